@@ -9,7 +9,7 @@ IntopError                    exit code 1: the work failed
 │   │   └── NginxRefusedError nginx did not take the files of a configuration
 │   ├── RefusedValueError     the kernel did not take a value that was written
 │   ├── ForeignChangeError    somebody else changes the keys that we measure with
-│   ├── LoadKilledError       something ended the load tool while it sent
+│   ├── LoadKilledError       something ended the load tool, or kept it from its start
 │   └── HostLockedError       another session holds the host
 ├── LoadOutputError           the load tool's output is not what our script prints
 ├── LabError                  the embedded cluster can't be made, found or removed
@@ -92,7 +92,7 @@ class ForeignChangeError(HostError):
 
 
 class LoadKilledError(HostError):
-    """Something ended the load tool while it sent, which is no configuration's doing."""
+    """Something ended the load tool, or kept it from its start: no configuration's doing."""
 
 
 class HostLockedError(HostError):

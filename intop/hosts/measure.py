@@ -26,6 +26,8 @@ POINTS = 10
 LOAD_GRACE_S = 60
 START_IN_S = 1.0
 """How long several streams have to be started before they begin together."""
+LATE = "--start-at has passed"
+"""What the engine says where its machine was too busy to begin with the other streams."""
 KILLED = 128
 """To which a shell adds the number of the signal that ended a command."""
 
@@ -193,6 +195,8 @@ def _run(generator: Host, tool: LoadTool, load: Load) -> LoadResult:
             name,
             f"{tool.name} was ended by signal {done.exit_code - KILLED} while it sent the load",
         )
+    if done.exit_code != 0 and LATE in done.said:
+        raise LoadKilledError(name, f"{tool.name} began too late to send the load: {done.said}")
     if done.exit_code != 0:
         raise CommandError(name, f"{tool.name} ended with {done.exit_code}: {done.said}")
     return parse_output(done.stdout, tool, load)

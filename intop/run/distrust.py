@@ -1,6 +1,6 @@
 """Replicas that can't be trusted any more while a stage is measured: found, and set aside."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from intop.domain.agreement import Agreement
 from intop.domain.replica_disturbance import Sentinel, Span, replica_disturbance, shared
 from intop.domain.replica_drift import replica_drift
-from intop.domain.trial import Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.run.stage import Stage
 
 PERCENTILE = 50.0
@@ -38,16 +38,20 @@ def distrusted(stage: Stage[Any], made: Mapping[int, Trial]) -> Distrusted | Non
     return _drifted(defaults, made) or _disturbing(defaults, made)
 
 
-def set_aside(stage: Stage[Any], replica: Distrusted, made: dict[int, Trial]) -> None:
+def set_aside(
+    stage: Stage[Any], replica: Distrusted, plan: Sequence[PlannedTrial], made: dict[int, Trial]
+) -> None:
     """Measure on the other replicas from now on, and again what this one has spoiled.
 
-    These trials become disturbed, in the store and in `made`. Those without attempts left are
-    left out, as any that is disturbed so often.
+    That includes all arms of a round that is not over: the rest of it is measured elsewhere. These
+    trials become disturbed, in the store and in `made`. Those without attempts left are left out,
+    as any that is disturbed so often.
     """
     task, store = stage.task, stage.task.store
     retries = task.context.study.budget.retries
-    last = sum(made[index].attempt >= retries for index in replica.spoiled)
-    for index in replica.spoiled:
+    spoiled = _with_their_rounds(replica.spoiled, plan, made)
+    last = sum(made[index].attempt >= retries for index in spoiled)
+    for index in spoiled:
         store.disturb(task.subject, made[index], replica.why)
         made[index] = replace(made[index], status="disturbed", detail=replica.why)
     found = store.get(task.subject, Agreement)
@@ -55,10 +59,18 @@ def set_aside(stage: Stage[Any], replica: Distrusted, made: dict[int, Trial]) ->
         store.put(task.subject, found.without(replica.replica, disturbs=replica.disturbs))
     task.context.progress.say(
         f"{task.title}: {replica.why}. {replica.replica} is set aside, and what it has spoiled "
-        f"({len(replica.spoiled)} trials) is measured again on the others"
+        f"({len(spoiled)} trials) is measured again on the others"
         + (f", except for {last} that have no attempt left (retries)" if last else "")
         + ". Find out what is wrong there; --new begins with all replicas"
     )
+
+
+def _with_their_rounds(
+    spoiled: Collection[int], plan: Iterable[PlannedTrial], made: Mapping[int, Trial]
+) -> tuple[int, ...]:
+    not_over = {p.block for p in plan if p.block and (p.index in spoiled or p.index not in made)}
+    beside = _places(trial for trial in made.values() if trial.planned.block in not_over)
+    return tuple(sorted({*spoiled, *beside}))
 
 
 def _drifted(defaults: Mapping[str, list[Trial]], made: Mapping[int, Trial]) -> Distrusted | None:

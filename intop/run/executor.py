@@ -105,7 +105,7 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
                 task.context.progress.begin(f"{task.title}: {stage.name}", shown, done)
             measure(ready, stage, due, made)
             if len(ready) > 1 and (replica := distrusted(stage, made)):
-                set_aside(stage, replica, made)
+                set_aside(stage, replica, plan, made)
                 testbeds.close()
     finally:
         if shown:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
+from intop.domain.agreement import Agreement
 from intop.domain.configuration import Configuration
 from intop.domain.job import JobStatus, Opened, Refusal, Request, Spot
 from intop.domain.probing import Probe, Probed
@@ -57,8 +58,9 @@ class RemoteTestbed:
     ) -> Trial:
         """Have a configuration measured. The trial is stored when this returns.
 
-        Where the replica has had no worker for PATIENCE_S, another one that has measures it: the
-        same one for all arms of a round. Raises IntopError where no worker can, as things stand.
+        Where the replica has had no worker for PATIENCE_S, another one that has, and agrees with
+        the first one, measures it: the same one for all arms of a round. Raises IntopError where
+        no worker can, as things stand.
         """
         task = self.task
         job = task.store.jobs.offer(
@@ -227,8 +229,12 @@ class _Search:
             self._move(job, status.replica, self.spot.replica, why)
         elif self.absence.since is None:
             self.absence.since = at
-        elif reach and self.turn is not None and at - self.absence.since >= PATIENCE_S:
-            other = reach[self.turn % len(reach)]
+        elif (
+            self.turn is not None
+            and at - self.absence.since >= PATIENCE_S
+            and (others := [n for n in _alike(self.task) if n in reach])
+        ):
+            other = others[self.turn % len(others)]
             why = f"has no worker: this trial goes to replica {other + 1}"
             self._move(job, status.replica, other, why)
         if not reach and at - self.said_at >= SAY_EVERY_S:
@@ -245,6 +251,12 @@ class _Search:
 
     def _say(self, text: str) -> None:
         self.task.context.progress.say(f"{self.task.title}: {text}")
+
+
+def _alike(task: Task) -> tuple[int, ...]:
+    """The replicas that measure what the first one does; none while that is not known."""
+    found = task.store.get(task.subject, Agreement)
+    return found.in_use if found is not None else ()
 
 
 def _reached(task: Task, spot: Spot) -> set[int]:

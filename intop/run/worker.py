@@ -76,6 +76,8 @@ class Worker:
     doing: str = "waiting for work"
     started_at: str = field(default_factory=now)
     _back_at: dict[Spot, float] = field(default_factory=dict)
+    _lost: set[Spot] = field(default_factory=set)
+    """Replicas that the last try could not open, or that were lost after it."""
     _lease: Lease | None = None
     _broken: Exception | None = None
 
@@ -103,6 +105,11 @@ class Worker:
         return tuple(spot for spot in self.spots if self._back_at.get(spot, 0.0) <= at)
 
     @property
+    def serves(self) -> tuple[Spot, ...]:
+        """What others may count on: also one that it tries again is none of them until it opens."""
+        return tuple(spot for spot in self.spots if spot not in self._lost)
+
+    @property
     def leases(self) -> int:
         """How many jobs it holds."""
         return int(self._lease is not None)
@@ -114,7 +121,7 @@ class Worker:
             started_at=self.started_at,
             silent_s=0.0,
             doing=self.doing,
-            reach=self.reach(),
+            reach=self.serves,
             trials=self.counted.measured,
             failures=self.counted.failures,
         )
@@ -128,12 +135,14 @@ class Worker:
         self.doing = f"opening {job.spot} for campaign {job.campaign_id}"
         try:
             with self.open_replica(task, job.spot.replica) as testbed:
+                self._lost.discard(job.spot)
                 self._work(testbed, job)
         except (UsageError, IncomparableError, BaselineError) as error:
             # No other worker would do better, and whoever asks has to know.
             self._fail(job, str(error))
         except IntopError as error:
             self._back_at[job.spot] = time.monotonic() + BACK_OFF_S
+            self._lost.add(job.spot)
             self._trouble(f"{job.spot}: {error}")
             self.store.jobs.note(job, f"{self.name}: {error}")
         finally:

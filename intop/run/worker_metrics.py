@@ -42,13 +42,13 @@ class WorkerCollector(Collector):
         )
         replicas = GaugeMetricFamily(
             "intop_worker_replica_up",
-            "1 where the worker serves the replica, 0 while it leaves it alone after trouble",
+            "1 where the worker serves the replica, 0 after trouble until it could open it again",
             labels=["study", "arch", "replica"],
         )
-        reach = set(worker.reach())
+        served = set(worker.serves)
         for spot in worker.spots:
             labels = [spot.study, spot.arch, str(spot.replica + 1)]
-            replicas.add_metric(labels, float(spot in reach))
+            replicas.add_metric(labels, float(spot in served))
         yield replicas
 
 

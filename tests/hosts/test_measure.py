@@ -250,6 +250,13 @@ def test_a_load_that_was_killed_is_no_failure_of_its_own() -> None:
         measure(stage.rig, ENGINE, WORKLOAD, seed=7)
 
 
+def test_a_load_that_could_not_begin_in_time_is_no_failure_of_a_configuration() -> None:
+    stage = Stage()
+    stage.says("lg", said("", 1, "engine.lua: --start-at has passed by 12 ms\n"))
+    with pytest.raises(LoadKilledError, match=r"^lg: engine began too late to send the load: eng"):
+        measure(stage.rig, ENGINE, WORKLOAD, seed=7)
+
+
 def test_output_that_is_not_our_scripts_is_told_of() -> None:
     with pytest.raises(LoadOutputError, match="expected one line of JSON, found 0"):
         measure(Stage("Running 3s test\n").rig, ENGINE, WORKLOAD, seed=7)

@@ -1,5 +1,6 @@
 """A replica that grows slower in a stage, or makes another one slower, is set aside."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,11 +13,14 @@ import pytest
 from benchmarks.campaign import measured
 from fakes import FakeTestbed
 from intop.domain.agreement import Agreement
+from intop.domain.baseline import HOST
+from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.report.text import replica_sentences
 from intop.run import executor
 from intop.run.context import Task
 from intop.run.stage import Stage
+from intop.stages.blocks import blocks
 from intop.stages.explain import Explain
 from intop.stages.sentinels import with_sentinels
 from samples import places
@@ -199,6 +203,20 @@ def test_a_stage_that_compares_on_one_replica_keeps_it(
     made.stage()
     assert (0, 1) == made.agreement().in_use
     assert Explain.stays_on_replicas
+
+
+def test_all_arms_of_a_round_come_from_one_replica(pair: Callable[..., Pair]) -> None:
+    made = pair(None, 8)
+    (tuned,) = [p.configuration for p in places(1)]
+    plan = blocks(made.task, "pick", {HOST: DEFAULT, "tuned": tuned}, 40)
+    trials = measured(made.task, "pick", plan)
+    assert (0,) == made.agreement().in_use
+    assert {"ok"} == {t.status for t in trials}
+    where: dict[object, set[str]] = defaultdict(set)
+    for one in trials:
+        where[one.planned.block].add(one.replica)
+    assert {1} == {len(replicas) for replicas in where.values()}
+    assert 2 == len(set.union(*where.values()))
 
 
 def test_what_has_no_attempt_left_is_told(pair: Callable[..., Pair], testbed: FakeTestbed) -> None:

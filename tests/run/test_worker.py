@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
-from intop.domain.agreement import Agreement
+from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.job import Lease, Spot, WorkerStatus
 from intop.domain.probing import Probe
@@ -188,12 +188,70 @@ def test_a_replica_without_a_worker_leaves_its_trials_to_others(
     assert "replica 1 has no worker" in testbed.told.getvalue()
 
 
+def agreed(task: Task, *names: str, drifted: str = "") -> None:
+    """These replicas measure the same, but for one that has drifted since."""
+    found = agreement({name: [5.0, 5.1, 5.2] for name in names}, level=0.95)
+    task.store.put(task.subject, found.without(drifted) if drifted else found)
+
+
+def test_no_trial_goes_to_a_replica_that_was_set_aside(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(remote, "LOOK_EVERY_S", 0.0)
+    made = fleet(3)
+    task, plan = made.task, places(1)
+    task.store.write_plan(task.subject, "collect", plan)
+    request = remote.request_of(task)
+    jobs = task.store.jobs
+    job = jobs.offer(task.subject, "collect", plan[0], attempt=0, replica=0, request=request)
+    one, two, three = (Spot(study=task.context.study.name, arch="x86", replica=n) for n in range(3))
+    task.store.workers.heard(made.worker("others", 1, 2).status())
+
+    def looks() -> set[Spot]:
+        """Where the job may be after three looks."""
+        search = remote._Search(task, one, remote.Absence(), turn=0)
+        for _ in range(3):
+            status = jobs.status(job)
+            assert status is not None
+            search.look(job, status)
+        return {spot for spot in (one, two, three) if jobs.next([spot])}
+
+    assert {one} == looks()  # nobody knows yet whether they are alike
+    agreed(task, "lb-0", "lb-1", "lb-2", drifted="lb-1")
+    assert {three} == looks()
+
+
+def test_nobody_counts_on_a_replica_that_a_worker_could_not_open(
+    fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while it tries again: a host that is off makes it wait for its connection."""
+    made = fleet(2)
+    made.errors[1] = HostLockedError("lb-1", "another session holds it")
+    worker = made.worker("one", 0, 1)
+    spots = worker.spots
+    assert tuple(spots) == worker.status().reach
+    task, plan = made.task, places(1)
+    task.store.write_plan(task.subject, "collect", plan)
+    request = remote.request_of(task)
+    task.store.jobs.offer(task.subject, "collect", plan[0], attempt=0, replica=1, request=request)
+    worker.run(idle_s=0.1)
+    assert (spots[0],) == worker.status().reach
+    time.sleep(0.4)  # more than BACK_OFF_S here
+    assert tuple(spots) == worker.reach()
+    assert (spots[0],) == worker.status().reach
+    worker.run(idle_s=0.1)
+    assert tuple(spots) == worker.status().reach
+    assert [plan[0].index] == made.testbeds[1].measured
+
+
 def test_a_trial_comes_back_to_a_replica_that_has_a_worker_again(
     fleet: Callable[[int], Fleet], monkeypatch: pytest.MonkeyPatch, testbed: FakeTestbed
 ) -> None:
     monkeypatch.setattr(remote, "PATIENCE_S", 0.0)
     monkeypatch.setattr(remote, "LOOK_EVERY_S", 0.0)
     task = fleet(2).task
+    agreed(task, "lb-0", "lb-1")
     study = task.context.study.name
     spots = [Spot(study=study, arch="x86", replica=n) for n in (0, 1)]
     plan = places(1)
