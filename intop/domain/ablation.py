@@ -68,7 +68,9 @@ class Ablation:
     Effects are log P99 without a change less that with it, so that above 0 it helps: `left_out` of
     the winner, `alone` beside the default, `missed` in the smallest set. `interactions` are by
     pairs: how much more the two do together than the sum of both alone. `dropped` has a reason
-    for each change that is not in the smallest set.
+    for each change that is not in the smallest set. `keeps_gain` says whether the smallest set was
+    seen to keep the share that is wanted (KEPT); the search also ends where it falls short, and no
+    change that was dropped is seen to help.
     """
 
     order: tuple[str, ...]
@@ -78,6 +80,7 @@ class Ablation:
     missed: Mapping[str, Effect]
     interactions: Mapping[tuple[str, str], Effect]
     dropped: Mapping[str, str]
+    keeps_gain: bool
 
 
 class Evidence:
@@ -396,6 +399,7 @@ class _Search:
 
     def found(self, interactions: Mapping[tuple[str, str], Effect]) -> Ablation:
         """All that is known in the end."""
+        lost = self._lost(self.current, self.whole)
         return Ablation(
             order=self.order,
             minimal=self.ranked(),
@@ -404,4 +408,5 @@ class _Search:
             missed=self._missed_each(),
             interactions=interactions,
             dropped=self.dropped,
+            keeps_gain=not self.dropped or (lost is not None and self._is_kept(lost)),
         )

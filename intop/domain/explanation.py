@@ -61,7 +61,8 @@ class Kept:
     """The share of the winner's gain (ratio of P99 less 1) that a smaller set has.
 
     `full` and `smaller` are default P99 / their P99 over the same `rounds`; the interval of
-    `share` comes from those rounds, too.
+    `share` comes from those rounds, too. `was_seen` says whether the search that found the set saw
+    it keep enough, in other rounds.
     """
 
     share: float
@@ -70,19 +71,28 @@ class Kept:
     full: RatioInterval
     smaller: RatioInterval
     rounds: int
+    was_seen: bool = True
 
     @property
     def is_enough(self) -> bool:
         """Whether the share may be what is wanted (KEPT): its interval is not all below that.
 
-        The set was found to keep enough in other rounds, so these only have to say nothing else.
-        Their point estimate alone would often refuse a set that keeps all of the gain. Where the
-        winner had no gain in these rounds, there is no share, and the smaller set keeps enough if
-        it was not clearly worse.
+        Where the set was seen to keep enough in other rounds, these only have to say nothing else:
+        their point estimate alone would often refuse a set that keeps all of the gain. Where it was
+        not, the estimate has to be enough. Where the winner had no gain in these rounds, there is
+        no share, and the smaller set keeps enough if it was not clearly worse.
         """
         if math.isnan(self.share):
             return self.smaller.high >= self.full.low
-        return self.high >= KEPT
+        return (self.high if self.was_seen else self.share) >= KEPT
+
+    @property
+    def lack(self) -> str:
+        """What is wrong with it in words; "" where it is enough."""
+        if self.is_enough:
+            return ""
+        clearly = "clearly " if math.isnan(self.high) or self.high < KEPT else ""
+        return f"{clearly}less than {KEPT:.0%} of the gain"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +167,7 @@ class Explanation:
             return f"by itself it is no gain ({self.verdict.p99_outcome})"
         if self.verdict.broken:
             return f"by itself it costs more than is accepted: {self.verdict.costs}"
-        return "" if self.kept.is_enough else f"it clearly keeps less than {KEPT:.0%} of the gain"
+        return f"it keeps {self.kept.lack}" if self.kept.lack else ""
 
 
 def kept(

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 
-from intop.domain.ablation import KEPT
 from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
 from intop.domain.stats import RatioInterval
 from intop.domain.verdict import Verdict
@@ -110,7 +109,7 @@ def kept_sentence(kept: Kept) -> str:
     """Such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
     if kept.full.ratio <= 1:
         return "how much of the gain is kept can't be told: the winner had none in these rounds"
-    short = "" if kept.is_enough else f", clearly less than the {KEPT:.0%} that were wanted"
+    short = f", {kept.lack}" if kept.lack else ""
     return (
         f"keeps {_percent(kept.share)} of the gain (interval {100 * kept.low:.0f} to "
         f"{100 * kept.high:.0f} %){short}: P99 {kept.smaller.ratio:.2f} times lower, the whole "

@@ -134,7 +134,7 @@ class Explain(Stage[Explanation]):
             ),
             same=self.winner.same,
             verdict=judgement.verdict(fresh),
-            kept=share(SMALLEST),
+            kept=replace(share(SMALLEST), was_seen=found.keeps_gain),
             offer=(
                 Offer(configuration=judgement.beside[FEW], kept=share(FEW))
                 if FEW in judgement.beside

@@ -576,7 +576,7 @@ def test_a_set_that_keeps_less_than_was_asked_for_stays(
     testbed: FakeTestbed, context: Context
 ) -> None:
     explained(testbed, kept=kept_of(0.7, high=0.899))
-    why = "it clearly keeps less than 90% of the gain"
+    why = "it keeps clearly less than 90% of the gain"
     assert ("winner", {RMEM, SOMAXCONN}, why) == leaving(context)
 
 

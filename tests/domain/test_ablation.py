@@ -1,12 +1,13 @@
 """The search for the smallest set, on made-up trials."""
 
 import math
+import random
 from itertools import cycle
 
 import pytest
 
 from benchmarks.ablation import NEEDED, TWINS, searched, simulated
-from intop.domain.ablation import Changes, Evidence, kept_share
+from intop.domain.ablation import Ablation, Changes, Evidence, kept_share
 
 NOTHING: Changes = frozenset()
 
@@ -30,6 +31,24 @@ def test_what_was_dropped_to_noise_is_given_back(seed: int) -> None:
     assert {"a", "b"} == set(run.found.minimal) - set(TWINS)
     assert run.kept == pytest.approx(1)
     assert 14 - 3 == len(run.found.dropped)
+
+
+def test_a_set_that_falls_short_says_so() -> None:
+    """Of many small effects, each is lost in the noise."""
+    names = list("abcdefgh")
+
+    def found(seed: int) -> Ablation:
+        rng = random.Random(seed)
+
+        def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
+            return [{s: rng.gauss(-0.1 * len(s), 0.4) for s in sets} for _ in range(rounds)]
+
+        return searched(names, measured)[0]
+
+    short = [one for one in map(found, range(6)) if not one.keeps_gain]
+    assert short
+    assert all(len(one.minimal) < len(names) for one in short)
+    assert simulated(NEEDED["large effects"], 0.3, 0).found.keeps_gain
 
 
 def test_one_change_alone_stays() -> None:

@@ -1,6 +1,7 @@
 """The share of a gain that is kept."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,21 @@ def test_the_share_and_its_interval() -> None:
     assert [5, 4, 4] == pytest.approx([found.full.ratio, found.smaller.ratio, found.rounds])
     scattered = kept(default, full, [20.0, 35.0, 18.0, 28.0], level=0.95)
     assert scattered.low < scattered.share < scattered.high
+
+
+@pytest.mark.parametrize(
+    ("share", "high", "was_seen", "lack"),
+    [
+        (0.7, 1.0, True, ""),
+        (0.7, 0.8, True, "clearly less than 90% of the gain"),
+        (0.7, 1.0, False, "less than 90% of the gain"),
+        (0.92, 1.0, False, ""),
+    ],
+)
+def test_what_the_search_saw_counts(share: float, high: float, was_seen: bool, lack: str) -> None:
+    some = kept([10.0, 11.0], [5.0, 6.0], [5.0, 6.0], level=0.95)
+    one = replace(some, share=share, low=0.5, high=high, was_seen=was_seen)
+    assert (lack, not lack) == (one.lack, one.is_enough)
 
 
 def test_without_a_gain_there_is_no_share() -> None:
