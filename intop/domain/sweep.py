@@ -132,8 +132,9 @@ class Knee:
     """Where more load brings no more answers; None where that was not seen up to the last point.
 
     In an open loop over the rate it is the highest rate (requests/s) that was reached, if at some
-    point less than 95 % of the asked rate was reached. In a closed loop it is the place on the axis
-    at which 95 % of the highest rate is reached, between points by a straight line.
+    point less than 95 % of the asked rate was reached, and a trial there was not ok. In a closed
+    loop it is the place on the axis at which 95 % of the highest rate is reached, between points by
+    a straight line.
     """
 
     arm: str
@@ -297,8 +298,10 @@ def saturations(curves: Mapping[str, Curves], *, level: float) -> tuple[Knee, ..
     """Each arm's knee in an open loop over the rate."""
 
     def value(own: Curves) -> MeanInterval | None:
-        reached = _mean_rates(own)
-        if all(rps >= RATE_TOLERANCE * rate for rate, rps in reached.items()):
+        missed = [n for n, rps in _mean_rates(own).items() if rps < RATE_TOLERANCE * n]
+        trials = [trial for curve in own.values() for place, trial in curve if place in missed]
+        # Of random arrivals fewer may have been due, and all of them been answered.
+        if all(trial.status == "ok" for trial in trials):
             return None
         return _interval([max(t.achieved_rps for _, t in curve) for curve in own.values()], level)
 

@@ -195,7 +195,10 @@ def test_a_capacity_that_is_not_between_the_points_is_no_number(
 
 
 def reached(pairs: Mapping[float, float]) -> Curve:
-    return [(place, at(place, 10, reached=rps)) for place, rps in pairs.items()]
+    return [
+        (place, at(place, 10, "ok" if rps >= 0.95 * place else "overloaded", rps))
+        for place, rps in pairs.items()
+    ]
 
 
 def test_an_open_loop_has_its_knee_at_the_highest_rate_that_was_reached() -> None:
@@ -210,6 +213,9 @@ def test_an_open_loop_that_reaches_its_rates_has_no_knee() -> None:
     # In one round by chance only 94 of 100 were due.
     curves = rounds(reached({50: 50, 100: 94}), reached({50: 50, 100: 104}))
     assert saturations({"default": curves}, level=0.95)[0].value is None
+    # In all of them, and each was answered.
+    few = [(place, at(place, 10, "ok", 0.9 * place)) for place in (50.0, 100.0)]
+    assert saturations({"default": rounds(few, few)}, level=0.95)[0].value is None
 
 
 def test_a_closed_loop_bends_where_most_of_its_highest_rate_is_reached() -> None:
