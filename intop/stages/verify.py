@@ -21,7 +21,7 @@ from intop.domain.replicates import by_configuration
 from intop.domain.search import Search
 from intop.domain.sides import Latencies, judged, latencies
 from intop.domain.speedups import SpeedUps, speed_ups
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.resources import shipped
@@ -49,7 +49,7 @@ from intop.stages.pilot import timed
 
 MEASURED_BEST = "best measured"
 FEW_KEYS = "few keys"
-"""The first candidate with nothing changed but what the screening found to act."""
+"""The first candidate with nothing changed but what the screening found, or hints say, to act."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,15 +399,16 @@ def _finalists(task: Task, count: int) -> dict[str, Configuration]:
 
 
 def _with_few_keys(task: Task, candidate: Configuration) -> Configuration | None:
-    """A candidate with nothing changed but what the screening found to act.
+    """A candidate with nothing changed but what the screening found to act, or was hinted to.
 
-    None where it found nothing, or the candidate changes nothing else. Most parameters do nothing,
+    None where that is nothing, or the candidate changes nothing else. Most parameters do nothing,
     and a search gives each of them some value: what is measured then has their risks as well.
     """
     ranking = task.store.get(task.subject, Ranking)
     if ranking is None or ranking.screening is None:
         return None
-    few = {key: value for key, value in candidate.values.items() if key in ranking.chosen}
+    wanted = {*ranking.chosen, *ranking.screening.hinted}
+    few = {key: value for key, value in candidate.values.items() if key in wanted}
     found = Configuration(few)
     if not few or found == candidate or required_space(task).broken(found):
         return None
@@ -438,11 +439,12 @@ def _speed_ups(task: Task, picked: Sequence[Trial]) -> SpeedUps | None:
 def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
     """The finalist with the lowest geometric mean of P99, among those that never failed.
 
-    A disturbed trial says nothing about its finalist; one that is left with none is out, too. The
-    one with few keys is preferred where it is within a standard error of the lowest (the one
-    standard error rule of Breiman, Friedman, Olshen and Stone, Classification and Regression Trees,
-    1984): what is simpler has to be told from it to be worth the keys. The standard error is that
-    of the difference over the rounds that both have.
+    A disturbed trial says nothing about its finalist; one that is left with none is out, too. One
+    with few keys (FEW_KEYS, or at most half as many as the lowest changes) is preferred where it is
+    within a standard error of the lowest (the one standard error rule of Breiman, Friedman, Olshen
+    and Stone, Classification and Regression Trees, 1984): what changes more has to be told from it
+    to be worth the keys. The standard error is that of the difference over the rounds that both
+    have.
     """
     arms = {t.configuration.digest: t.planned.arm for t in picked}
     sound = {
@@ -456,10 +458,18 @@ def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
             f"{first_problem(picked)}"
         )
     name = min(sound, key=lambda n: sound[n].mean_log)
-    if FEW_KEYS in sound:
-        p99 = p99_by_round(picked)
-        few, lowest = paired(p99[FEW_KEYS], p99[name])
-        longer = [math.log(one / other) for one, other in zip(few, lowest, strict=True)]
-        if len(longer) > 1 and fmean(longer) <= stdev(longer) / math.sqrt(len(longer)):
-            name = FEW_KEYS
+    p99 = p99_by_round(picked)
+    keys = {n: len(one.configuration.values) for n, one in sound.items()}
+    simple = [
+        n
+        for n in sound
+        if (n == FEW_KEYS or 2 * keys[n] <= keys[name]) and _is_as_good(p99[n], p99[name])
+    ]
+    name = min(simple, key=lambda n: (keys[n], sound[n].mean_log), default=name)
     return name, sound[name].configuration
+
+
+def _is_as_good(one: Mapping[Block, float], lowest: Mapping[Block, float]) -> bool:
+    """Whether P99 (ms, by round) is within a standard error of the lowest finalist's."""
+    longer = [math.log(a / b) for a, b in zip(*paired(one, lowest), strict=True)]
+    return len(longer) > 1 and fmean(longer) <= stdev(longer) / math.sqrt(len(longer))

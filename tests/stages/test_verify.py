@@ -382,12 +382,14 @@ def test_the_models_own_winners_are_finalists_and_one_configuration_is_measured_
     assert {"candidate 1": QUICK, "RFR": one, "XGBoost": other} == finalists
 
 
-def with_screening(testbed: FakeTestbed, *chosen: str) -> Configuration:
-    """The search's first candidate changes two keys, of which a screening chose these."""
+def with_screening(
+    testbed: FakeTestbed, *chosen: str, hinted: tuple[str, ...] = ()
+) -> Configuration:
+    """The search's first candidate changes two keys: these were chosen or hinted."""
     searched(testbed)
     task, both = testbed.task, Configuration({SOMAXCONN: "8192", RMEM: "4096 16384 33554432"})
     task.store.put(task.subject, probe_of({SOMAXCONN: "4096", RMEM: "4096 131072 6291456"}))
-    found = screening(chosen, still=[SOMAXCONN, RMEM])
+    found = replace(screening(chosen, still=[SOMAXCONN, RMEM]), hinted=hinted)
     task.store.put(task.subject, ranking(chosen=chosen, screening=found))
     search = task.store.get(task.subject, Search)
     assert search is not None
@@ -400,10 +402,11 @@ def with_screening(testbed: FakeTestbed, *chosen: str) -> Configuration:
     ("chosen", "values"),
     [((SOMAXCONN,), {SOMAXCONN: "8192"}), ((), None), ((SOMAXCONN, RMEM), None)],
 )
+@pytest.mark.parametrize("is_hinted", [False, True])
 def test_the_first_candidate_is_measured_with_few_keys_too(
-    testbed: FakeTestbed, chosen: tuple[str, ...], values: dict[str, str] | None
+    testbed: FakeTestbed, chosen: tuple[str, ...], values: dict[str, str] | None, is_hinted: bool
 ) -> None:
-    both = with_screening(testbed, *chosen)
+    both = with_screening(testbed, *(() if is_hinted else chosen), hinted=chosen * is_hinted)
     found = verify._finalists(testbed.task, 1)
     assert both == found["candidate 1"]
     few = found.get(verify.FEW_KEYS)
@@ -436,6 +439,18 @@ def test_few_keys_that_are_worse_in_each_round_are_told_from_the_best(
     testbed.latency = lambda p: round(spread[p.round or 0] * each[p.arm])
     picked = measured(testbed.task, "pick", plan)
     assert "quick" == verify._best(testbed.task, picked)[0]
+
+
+@pytest.mark.parametrize(("keys", "name"), [(1, "small"), (2, "large")])
+def test_half_of_the_keys_are_preferred_too(testbed: FakeTestbed, keys: int, name: str) -> None:
+    large = Configuration(
+        {SOMAXCONN: "8192", RMEM: "4096 16384 33554432", "net.ipv4.tcp_fin_timeout": "30"}
+    )
+    small = Configuration(dict(itertools.islice(large.values.items(), keys)))
+    plan = blocks(testbed.task, "pick", {"large": large, "small": small}, 4)
+    spread = itertools.cycle((0.9, 1.0, 1.1, 1.2))
+    testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "large" else 5_300
+    assert name == verify._best(testbed.task, measured(testbed.task, "pick", plan))[0]
 
 
 def test_a_verdict_says_what_the_models_own_winners_were_worth(testbed: FakeTestbed) -> None:
