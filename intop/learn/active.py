@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from intop.domain.configuration import DEFAULT
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.learn.design import stratified_genes
@@ -82,13 +83,15 @@ class Pool:
 def pool(space: Space, samples: Samples, *, tails: Samples | None = None, seed: int) -> Pool:
     """What is worth asking the models about.
 
-    A design that fills the space, and some rounds of descendants of what was measured and of what
-    either model expects most of: the process of `tails`, as in `propose`.
+    A design that fills the space, in rows that change as much as the measured ones do (in a large
+    space only a few parameters each), and some rounds of descendants of what was measured and of
+    what either model expects most of: the process of `tails`, as in `propose`.
     """
     from intop.learn.posterior import log_gain
 
     rng = np.random.default_rng(seed)
     scattered = _decoded(space, stratified_genes(len(space.columns), SCATTERED, rng))
+    scattered = _as_sparse(space, scattered, samples.own.values, rng)
     model, forest = _model(samples if tails is None else tails, seed), _forest(samples, seed)
     own = samples.own
     mean, _ = model(own.values)
@@ -297,6 +300,20 @@ def _children(genes: Matrix, rng: np.random.Generator) -> Matrix:
     little = np.clip(children + NEAR * rng.standard_normal(children.shape), 0, 1)
     anywhere = rng.random(children.shape)
     return np.where(moved, np.where(rng.random((count, 1)) < 0.5, little, anywhere), children)
+
+
+def _as_sparse(space: Space, rows: Matrix, like: Matrix, rng: np.random.Generator) -> Matrix:
+    """Values (n, columns) with so many of them changed as in rows that were measured (m, columns).
+
+    What all the parameters do that do nothing is noise, and each of their changes a risk.
+    """
+    default = space.values([DEFAULT])
+    changed = np.count_nonzero(like != default, axis=1)
+    if not changed.any():
+        return rows
+    most = rng.choice(changed[changed > 0], len(rows))
+    place = rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
+    return _decoded(space, space.genes(np.where(place < most[:, None], rows, default)))
 
 
 def _decoded(space: Space, genes: Matrix) -> Matrix:

@@ -13,6 +13,7 @@ from intop.domain.trial import Trial
 from intop.learn.finalists import diverse
 from intop.learn.fitness import Fitness
 from intop.learn.searching.search import search as global_search
+from intop.learn.simpler import simpler
 from intop.learn.surrogate import fit_trees
 from intop.run import effort
 from intop.run.context import Task
@@ -32,7 +33,8 @@ class GlobalSearch(Stage[Search]):
 
     The four tree models are searched one by one, as in the paper, and together. The candidates
     are from the search of all four, with a penalty where they are not sure; each model's own
-    best is kept beside them, so that `verify` can measure it. The models are fitted
+    best is kept beside them, so that `verify` can measure it. None of them changes what its models
+    promise nothing of. The models are fitted
     again from the stored trials and hyper-parameters, which takes a second or two, unless there is
     a folder `models` of saved ones.
     """
@@ -66,6 +68,8 @@ class GlobalSearch(Stage[Search]):
         names = [*predictor.models, "ensemble"]
         own = samples.own
         start = space.genes(own.values[np.argsort(own.log_target)[:10]])
+        ranking = task.store.get(task.subject, Ranking)
+        weights = {i.key: i.mean for i in ranking.importances} if ranking else None
         progress = task.context.progress
         progress.begin(f"{task.title}: search", len(names))
         convergences: list[Convergence] = []
@@ -73,9 +77,10 @@ class GlobalSearch(Stage[Search]):
         winners: list[Candidate] = []
         try:
             for name in names:
+                predict = Fitness(predictor) if name == "ensemble" else predictor.only(name)
                 found = global_search(
                     space,
-                    Fitness(predictor) if name == "ensemble" else predictor.only(name),
+                    predict,
                     algorithm=self.algorithm,
                     model=name,
                     seed=task.seed("search", name),
@@ -86,14 +91,16 @@ class GlobalSearch(Stage[Search]):
                     start=start,
                 )
                 convergences.append(found.convergence)
-                (candidates if name == "ensemble" else winners).extend(found.candidates)
+                kept = list(found.candidates)
+                if name == "ensemble":
+                    kept = diverse(space, kept, KEPT_CANDIDATES, weights=weights)
+                simple = [simpler(space, one, predict) for one in kept]
+                (candidates if name == "ensemble" else winners).extend(simple)
                 progress.step(name)
         finally:
             progress.end()
-        ranking = task.store.get(task.subject, Ranking)
-        weights = {i.key: i.mean for i in ranking.importances} if ranking else None
         return Search(
-            candidates=tuple(diverse(space, candidates, KEPT_CANDIDATES, weights=weights)),
+            candidates=tuple({one.configuration.digest: one for one in candidates}.values()),
             convergences=tuple(convergences),
             objective=task.context.study.objective,
             winners=tuple(winners),

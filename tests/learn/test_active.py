@@ -4,12 +4,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.learn.active import Pool, best_known, pool, propose
 from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples
 from samples import table
+from small_spaces import number
 
 GRID = np.array([[a, b] for a in np.linspace(0, 1, 15) for b in np.linspace(0, 1, 15)])
 
@@ -231,3 +233,25 @@ def test_a_pool_is_feasible_and_has_nothing_measured(
     fewer = found.without(rows[:10])
     assert np.array_equal(fewer.values, rows[10:])
     assert np.array_equal(fewer.scattered, found.scattered[10:])
+
+
+def test_a_pool_changes_as_many_parameters_as_what_was_measured() -> None:
+    """Of forty, of which three were varied at a time."""
+    keys = [f"net.core.k{n}" for n in range(40)]
+    space = Space(tuple(number(key, (0, 100)) for key in keys), (), dict.fromkeys(keys, "50"))
+    rng = np.random.default_rng(1)
+    configurations = [
+        Configuration({key: str(rng.integers(50)) for key in rng.choice(keys, 3, replace=False)})
+        for _ in range(30)
+    ]
+    samples = Samples(
+        variables=space.variables,
+        values=space.values([DEFAULT, *configurations]),
+        measured=tuple((float(v),) for v in rng.lognormal(1, 0.1, 31)),
+    )
+    found = pool(space, samples, seed=1)
+    changed = np.count_nonzero(found.values != 50, axis=1)
+    assert changed[found.scattered].max() <= 3
+    assert np.median(changed) <= 9  # a child moves a few more, three times
+    # All of them have their turns.
+    assert np.count_nonzero(found.values[found.scattered] != 50, axis=0).min() > 20

@@ -25,6 +25,15 @@ IMPROVEMENT = 0.001
 MOST_REMEMBERED = 20_000
 
 
+def estimated(predict: Predict, values: Matrix) -> Estimate:
+    """What is predicted of values (n, columns); predictions alone have no spread."""
+    told = predict(values)
+    if isinstance(told, Estimate):
+        return told
+    sure = np.asarray(told, dtype=np.float64)
+    return Estimate(sure, np.zeros(sure.shape), sure)
+
+
 class EndedError(Exception):
     """The budget is spent, or nothing gets better: the algorithm's turn is over."""
 
@@ -99,10 +108,7 @@ class Run:
     def _predicted(self, genes: Matrix) -> Vector:
         # Adding 0.0 turns -0.0 into 0.0, so that equal configurations have equal bytes.
         values = self.space.decode(genes) + 0.0
-        told = self.predict(values)
-        if not isinstance(told, Estimate):
-            sure = np.asarray(told, dtype=np.float64)
-            told = Estimate(sure, np.zeros(sure.shape), sure)
+        told = estimated(self.predict, values)
         if told.score.shape != (len(genes),) or not np.all(np.isfinite(told.score)):
             raise ValueError(
                 f"predict must give {len(genes)} finite numbers, got the shape {told.score.shape}"
