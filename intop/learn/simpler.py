@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from intop.domain.configuration import DEFAULT
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.search import Candidate
 from intop.domain.space import Space, mixture
-from intop.learn.fitness import Estimate
+from intop.learn.samples import Vector
 from intop.learn.searching.run import Predict, estimated
 
 TOLERANCE = 0.01
@@ -28,13 +28,13 @@ def simpler(space: Space, candidate: Candidate, predict: Predict) -> Candidate:
     configuration = candidate.configuration
     groups = space.together(configuration, DEFAULT)
 
-    def made(kept: Sequence[set[str]]) -> Candidate:
-        return replace(candidate, configuration=mixture(configuration, DEFAULT, set().union(*kept)))
+    def made(kept: Sequence[set[str]]) -> Configuration:
+        return mixture(configuration, DEFAULT, set().union(*kept))
 
-    def scores(several: Sequence[Candidate]) -> list[float]:
-        return [float(s) for s in _estimates(space, several, predict).score]
+    def scores(several: Sequence[Configuration]) -> Vector:
+        return estimated(predict, space.values(several)).score
 
-    (limit,) = (score + TOLERANCE for score in scores([candidate]))
+    limit = scores([configuration])[0] + TOLERANCE
     while len(groups) > 1:
         alone = scores([made([g for g in groups if g is not one]) for one in groups])
         groups = [groups[n] for n in np.argsort(alone, kind="stable")]
@@ -44,19 +44,11 @@ def simpler(space: Space, candidate: Candidate, predict: Predict) -> Candidate:
         if not fit:
             break
         groups = groups[fit[-1] :]
-    return _told(space, made(groups), predict)
-
-
-def _estimates(space: Space, candidates: Sequence[Candidate], predict: Predict) -> Estimate:
-    return estimated(predict, space.values([one.configuration for one in candidates]))
-
-
-def _told(space: Space, candidate: Candidate, predict: Predict) -> Candidate:
-    """The same with what is predicted of it."""
-    found = _estimates(space, [candidate], predict)
+    found = estimated(predict, space.values([made(groups)]))
     spread = float(found.spread[0])
     return replace(
         candidate,
+        configuration=made(groups),
         predicted_p99_ms=float(np.exp(found.log_p99[0])),
         spread=spread,
         penalised_p99_ms=None if spread == 0 else float(np.exp(found.score[0])),
