@@ -149,7 +149,7 @@ def as_told(value: Any) -> Any:
         return [as_told(one) for one in value]
     if not isinstance(value, dict):
         return value
-    unknown = LATER if "latencies_ms" in value else ()
+    unknown = LATER if "latencies_ms" in value else ("was_seen",)
     told = {k: as_told(v) for k, v in value.items() if k not in unknown}
     if told.get("missed"):  # it was by the rounds up to a decision, and at the level of that
         told["missed"] = "known"
