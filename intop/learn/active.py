@@ -311,8 +311,14 @@ def _as_sparse(space: Space, rows: Matrix, like: Matrix, rng: np.random.Generato
     changed = np.count_nonzero(like != default, axis=1)
     if not changed.any():
         return rows
-    most = rng.choice(changed[changed > 0], len(rows))
-    place = rng.permuted(np.tile(np.arange(rows.shape[1]), (len(rows), 1)), axis=1)
+    differs = rows != default
+    # The densest rows get the most, or those of a dense design would be made sparser than it is.
+    most = np.empty(len(rows), dtype=np.intp)
+    most[np.argsort(np.count_nonzero(differs, axis=1), kind="stable")] = np.sort(
+        rng.choice(changed[changed > 0], len(rows))
+    )
+    order = np.where(differs, rng.random(rows.shape), np.inf)
+    place = np.argsort(np.argsort(order, axis=1), axis=1)
     return _decoded(space, space.genes(np.where(place < most[:, None], rows, default)))
 
 
