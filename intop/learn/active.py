@@ -305,14 +305,14 @@ def _children(genes: Matrix, rng: np.random.Generator) -> Matrix:
 def _as_sparse(space: Space, rows: Matrix, like: Matrix, rng: np.random.Generator) -> Matrix:
     """Values (n, columns) with so many of them changed as in rows that were measured (m, columns).
 
-    What all the parameters do that do nothing is noise, and each of their changes a risk.
+    Most parameters do nothing: to change them adds noise, and each change is a risk.
     """
     default = space.values([DEFAULT])
     changed = np.count_nonzero(like != default, axis=1)
     if not changed.any():
         return rows
     differs = rows != default
-    # The densest rows get the most, or those of a dense design would be made sparser than it is.
+    # Rows with many changes keep many. Else the rows would be sparser than the measured ones.
     most = np.empty(len(rows), dtype=np.intp)
     most[np.argsort(np.count_nonzero(differs, axis=1), kind="stable")] = np.sort(
         rng.choice(changed[changed > 0], len(rows))

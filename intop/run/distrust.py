@@ -68,6 +68,7 @@ def set_aside(
 def _with_their_rounds(
     spoiled: Collection[int], plan: Iterable[PlannedTrial], made: Mapping[int, Trial]
 ) -> tuple[int, ...]:
+    """The spoiled trials, and the other usable ones of rounds that are not over, by index."""
     not_over = {p.block for p in plan if p.block and (p.index in spoiled or p.index not in made)}
     beside = _places(trial for trial in made.values() if trial.planned.block in not_over)
     return tuple(sorted({*spoiled, *beside}))

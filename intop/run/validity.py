@@ -115,7 +115,7 @@ def judge(
 
     `offered_rps` is the rate at which requests were due, in fact: random arrivals of a short load
     are often 5 % fewer than were asked for. `pruned` says why the load was stopped before its end;
-    it is empty where it was not. Rates and metrics are those of the part that ran.
+    it is empty where it was not. For a stopped load, rates and metrics are those until then.
 
     Disturbance comes first: a rate that was missed while others took the CPU says nothing about
     the configuration. What counts is what a configuration can't cause, or a bad one would be

@@ -442,9 +442,9 @@ def _best(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
     A disturbed trial says nothing about its finalist; one that is left with none is out, too. One
     with few keys (FEW_KEYS, or at most half as many as the lowest changes) is preferred where it is
     within a standard error of the lowest (the one standard error rule of Breiman, Friedman, Olshen
-    and Stone, Classification and Regression Trees, 1984): what changes more has to be told from it
-    to be worth the keys. The standard error is that of the difference over the rounds that both
-    have.
+    and Stone, Classification and Regression Trees, 1984): further
+    keys have to show that they are worth it. The standard error is that of the difference in the
+    rounds that both finalists have.
     """
     arms = {t.configuration.digest: t.planned.arm for t in picked}
     sound = {

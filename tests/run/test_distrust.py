@@ -205,8 +205,11 @@ def test_a_stage_that_compares_on_one_replica_keeps_it(
     assert Explain.stays_on_replicas
 
 
-def test_all_arms_of_a_round_come_from_one_replica(pair: Callable[..., Pair]) -> None:
-    made = pair(None, 8)
+@pytest.mark.parametrize("slow_from", range(6, 12))
+def test_all_arms_of_a_round_come_from_one_replica(
+    pair: Callable[..., Pair], slow_from: int
+) -> None:
+    made = pair(None, slow_from)
     (tuned,) = [p.configuration for p in places(1)]
     plan = blocks(made.task, "pick", {HOST: DEFAULT, "tuned": tuned}, 40)
     trials = measured(made.task, "pick", plan)

@@ -11,7 +11,7 @@ down_revision = "0013"
 
 
 def upgrade() -> None:
-    """Make the table anew with the rows that it has. PostgreSQL's numbers never come again."""
+    """Copy the table, with its rows. PostgreSQL never gives a number twice."""
     if op.get_context().dialect.name == "sqlite":
         with op.batch_alter_table(
             "job", recreate="always", table_kwargs={"sqlite_autoincrement": True}
