@@ -15,6 +15,13 @@ WANTED_KEYS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
+class Promised:
+    """A winner's changes by name, that of which the models promised most first."""
+
+    order: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Contribution:
     """What one change does, as ratios of P99 that are above 1 where it helps.
 

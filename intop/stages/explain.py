@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Self
@@ -11,6 +11,8 @@ from intop.domain.ablation import (
     FEWEST_CANDIDATES,
     NESTED,
     NESTED_ROUNDS,
+    PROMISED,
+    PROMISED_ROUNDS,
     Ablation,
     Asked,
     Changes,
@@ -19,7 +21,6 @@ from intop.domain.ablation import (
     ablate,
 )
 from intop.domain.baseline import HOST
-from intop.domain.configuration import Configuration
 from intop.domain.explanation import (
     WANTED_KEYS,
     Contribution,
@@ -27,9 +28,9 @@ from intop.domain.explanation import (
     Interaction,
     Kept,
     Offer,
+    Promised,
     kept,
 )
-from intop.domain.space import Space, mixture
 from intop.domain.stats import RatioInterval
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
@@ -41,13 +42,15 @@ from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.stages.baselines import base_of
-from intop.stages.blocks import Arms, blocks, p99_by_round
+from intop.stages.blocks import blocks, p99_by_round
 from intop.stages.collected import required_space
 from intop.stages.partial_dependence import curves
 from intop.stages.pilot import timed
+from intop.stages.promised import promised
 from intop.stages.verify import Judgement
+from intop.stages.winner import WINNER, Winner
 
-WINNER, SMALLEST, FEW = "winner", "smallest set", "best few"
+SMALLEST, FEW = "smallest set", "best few"
 FEWEST_ROUNDS = 4
 """Of `intop explain` where the file says that `tune` explains nothing."""
 
@@ -104,6 +107,10 @@ class Explain(Stage[Explanation]):
         elif so_far.unfinished:
             return so_far.unfinished
         else:
+            if not so_far.plan:
+                # It must not change where models are trained again before the end.
+                order = promised(self.task, self.winner)
+                self.task.store.put(self.task.subject, Promised(order=order))
             asked = _next(self.task, self.winner, so_far.trials)
             series = so_far.plan[-1].series + 1 if so_far.plan else 1
             start = len(so_far.plan)
@@ -214,7 +221,7 @@ class Explain(Stage[Explanation]):
         if keys == 1 and not prospect.places(cls.name):
             return Expected(trials=0)
         trials = max(len(prospect.places(cls.name)), explained(budget, keys))
-        most = max(trials, explained(budget, keys, rest=REST_AT_MOST))
+        most = max(trials, explained_at_most(budget, keys))
         return Expected(trials=trials, bound="about", most=most)
 
 
@@ -237,18 +244,24 @@ def required_verdict(task: Task) -> Verdict:
     return verdict
 
 
-REST, REST_AT_MOST = 1, 4
-"""Of what an explanation asks for once the changes are in order: half of the searches that
-`tests/stages/test_expected.py` simulates take about REST times what `explained` says, and
-nineteen of twenty no more than REST_AT_MOST times that."""
+FURTHER, FURTHER_AT_MOST = 125, 340
+"""Of what an explanation of many changes asks for once the first sets are measured: half of the
+searches that `tests/stages/test_expected.py` simulates take about FURTHER trials, where models know
+something, and nineteen of twenty no more than FURTHER_AT_MOST after all changes are ranked."""
 
 
-def explained(budget: Budget, keys: int, rest: int = REST) -> int:
-    """Trials of all phases for so many changes.
+def explained(budget: Budget, keys: int) -> int:
+    """Trials for so many changes, a few of which keep the gain as the models promised.
 
-    They are ranked by evidence, then there are nested sets, elimination, giving back and
-    interactions, and the rounds that judge the smallest set.
+    These few are tried, then there are elimination, giving back and interactions, and the rounds
+    that judge the smallest set.
     """
+    count = max(2, keys)
+    return _tried(count) + min(FURTHER, 30 * (count - 1)) + 3 * budget.explain_pairs
+
+
+def explained_at_most(budget: Budget, keys: int) -> int:
+    """The same where the models promised wrongly: all changes are ranked by measurement, too."""
     count = max(2, keys)
     rounds = max(2, budget.explain_rounds)
     names = [str(n) for n in range(count)]
@@ -258,61 +271,12 @@ def explained(budget: Budget, keys: int, rest: int = REST) -> int:
     sizes = sum(size < count for size in NESTED)
     nested = (1 + sizes) * NESTED_ROUNDS if sizes else 0
     # Few changes have little to be eliminated; of many, the nested sets leave a few.
-    further = rest * min(85, 25 * (count - 1) - 15)
-    return ranked + nested + further + 3 * budget.explain_pairs
+    further = min(FURTHER_AT_MOST, 100 * (count - 1) - 60)
+    return _tried(count) + ranked + nested + further + 3 * budget.explain_pairs
 
 
-@dataclass(frozen=True)
-class Winner:
-    """A winner as changes to what it is held against, by the name of each change."""
-
-    configuration: Configuration
-    base: Configuration
-    changes: Mapping[str, tuple[str, ...]]
-    values: Mapping[str, tuple[str, str]]
-    same: tuple[str, ...]
-
-    @classmethod
-    def of(cls, space: Space, configuration: Configuration, base: Configuration) -> "Winner":
-        """Keys that only change together are one change; what equals the base is none."""
-        groups = [tuple(sorted(g)) for g in space.together(configuration, base)]
-        changed = {key for group in groups for key in group}
-        before, after = ({**space.defaults, **c.values} for c in (base, configuration))
-        return cls(
-            configuration=configuration,
-            base=base,
-            changes={" + ".join(g): g for g in sorted(groups)},
-            values={key: (before.get(key, ""), after.get(key, "")) for key in sorted(changed)},
-            same=tuple(key for key in configuration.values if key not in changed),
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The changes."""
-        return tuple(self.changes)
-
-    def made(self, changes: Changes) -> Configuration:
-        """The base with these changes."""
-        if not changes:
-            return self.base
-        keys = [key for name in changes for key in self.changes[name]]
-        # What equals the base is no change, and is left out of all but the winner itself.
-        return mixture(self.configuration, self.base, keys)
-
-    def arm(self, changes: Changes) -> str:
-        """What a set is called in a round; no two have one name."""
-        if not changes:
-            return HOST
-        lacking = sorted(set(self.names) - changes)
-        if not lacking:
-            return WINNER
-        if len(lacking) <= len(changes):
-            return f"without {', '.join(lacking)}"
-        return f"only {', '.join(sorted(changes))}"
-
-    def arms(self, sets: Sequence[Changes]) -> Arms:
-        """What is measured, by name."""
-        return {self.arm(one): self.made(one) for one in sets}
+def _tried(count: int) -> int:
+    return (2 + sum(size < count for size in PROMISED)) * PROMISED_ROUNDS
 
 
 # Finding the set ----------------------------------------------------------------------------------
@@ -327,7 +291,13 @@ def _judging_start(plan: Sequence[PlannedTrial]) -> int | None:
 def _next(task: Task, winner: Winner, trials: Sequence[Trial]) -> Asked | Ablation:
     """What the search asks for after these trials, or what it has found."""
     budget = task.context.study.budget
-    search = ablate(winner.names, rounds=budget.explain_rounds or FEWEST_ROUNDS, level=budget.level)
+    known = task.store.get(task.subject, Promised)
+    search = ablate(
+        winner.names,
+        rounds=budget.explain_rounds or FEWEST_ROUNDS,
+        level=budget.level,
+        promised=known.order if known else (),
+    )
     asked = next(search)
     try:
         for _, series in groupby(trials, lambda t: t.planned.series):

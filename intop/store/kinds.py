@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from intop.domain.across import Across
 from intop.domain.agreement import Agreement
 from intop.domain.baseline import Refusals
-from intop.domain.explanation import Explanation
+from intop.domain.explanation import Explanation, Promised
 from intop.domain.mediation import Mediation
 from intop.domain.multi_arm import Contest
 from intop.domain.pareto import Front
@@ -33,6 +33,7 @@ KINDS: Mapping[type, str] = {
     Mediation: "mediation",
     Pilot: "pilot",
     Probe: "probe",
+    Promised: "promised",
     Ranking: "ranking",
     Refined: "refined",
     Refusals: "refusals",

@@ -51,6 +51,50 @@ def test_a_set_that_falls_short_says_so() -> None:
     assert simulated(NEEDED["large effects"], 0.3, 0).found.keeps_gain
 
 
+def asked_and_found(
+    promised: str, effects: dict[str, float]
+) -> tuple[list[tuple[Changes, ...]], Ablation]:
+    """Of a search among a to l whose trials have next to no noise."""
+    noise = cycle([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0])
+    asked: list[tuple[Changes, ...]] = []
+
+    def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
+        asked.append(sets)
+        return [
+            {s: next(noise) - sum(effects.get(n, 0.0) for n in s) for s in sets}
+            for _ in range(rounds)
+        ]
+
+    return asked, searched(list("abcdefghijkl"), measured, promised)[0]
+
+
+def test_what_was_promised_rightly_is_found_without_a_look_at_each_change() -> None:
+    asked, found = asked_and_found("kcabdefghijl", {"c": 1.0, "k": 0.7})
+    whole = frozenset("abcdefghijkl")
+    assert asked[0] == (NOTHING, whole, *map(frozenset, ("k", "kc", "kcab", "kcabdef")))
+    assert ("c", "k") == found.minimal
+    assert found.keeps_gain
+    assert {"the 2 that models promise most of keep the gain"} == set(found.dropped.values())
+    assert tuple("kcabdefghijl") == found.order
+    assert not [s for sets in asked for s in sets if len(s) == 11], "none is left out of all"
+
+
+def test_superfluous_ones_among_the_promised_are_dropped() -> None:
+    _, found = asked_and_found("kcabdefghijl", {"c": 1.0})
+    assert ("c",) == found.minimal
+    assert "leaving it out does not measurably hurt" == found.dropped["k"]
+
+
+@pytest.mark.parametrize("promised", ["abcdefghijkl", ""])
+def test_where_the_promised_fall_short_all_changes_are_looked_at(promised: str) -> None:
+    asked, found = asked_and_found(promised, {"j": 1.0, "k": 0.7})
+    assert ("j", "k") == found.minimal
+    assert found.keeps_gain
+    assert {"the 3 strongest keep the gain"} <= set(found.dropped.values())
+    assert frozenset("abcdefghijk") in asked[bool(promised)]
+    assert found.order[:2] == ("j", "k")
+
+
 def test_one_change_alone_stays() -> None:
     asked: list[set[Changes]] = []
 

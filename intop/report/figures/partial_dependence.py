@@ -21,19 +21,21 @@ from intop.report.figures.drawing import Drawing, drawn
 
 ROW, NARROW_ROW = 0.34, 0.5
 """The height of a change's row, in inches."""
+BAR = 2 * ROW_HALF / 3
 PANEL = 2.3
 MOST_PANELS = 6
 
 
 def contributions(about: str, found: Explanation) -> Drawing:
-    """Each change left out of the winner and alone, with intervals; above 1 it helps."""
-    shown = found.contributions
+    """What was measured of each change by itself, with intervals; above 1 it helps."""
+    shown = [c for c in found.contributions if c.is_kept or c.alone or c.left_out or c.missed]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for shift, colour, label, ratios in (
-            (-0.15, BLUE, "left out of the winner", [c.left_out for c in shown]),
-            (0.15, ORANGE, "alone", [c.alone for c in shown]),
+            (-BAR, BLUE, "left out of the winner", [c.left_out for c in shown]),
+            (0.0, ORANGE, "alone", [c.alone for c in shown]),
+            (BAR, GREY, "left out of the smallest set", [c.missed for c in shown]),
         ):
             bars = [(n + shift, r) for n, r in enumerate(ratios) if r is not None]
             if not bars:
@@ -47,7 +49,7 @@ def contributions(about: str, found: Explanation) -> Drawing:
                     [r.high - r.ratio for _, r in bars],
                 ],
                 color=colour,
-                height=ROW_HALF,
+                height=BAR,
                 label=label,
                 error_kw={"elinewidth": 0.9, "capsize": 1.5, "ecolor": INK},
             )
