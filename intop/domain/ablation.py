@@ -220,7 +220,7 @@ class _Search:
         yield from self.prune()
         yield from self.give_back()
         lost = self._lost(self.current, self.whole)
-        if lost is None or lost.mean < lost.error or self._is_kept(lost):
+        if lost is None or lost.mean < 2 * lost.error or self._is_kept(lost):
             return True
         self.current, self.missed, self.dropped = self.whole, {}, {}
         return False
