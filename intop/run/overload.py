@@ -65,10 +65,9 @@ def _too_much(stage: Stage[Any], defaults: Sequence[Trial]) -> BaselineError:
 
 
 def _evidence(trial: Trial) -> str:
-    """Rate, errors and P99, such as: trial 0: 812 of 1000 requests/s, errors: 40 timeout, ..."""
+    """Why it counts as overloaded, errors and P99: trial 0: 812 of 1000 requests/s; errors: ..."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in trial.errors.items() if count)
     return (
-        f"trial {trial.planned.index}: {trial.achieved_rps:.0f} of "
-        f"{trial.conditions.rate_rps:.0f} requests/s, errors: {kinds or 'none'}, "
+        f"trial {trial.planned.index}: {trial.detail}; errors: {kinds or 'none'}; "
         f"P99 {trial.p99_ms:.1f} ms"
     )
