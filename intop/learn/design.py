@@ -1,5 +1,6 @@
 """Designs: which configurations to measure when nothing is known yet."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -162,6 +163,7 @@ def sparse(
     """The configurations with about `most` of the keys in `priors` each, and without the others.
 
     Which, is drawn anew for each of them: the more likely a key acts by its prior, the more often.
+    Each key is drawn at least once where there are places enough: what never is leaves the space.
     In a large space few parameters act, and what all the others do together is noise. What only
     changes together with something that stays, stays too.
     """
@@ -170,8 +172,27 @@ def sparse(
         return list(configurations)
     rng = np.random.default_rng(seed)
     weights = np.array([priors[key] for key in keys])
-    found: list[Configuration] = []
-    for configuration in configurations:
-        drawn = rng.choice(len(keys), most, replace=False, p=weights / weights.sum())
-        found.append(_without(space, configuration, set(keys) - {keys[n] for n in drawn}))
-    return found
+    drawn = [
+        set(rng.choice(len(keys), most, replace=False, p=weights / weights.sum()).tolist())
+        for _ in configurations
+    ]
+    _cover(drawn, len(keys), rng)
+    return [
+        _without(space, configuration, set(keys) - {keys[n] for n in some})
+        for configuration, some in zip(configurations, drawn, strict=True)
+    ]
+
+
+def _cover(drawn: Sequence[set[int]], count: int, rng: np.random.Generator) -> None:
+    """Put each of so many keys that nobody has in the place of the one that is drawn most often."""
+    counts = Counter(n for some in drawn for n in some)
+    for missing in sorted(set(range(count)) - counts.keys()):
+        most, places = counts.most_common(1)[0]
+        if places == 1:
+            return
+        having = [some for some in drawn if most in some]
+        chosen = having[int(rng.integers(len(having)))]
+        chosen.remove(most)
+        chosen.add(missing)
+        counts[most] -= 1
+        counts[missing] += 1

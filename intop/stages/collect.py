@@ -5,15 +5,17 @@ from collections.abc import Sequence
 
 from intop.domain.agreement import Agreement
 from intop.domain.collection import Collected
-from intop.domain.configuration import DEFAULT
+from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.drift import drift
 from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration, noise, variances
+from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.learn.allocation import next_batch
 from intop.learn.design import latin_hypercube, sparse
+from intop.report.text import few
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect, designed, roles
@@ -83,14 +85,25 @@ class Collect(Stage[Collected]):
         else:
             space = space.restricted(ranking.space)
         count = self.samples or self.budget.collect_trials
-        design = latin_hypercube(space, count, seed=task.seed("collect"))
+        first = hints(task, space, count)
+        design = latin_hypercube(space, count, seed=task.seed("collect"))[len(first) :]
         if ranking is not None:
             # What acts is always varied, and what can't be told in turns.
             most = max(ranking.keep - len(ranking.chosen), ranking.keep // OPEN_SHARE, 1)
             design = sparse(space, design, ranking.priors, most, seed=task.seed("open"))
-        first = hints(task, space, count)
-        design = [*first, *design[len(first) :]]
+        design = [*first, *design]
+        self._say_left_out(space, design)
         return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(task))
+
+    def _say_left_out(self, space: Space, design: Sequence[Configuration]) -> None:
+        """What no configuration of the design has leaves the space of the stages that follow."""
+        varied = {key for configuration in design for key in configuration.values}
+        left_out = [p.key for p in space.parameters if p.key not in varied]
+        if left_out:
+            self.task.context.progress.say(
+                f"{self.task.title}: {len(design)} configurations are too few for all open "
+                f"parameters: without {few(left_out)} (more: collect_trials in [budget])"
+            )
 
     def _replicates(
         self, plan: Sequence[PlannedTrial], trials: Sequence[Trial]

@@ -154,6 +154,22 @@ def test_open_parameters_take_turns_the_likelier_ones_more_often(
     assert found == sparse(space, design, {likely: 0.9} | dict.fromkeys(others, 0.05), 2, seed=1)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_each_open_parameter_has_a_turn_where_there_are_places_enough(
+    space: Space, seed: int
+) -> None:
+    keys = [p.key for p in space.parameters]
+    likely, *others = keys[1:]
+    priors = {likely: 0.9} | dict.fromkeys(others, 0.01)
+    count = len(others)
+    found = sparse(space, latin_hypercube(space, count, seed=1), priors, 2, seed=seed)
+    counts = {key: sum(key in c.values for c in found) for key in priors}
+    assert all(counts.values())
+    assert counts[likely] > 1
+    few = sparse(space, latin_hypercube(space, 2, seed=1), priors, 1, seed=seed)
+    assert 2 == len(few)
+
+
 def test_what_only_changes_together_is_left_out_together(space: Space) -> None:
     design = latin_hypercube(space, 60, seed=1)
     priors = {p.key: 0.1 for p in space.parameters}
