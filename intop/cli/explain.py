@@ -51,9 +51,10 @@ if TYPE_CHECKING:
 def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> None:
     """Find the fewest changes of the winner that keep its gain, by measurement.
 
-    Each key is left out of the winner, and changed alone; what does not matter is dropped, and
-    the rest is judged against the default in fresh rounds, beside the whole winner. The exit code
-    is 3 when no verdict is a gain, and then nothing is measured.
+    A few changes of which the models expect most are tried first. Where they lose part of the gain,
+    each change is left out of the winner, and made alone. What does not matter is dropped, and the
+    rest is judged against the default in fresh rounds, beside the whole winner. The exit code is 3
+    when no verdict is a gain, and then nothing is measured.
 
     --why asks for the other half: a verdict names mechanisms, such as a full accept queue, by what
     the kernel counted. Each is taken away on both sides by other keys, and what is left of the gain

@@ -25,7 +25,7 @@ KEPT = 0.9
 """The share of the gain that a smaller set has to keep."""
 
 PROMISED = (1, 2, 4, 7)
-"""How many of the changes that models promise most of are tried as a set."""
+"""How many of the changes of which models expect most are tried as a set."""
 
 PROMISED_ROUNDS = 4
 
@@ -70,8 +70,8 @@ class Effect:
 class Ablation:
     """What was found: the changes by evidence, and the smallest set, the strongest first.
 
-    Where a few changes that models promise most of have kept the gain, `order` is that of promise:
-    the others were never measured one by one.
+    Where a few changes of which models expect most have kept the gain, `order` is that of the
+    models: the others were never measured one by one.
 
     Effects are log P99 without a change less that with it, so that above 0 it helps: `left_out` of
     the winner, `alone` beside the default, `missed` in the smallest set. `interactions` are by
@@ -210,13 +210,15 @@ class _Search:
             return False
         nested = [frozenset(promised[:size]) for size in sizes]
         yield from self.ask([frozenset(), self.whole, *nested], PROMISED_ROUNDS)
-        # What the largest may lose by chance, giving back looks at again.
+        # The largest may fall short by chance; `give_back` looks at it again.
         chosen = self._smallest(nested, errors=0) or self._smallest(nested[-1:], errors=1)
         if chosen is None:
             return False
         self.order, self.current = tuple(promised), chosen
-        few, keep = ("one", "keeps") if len(chosen) == 1 else (str(len(chosen)), "keep")
-        self._drop(self.whole - chosen, f"the {few} that models promise most of {keep} the gain")
+        few = "one change" if len(chosen) == 1 else f"{len(chosen)} changes"
+        keep = "keeps" if len(chosen) == 1 else "keep"
+        why = f"the {few} of which the models expect most {keep} the gain"
+        self._drop(self.whole - chosen, why)
         yield from self.prune()
         yield from self.give_back()
         lost = self._lost(self.current, self.whole)

@@ -86,7 +86,7 @@ class Situation:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedWinner:
-    """A verdict in its situation, and whether its winner's changes were measured one by one."""
+    """A verdict in its situation, and whether it was explained which changes its gain is from."""
 
     source: Source
     situation: int

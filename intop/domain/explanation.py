@@ -122,9 +122,9 @@ class Point:
 class Dependence:
     """How P99 hangs on one number or choice about the winner.
 
-    `predicted` is the models' line, `measured` are trials of the explanation (the winner, and the
-    winner without the change), `elsewhere` geometric means of collected configurations, which
-    differ in all other parameters, too.
+    `predicted` is the models' line, `measured` are trials of the explanation (the winner, and where
+    that was measured the winner without the change), `elsewhere` geometric means of collected
+    configurations, which differ in all other parameters, too.
     """
 
     name: str
@@ -138,9 +138,10 @@ class Dependence:
 class Explanation:
     """The smallest set of changes that was found to keep a winner's gain.
 
-    `contributions` in order of evidence. `minimal` is the configuration of the smallest set, and
-    `verdict` what it is worth against the default in fresh rounds; `kept` holds it against the
-    winner in the same rounds, `offer` the best few where more than WANTED_KEYS are needed.
+    `contributions` begin with those of the smallest set, by evidence; the others follow, by
+    evidence or by what the models expect of them. `minimal` is the configuration of the smallest
+    set, and `verdict` what it is worth against the default in fresh rounds; `kept` holds it against
+    the winner in the same rounds, `offer` the best few where more than WANTED_KEYS are needed.
     `same` are the winner's keys whose value is the default's. Intervals of contributions and
     interactions have `level`, each for itself; `trials` were measured, verdict included.
     """

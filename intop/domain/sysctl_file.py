@@ -98,7 +98,7 @@ def measured(deployment: Deployment, change: Change) -> Iterator[str]:
         level = f"{deployment.verdict.level:.0%}"
         yield f"P99 without it / with it, {level} intervals, above 1 it helps: {told}."
     else:
-        yield "What it contributes is not measured (intop explain does that)."
+        yield f"What it contributes is not measured{_how(change)}."
     together = change.contribution.keys if change.contribution else (change.key,)
     if len(together) > 1:
         yield f"Measured together: {', '.join(together)}."
@@ -106,6 +106,10 @@ def measured(deployment: Deployment, change: Change) -> Iterator[str]:
     partner = PARTNERS.get(change.key)
     if partner is not None and change.default == "0":
         yield f"The kernel sets {partner} to zero with it; setting that one takes this one back."
+
+
+def _how(change: Change) -> str:
+    return " by itself" if change.contribution else " (intop explain does that)"
 
 
 def ratios(change: Change) -> list[tuple[str, RatioInterval]]:

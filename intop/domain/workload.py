@@ -174,8 +174,9 @@ class Budget:
     which some are replicates, and else a quarter of as many as there are configurations. Models
     are judged by `folds`, which are drawn anew for each of `repeats`.
 
-    An explanation measures each of the winner's stronger changes in `explain_rounds` rounds, left
-    out and alone (0: `tune` leaves it out), and judges the smallest set in `explain_pairs` rounds.
+    An explanation that has to rank the winner's changes measures each of the stronger ones in
+    `explain_rounds` rounds, left out and alone (0: `tune` does not explain), and judges the
+    smallest set in `explain_pairs` rounds.
     """
 
     screen_trials: int

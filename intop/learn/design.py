@@ -163,7 +163,8 @@ def sparse(
     """The configurations with about `most` of the keys in `priors` each, and without the others.
 
     Which, is drawn anew for each of them: the more likely a key acts by its prior, the more often.
-    Each key is drawn at least once where there are places enough: what never is leaves the space.
+    A key that would never be drawn has a place of one that is drawn often, since it would leave the
+    space.
     In a large space few parameters act, and what all the others do together is noise. What only
     changes together with something that stays, stays too.
     """
@@ -176,7 +177,8 @@ def sparse(
         set(rng.choice(len(keys), most, replace=False, p=weights / weights.sum()).tolist())
         for _ in configurations
     ]
-    _cover(drawn, len(keys), rng)
+    if drawn:
+        _cover(drawn, len(keys), rng)
     return [
         _without(space, configuration, set(keys) - {keys[n] for n in some})
         for configuration, some in zip(configurations, drawn, strict=True)
@@ -184,15 +186,18 @@ def sparse(
 
 
 def _cover(drawn: Sequence[set[int]], count: int, rng: np.random.Generator) -> None:
-    """Put each of so many keys that nobody has in the place of the one that is drawn most often."""
+    """Give each of so many keys that was not drawn a place of one that was drawn often.
+
+    A key gives up half of its places at most, so that likely ones are still drawn more often.
+    """
     counts = Counter(n for some in drawn for n in some)
+    spare = Counter({n: places // 2 for n, places in counts.items()})
     for missing in sorted(set(range(count)) - counts.keys()):
-        most, places = counts.most_common(1)[0]
-        if places == 1:
+        most, left = spare.most_common(1)[0]
+        if not left:
             return
         having = [some for some in drawn if most in some]
         chosen = having[int(rng.integers(len(having)))]
         chosen.remove(most)
         chosen.add(missing)
-        counts[most] -= 1
-        counts[missing] += 1
+        spare[most] -= 1

@@ -96,7 +96,7 @@ def _sentences(found: Advice, situation: Situation) -> Iterator[str]:
     if unmeasured:
         yield (
             f"Of {counted(len(unmeasured), 'change')} in winners, the own part was not measured "
-            "(intop explain does it for a gain)."
+            "(intop explain does it for those that a gain comes from)."
         )
     if len(verdicts) == 1:
         yield "Whether another campaign finds the same is not known: there is one verdict only."

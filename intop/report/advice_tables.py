@@ -115,7 +115,7 @@ def verdicts(found: Advice) -> Iterator[Block]:
                 Column("keys", "count"),
                 *columns("number", "default P99 in ms", "tuned P99 in ms"),
                 Column("times lower", "span"),
-                *texts("verdict", "changes one by one"),
+                *texts("verdict", "explained"),
             ),
             rows=tuple(
                 (
@@ -128,7 +128,7 @@ def verdicts(found: Advice) -> Iterator[Block]:
                     one.verdict.tuned_p99_ms,
                     Span(one.verdict.ratio, one.verdict.ratio_low, one.verdict.ratio_high),
                     one.verdict.short,
-                    "measured" if one.is_explained else "not measured",
+                    "yes" if one.is_explained else "no",
                 )
                 for one in found.verdicts
             ),

@@ -140,8 +140,10 @@ def worth(change: Change, origin: Origin) -> str:
         return "not measured by itself (intop explain does that)"
     others = [key for key in found.keys if key != change.key]
     it = f"it and {', '.join(others)}" if others else "it"
-    if origin == "smallest set" and found.missed is not None:
-        return f"without {it} P99 is {_times(found.missed, 'higher')}"
+    is_smallest = origin == "smallest set"
+    if found.missed is not None and (is_smallest or not (found.left_out or found.alone)):
+        beside = "" if is_smallest else "the smallest set's "
+        return f"without {it} {beside}P99 is {_times(found.missed, 'higher')}"
     if found.left_out is not None:
         told = _times(found.left_out, "higher")
         if origin == "winner":

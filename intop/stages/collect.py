@@ -101,8 +101,9 @@ class Collect(Stage[Collected]):
         left_out = [p.key for p in space.parameters if p.key not in varied]
         if left_out:
             self.task.context.progress.say(
-                f"{self.task.title}: {len(design)} configurations are too few for all open "
-                f"parameters: without {few(left_out)} (more: collect_trials in [budget])"
+                f"{self.task.title}: none of the {len(design)} configurations varies "
+                f"{few(left_out)}, so later stages leave them out (more: collect_trials in "
+                f"[budget])"
             )
 
     def _replicates(

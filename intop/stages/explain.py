@@ -87,7 +87,7 @@ class Explain(Stage[Explanation]):
     @classmethod
     def begin(cls, task: Task) -> Self:
         verdict = required_verdict(task)
-        # It takes as long as all before, and who waits wants to know now.
+        # It takes about half as long as all before, and who waits wants to know now.
         task.context.progress.say(
             f"{task.title}: {verdict.short}: {verdict.gain}; next are the fewest changes that keep "
             f"it"
@@ -108,7 +108,7 @@ class Explain(Stage[Explanation]):
             return so_far.unfinished
         else:
             if not so_far.plan:
-                # It must not change where models are trained again before the end.
+                # Stored: the order must stay where models are trained again before the end.
                 order = promised(self.task, self.winner)
                 self.task.store.put(self.task.subject, Promised(order=order))
             asked = _next(self.task, self.winner, so_far.trials)
@@ -296,7 +296,7 @@ def _next(task: Task, winner: Winner, trials: Sequence[Trial]) -> Asked | Ablati
         winner.names,
         rounds=budget.explain_rounds or FEWEST_ROUNDS,
         level=budget.level,
-        promised=known.order if known else (),
+        promised=known.order if known and set(known.order) == set(winner.names) else (),
     )
     asked = next(search)
     try:

@@ -166,8 +166,16 @@ def test_each_open_parameter_has_a_turn_where_there_are_places_enough(
     counts = {key: sum(key in c.values for c in found) for key in priors}
     assert all(counts.values())
     assert counts[likely] > 1
-    few = sparse(space, latin_hypercube(space, 2, seed=1), priors, 1, seed=seed)
-    assert 2 == len(few)
+
+
+def test_a_likely_parameter_gives_up_half_of_its_turns_at_most(space: Space) -> None:
+    """Even where there are more open parameters than places."""
+    likely, *others = (p.key for p in space.parameters)
+    assert len(others) > 8
+    design = latin_hypercube(space, 8, seed=1)
+    found = sparse(space, design, {likely: 1.0} | dict.fromkeys(others, 1e-9), 1, seed=1)
+    assert 4 == sum(likely in c.values for c in found)
+    assert 4 == len({key for c in found for key in c.values} - {likely})
 
 
 def test_what_only_changes_together_is_left_out_together(space: Space) -> None:

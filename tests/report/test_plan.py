@@ -192,6 +192,11 @@ def test_the_share_that_the_smallest_set_keeps_is_said(capsys: pytest.CaptureFix
             "without it the whole winner's P99 is 2.00 times higher (1.50 to 3.00)",
         ),
         ("winner", {"alone": (2, 1.5, 3)}, "it alone: P99 is 2.00 times lower (1.50 to 3.00)"),
+        (
+            "winner",
+            {"missed": (3, 2, 4)},
+            "without it the smallest set's P99 is 3.00 times higher (2.00 to 4.00)",
+        ),
         ("winner", {}, "not measured by itself"),
     ],
 )

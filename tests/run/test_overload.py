@@ -158,7 +158,7 @@ class Slow(FakeTestbed):
         made = super().trial(planned, stage, attempt, prune_above_ms)
         if made.status != LOW:
             return made
-        return replace(made, achieved_rps=81.2, errors=self.errors, detail="81 of 100 requests/s")
+        return replace(made, achieved_rps=81.2, errors=self.errors, detail="81 of 97 requests/s")
 
 
 def test_the_evidence_and_the_next_step_are_said(testbed: FakeTestbed) -> None:
@@ -167,19 +167,22 @@ def test_the_evidence_and_the_next_step_are_said(testbed: FakeTestbed) -> None:
         measured(testbed.task, "collect", PLAN, on=(slow,))
     said = str(caught.value)
     assert "x86 slt: lb does not carry this load with its default configuration" in said
-    line = "\n  trial 0: 81 of 100 requests/s; errors: 40 timeout, 3 status; P99 5.0 ms"
+    line = (
+        "\n  trial 0: 81 of 97 requests/s (answered: 81 requests/s, errors: 40 timeout, 3 status, "
+        "P99 5.0 ms)"
+    )
     assert 2 == said.count(line)
     assert "intop doctor --arch x86" in said
     assert "the same command measures this default again and goes on" in said
     assert "lower rate_rps in [workload.slt] of" in said
     assert "--new" in said
-    assert "(81 of 100 requests/s), and measured again" in testbed.told.getvalue()
+    assert "(81 of 97 requests/s), and measured again" in testbed.told.getvalue()
 
 
 def test_two_places_of_the_plan_are_both_named(testbed: FakeTestbed) -> None:
     testbed.statuses = ["ok", "ok", "ok", LOW, "ok", "ok", LOW]
     said = ended(testbed)
-    assert "; errors: none; P99 5.0 ms\n  trial 6: " in said
+    assert " (answered: 100 requests/s, errors: none, P99 5.0 ms)\n  trial 6: " in said
 
 
 # Going on -----------------------------------------------------------------------------------------
@@ -332,7 +335,7 @@ def test_a_cluster_that_does_not_carry_its_load_is_mended_and_goes_on(
     _, said = study.run(*collect, expected=(1,))
     assert f"x86 slt: {study.labs[0]}-lb does not carry this load" in said
     assert 2 == said.count("\n  trial 0: ")
-    assert " requests/s; errors: " in said
+    assert " requests/s (answered: " in said
     assert "intop doctor --arch x86" in said
     assert [(0, 0), (0, 1)] == [(place, attempt) for place, attempt, _ in study.trials("collect")]
 

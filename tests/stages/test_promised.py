@@ -88,7 +88,7 @@ def test_what_models_promise_is_tried_first_and_the_others_are_not_looked_at(
     assert [STRONG, WEAK] == list(found.keys)
     assert all(one.missed for one in found.contributions[:2])
     assert not any(one.left_out or one.alone for one in found.contributions[2:])
-    assert {"the 2 that models promise most of keep the gain"} == {
+    assert {"the 2 changes of which the models expect most keep the gain"} == {
         one.dropped for one in found.contributions[2:]
     }
 

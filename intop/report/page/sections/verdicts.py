@@ -472,9 +472,9 @@ def ablation(one: Findings) -> Iterator[Block]:
         yield from told or (Paragraph("There is no gain, so there is nothing to take apart."),)
         return
     yield Paragraph(
-        f"Each of the winner's changes was left out of it and made alone, in {explanation.trials} "
-        f"trials with those of the smallest set's verdict. Smallest set: "
-        f"{', '.join(explanation.keys)}. It {kept_sentence(explanation.kept)}."
+        f"Smaller sets of the winner's changes were measured, in {explanation.trials} trials with "
+        f"those of the smallest set's verdict. Smallest set: {', '.join(explanation.keys)}. It "
+        f"{kept_sentence(explanation.kept)}."
     )
     yield Figure(
         title="What each change does",
@@ -484,7 +484,8 @@ def ablation(one: Findings) -> Iterator[Block]:
             "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
             "Alone: the default / the default with it. Right of 1 the change helps. A change that "
             "helps alone and is not missed when it is left out does what another one does, too. "
-            "Missed: the smallest set without it / the smallest set."
+            "Missed: the smallest set without it / the smallest set. Dropped changes that were "
+            "not measured one by one are in the table only."
         ),
         tables=(_contribution_table(one, explanation), *_interactions(one, explanation)),
     )
@@ -495,8 +496,8 @@ def ablation(one: Findings) -> Iterator[Block]:
             label=f"How P99 depends on the kept parameters about the winner for {one.title}",
             caption=(
                 "Lines are what the models predict when one value moves and the winner's others "
-                "stay. Marks are measured: the winner with and without the change, and, faint, "
-                "configurations in which all else differs, too."
+                "stay. Marks are measured: the winner, with and without the change where both "
+                "were, and, faint, configurations in which all else differs, too."
             ),
             tables=(_curves(one, explanation, "predicted"), _curves(one, explanation, "measured")),
         )
