@@ -81,6 +81,8 @@ BEDS = (
             ("nginx:http.proxy_buffers.number",),
             ("nginx:http.proxy_buffers.size",),
             ("nginx:http.proxy_max_temp_file_size",),
+            ("nginx:http.proxy_buffering",),
+            ("nginx:listen.sndbuf",),
         ),
     ),
     Known("sessions", {"nginx:http.ssl_session_cache": "10"}, (("nginx:http.ssl_session_cache",),)),

@@ -138,6 +138,7 @@ class _LabModel(Model):
     workers: int = 1
     proxy_buffers: int = 16
     proxy_buffer_kb: int = 16
+    sndbuf_kb: int = 0
     tls_key_bits: int = 0
     access_log: Annotated[AccessLog, BeforeValidator(_log_mode)] = "off"
     server_cpus: CpuList | None = None
@@ -154,6 +155,7 @@ class _LabModel(Model):
             workers=self.workers,
             proxy_buffers=self.proxy_buffers,
             proxy_buffer_kb=self.proxy_buffer_kb,
+            sndbuf_kb=self.sndbuf_kb,
             tls_key_bits=self.tls_key_bits,
             access_log=self.access_log,
             disk_iops=self.disk_iops,

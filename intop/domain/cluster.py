@@ -217,10 +217,18 @@ ONLY_PROXIES: tuple[ServerName, ...] = ("haproxy", "varnish")
 WITHOUT_BACKLOG: tuple[ServerName, ...] = ("caddy", "h2o")
 """Servers that have no setting for the queue of their listening socket."""
 NGINXS_OWN = (
-    *("upstream_keepalive", "proxy_buffers", "proxy_buffer_kb"),
+    *("upstream_keepalive", "proxy_buffers", "proxy_buffer_kb", "sndbuf_kb"),
     *("tls_key_bits", "access_log", "disk_iops", "server_cpus"),
 )
 """What of `Balancing` a lab's other servers don't have."""
+
+RANGES = {
+    "backlog": (1, 65_535),
+    "workers": (1, 64),
+    "sndbuf_kb": (0, 4_096),
+    "disk_iops": (0, 1_000_000),
+}
+"""The least and the most of numbers of `Balancing`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,15 +240,16 @@ class Balancing:
 
     nginx keeps up to `upstream_keepalive` idle connections to the backends; with 0 each request has
     a new one. `backlog` is that of its listening socket, `workers` the number of its processes; an
-    answer has `proxy_buffers` of `proxy_buffer_kb` KB each. With `tls_key_bits` clients come over
-    TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is off at
-    first. Its `access_log` is off, on a tmpfs and buffered (`memory`), or a file that each line is
-    written to at once (`disk`). With `disk_iops` each write of that and of its temporary files
-    waits for a disk that does so many operations a second and is always busy (a line of a log takes
-    about three); with 0 none waits. With `server_cpus`, as taskset lists processors, each worker is
-    tied to one of these in turn; "" ties none. `sysctls` are values that its host starts with: a
-    rollback gives them back, as any host's own. They are of the network, since the rest of a
-    namespace is the machine's.
+    answer has `proxy_buffers` of `proxy_buffer_kb` KB each, and a connection a send buffer of
+    `sndbuf_kb` KB, with 0 one that grows as the kernel has it. With `tls_key_bits` clients come
+    over TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is
+    off at first. Its `access_log` is off, on a tmpfs and buffered (`memory`), or a file that each
+    line is written to at once (`disk`). With `disk_iops` each write of that and of its temporary
+    files waits for a disk that does so many operations a second and is always busy (a line of a log
+    takes about three); with 0 none waits. With `server_cpus`, as taskset lists processors, each
+    worker is tied to one of these in turn; "" ties none. `sysctls` are values that its host starts
+    with: a rollback gives them back, as any host's own. They are of the network, since the rest of
+    a namespace is the machine's.
     """
 
     server: ServerName = "nginx"
@@ -250,6 +259,7 @@ class Balancing:
     workers: int = 1
     proxy_buffers: int = 16
     proxy_buffer_kb: int = 16
+    sndbuf_kb: int = 0
     tls_key_bits: int = 0
     access_log: AccessLog = "off"
     disk_iops: int = 0
@@ -259,16 +269,13 @@ class Balancing:
     def __post_init__(self) -> None:
         if self.upstream_keepalive < 0:
             raise ValueError("upstream_keepalive must not be negative")
-        if not 1 <= self.backlog <= 65535:
-            raise ValueError(f"backlog must be 1 to 65535, got {self.backlog}")
-        if not 1 <= self.workers <= 64:
-            raise ValueError(f"workers must be 1 to 64, got {self.workers}")
+        for name, (low, high) in RANGES.items():
+            if not low <= (given := getattr(self, name)) <= high:
+                raise ValueError(f"{name} must be {low} to {high}, got {given}")
         if self.proxy_buffers < 3 or self.proxy_buffer_kb < 1:
             raise ValueError("nginx needs proxy_buffers of at least 3, and proxy_buffer_kb of 1")
         if self.tls_key_bits and not 2048 <= self.tls_key_bits <= 8192:
             raise ValueError(f"tls_key_bits must be 0, or 2048 to 8192, got {self.tls_key_bits}")
-        if not 0 <= self.disk_iops <= 1_000_000:
-            raise ValueError(f"disk_iops must be 0 to 1000000, got {self.disk_iops}")
         cpus_of(self.server_cpus)
         self._check_server()
         for key, value in self.sysctls:

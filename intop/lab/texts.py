@@ -136,10 +136,12 @@ def balancer_site(
         if files is None
         else (_types(), f"        root {files};\n")
     )
-    tls = f"        listen 443 ssl backlog={balancing.backlog};\n" if balancing.tls_key_bits else ""
+    sndbuf = f" sndbuf={balancing.sndbuf_kb}k" if balancing.sndbuf_kb else ""
+    options = f"backlog={balancing.backlog}{sndbuf}"
+    tls = f"        listen 443 ssl {options};\n" if balancing.tls_key_bits else ""
     return f"""\
 {upstream}    server {{
-        listen 80 backlog={balancing.backlog};
+        listen 80 {options};
 {tls}        client_max_body_size {MOST_BODY};
         client_body_buffer_size 1m;
 {location}    }}

@@ -151,7 +151,9 @@ def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
 def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
     keys = '{ "net.core.somaxconn" = 128, "net.ipv4.tcp_rmem" = "4096 8192 65536" }'
     text = f"link = {{ rate_mbit = 300 }}\nupstream_keepalive = 0\nbacklog = 511\nsysctls = {keys}"
-    text += "\nworkers = 2\nproxy_buffers = 4\nproxy_buffer_kb = 8\ntls_key_bits = 2048"
+    text += (
+        "\nworkers = 2\nproxy_buffers = 4\nproxy_buffer_kb = 8\nsndbuf_kb = 32\ntls_key_bits = 2048"
+    )
     text += "\naccess_log = true\ndisk_iops = 300"
     (found,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", text)).clusters["x86"]
     assert isinstance(found, LabSpec)
@@ -161,6 +163,7 @@ def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
         workers=2,
         proxy_buffers=4,
         proxy_buffer_kb=8,
+        sndbuf_kb=32,
         tls_key_bits=2048,
         access_log="disk",
         disk_iops=300,

@@ -92,6 +92,7 @@ def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
         ({"backlog": 0}, "backlog must be 1 to 65535"),
         ({"workers": 0}, "workers must be 1 to 64"),
         ({"proxy_buffers": 2}, "proxy_buffers of at least 3"),
+        ({"sndbuf_kb": 5000}, "sndbuf_kb must be 0 to 4096"),
         ({"tls_key_bits": 512}, "tls_key_bits must be 0, or 2048 to 8192"),
         ({"sysctls": (("vm.swappiness", "1"),)}, "only keys of net. can be a lab's own"),
         ({"sysctls": (("net.ipv4/../../vm.swappiness", "1"),)}, "only keys of net."),

@@ -67,7 +67,12 @@ def test_a_balancer_may_keep_no_connection_to_backends_and_have_nginxs_own_backl
 
 def test_a_balancer_may_have_few_buffers_and_more_workers_and_wait_for_its_disk() -> None:
     settings = Balancing(
-        workers=2, proxy_buffers=4, proxy_buffer_kb=8, access_log="disk", disk_iops=300
+        workers=2,
+        proxy_buffers=4,
+        proxy_buffer_kb=8,
+        sndbuf_kb=32,
+        access_log="disk",
+        disk_iops=300,
     )
     text = texts.balancer_config(
         FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9, balancing=settings
@@ -76,6 +81,7 @@ def test_a_balancer_may_have_few_buffers_and_more_workers_and_wait_for_its_disk(
         "worker_processes 2;",
         "proxy_buffer_size 8k;",
         "proxy_buffers 4 8k;",
+        "listen 80 backlog=65535 sndbuf=32k;",
         f"access_log {FOLDER}/disk/access.log;",
         f"proxy_temp_path {FOLDER}/disk/temp-proxy;",
     }
