@@ -15,7 +15,8 @@ found       the verdict is a gain, and what would be deployed (the smallest set,
             that has an obstacle) changes the known keys
 right half  of a known directive: that nginx's half has a gain (its interval is above 1) and a
             larger one than the kernel's half, or that nothing of the kernel's is in the winner; of
-            the pair: that both together are more than the product of both
+            a known sysctl the other way round (buffers has such a remedy, too); of the pair: that
+            both together are more than the product of both
 few         what would be deployed has at most 5 changes
 
 The claim: on each bed nine of ten seeds are all three. Prints Markdown; progress is on stderr.
@@ -59,11 +60,6 @@ class Known:
     eased: Mapping[str, str]
     keys: tuple[tuple[str, ...], ...]
 
-    @property
-    def is_pair(self) -> bool:
-        """Whether it takes a key of the kernel and a directive."""
-        return all(map(len, split_by_kind(self.eased)))
-
 
 BEDS = (
     Known(
@@ -83,6 +79,8 @@ BEDS = (
             ("nginx:http.proxy_max_temp_file_size",),
             ("nginx:http.proxy_buffering",),
             ("nginx:listen.sndbuf",),
+            # A small window leaves answers with the backends, so that nothing is spilled.
+            ("net.ipv4.tcp_rmem",),
         ),
     ),
     Known("sessions", {"nginx:http.ssl_session_cache": "10"}, (("nginx:http.ssl_session_cache",),)),
@@ -115,18 +113,22 @@ def counted(known: Known, verdict: Verdict, explanation: Explanation | None) -> 
     if explanation is not None and not explanation.obstacle:
         deployed = explanation.minimal
     keys = set(deployed.values)
-    found = verdict.is_gain and any(keys >= set(group) for group in known.keys)
-    return Run(found, verdict.is_gain and _right_half(known, verdict), len(keys), verdict)
+    groups = [group for group in known.keys if keys >= set(group)] if verdict.is_gain else []
+    right = any(_right_half(group, verdict) for group in groups)
+    return Run(bool(groups), right, len(keys), verdict)
 
 
-def _right_half(known: Known, verdict: Verdict) -> bool:
-    kernel, nginx = split_by_kind(verdict.configuration.values)
+def _right_half(group: Sequence[str], verdict: Verdict) -> bool:
+    """Whether the verdict attributes the gain to the half, or the pair, that the group is."""
+    of_kernel, of_nginx = map(bool, split_by_kind(dict.fromkeys(group, "")))
     halves = verdict.halves
-    if known.is_pair:
+    if of_kernel and of_nginx:
         return halves is not None and halves.together.low > 1
     if halves is None:
-        return bool(nginx) and not kernel
-    return halves.nginx.low > 1 and halves.nginx.ratio > halves.kernel.ratio
+        has_kernel, has_nginx = map(bool, split_by_kind(verdict.configuration.values))
+        return (has_kernel, has_nginx) == (of_kernel, of_nginx)
+    here, there = (halves.nginx, halves.kernel) if of_nginx else (halves.kernel, halves.nginx)
+    return here.low > 1 and here.ratio > there.ratio
 
 
 @contextmanager

@@ -42,7 +42,9 @@ def test_beds_are_of_what_there_is(known: Known) -> None:
     sysctls, set_in_nginx = split_by_kind(known.eased)
     assert keys > sysctls.keys()
     assert all(accepts(offered[key], value) for key, value in set_in_nginx.items())
-    assert known.is_pair == (known.bed == "queues")
+    assert all(map(len, split_by_kind(known.eased))) == (known.bed == "queues")
+    # What eases a bed is what is to be found.
+    assert any(set(group) <= set(known.eased) for group in known.keys)
 
 
 def test_every_bed_is_measured() -> None:
@@ -68,6 +70,19 @@ def test_what_counts_is_what_was_said() -> None:
         counted(KEEPALIVE, crowded, None).found,
         counted(KEEPALIVE, crowded, None).is_few,
     )
+
+
+def test_a_sysctl_that_is_known_belongs_to_the_kernels_half() -> None:
+    bed = next(known for known in BEDS if known.bed == "buffers")
+    kernel = replace(HALVES, kernel=UP, nginx=NOTHING)
+    sysctl = {"net.ipv4.tcp_rmem": "4096 8192 8192"}
+    both = Configuration({**sysctl, "nginx:http.sendfile": "on"})
+    assert counted(bed, replace(GAIN, configuration=both, halves=kernel), None).is_right
+    assert not counted(bed, replace(GAIN, configuration=both), None).right_half
+    alone = replace(GAIN, configuration=Configuration(sysctl), halves=None)
+    assert counted(bed, alone, None).is_right
+    directive = replace(GAIN, configuration=Configuration(bed.eased), halves=kernel)
+    assert not counted(bed, directive, None).right_half
 
 
 def test_of_the_pair_both_together_have_to_be_more() -> None:
