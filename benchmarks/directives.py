@@ -1,6 +1,6 @@
 """Does tune find the directive that is known to matter? Beds whose nginx is badly set.
 
-    python -m benchmarks.directives --effect            what the known change is worth on each bed
+    python -m benchmarks.directives --effect            what each known remedy is worth on its bed
     python -m benchmarks.directives --seeds 10          tune on each bed, by ten seeds
     python -m benchmarks.directives log queues --seeds 2 --start 3 --minutes 100
 
@@ -12,10 +12,10 @@ has ended is read.
 What counts, said before any run:
 
 found       the verdict is a gain, and what would be deployed (the smallest set, or the winner where
-            that has an obstacle) changes the known keys
-right half  of a known directive: that nginx's half has a gain (its interval is above 1) and a
+            that has an obstacle) changes the keys of a known remedy
+right half  of a directive: that nginx's half has a gain (its interval is above 1) and a
             larger one than the kernel's half, or that nothing of the kernel's is in the winner; of
-            a known sysctl the other way round (buffers has such a remedy, too); of the pair: that
+            a sysctl the other way round (buffers has such a remedy, too); of the pair: that
             both together are more than the product of both
 few         what would be deployed has at most 5 changes
 
@@ -51,39 +51,33 @@ MOST_CHANGES = 5
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a bed: the changes that take the bottleneck away, and the keys to be found.
+    """What is known of a bed: each of the `remedies` is a set of changes that eases it.
 
-    One of the groups of `keys` has to be changed, all of it.
+    One of them has to be found: all of its keys, with whatever values.
     """
 
     bed: str
-    eased: Mapping[str, str]
-    keys: tuple[tuple[str, ...], ...]
+    remedies: tuple[Mapping[str, str], ...]
 
 
 BEDS = (
-    Known(
-        "queues",
-        {"net.core.somaxconn": "4096", "nginx:listen.backlog": "4096"},
-        (("net.core.somaxconn", "nginx:listen.backlog"),),
-    ),
-    Known("upstreams", {"nginx:upstream.keepalive": "64"}, (("nginx:upstream.keepalive",),)),
-    Known("log", {"nginx:http.access_log.buffer": "64"}, (("nginx:http.access_log.buffer",),)),
-    Known("workers", {"nginx:main.worker_processes": "2"}, (("nginx:main.worker_processes",),)),
+    Known("queues", ({"net.core.somaxconn": "4096", "nginx:listen.backlog": "4096"},)),
+    Known("upstreams", ({"nginx:upstream.keepalive": "64"},)),
+    Known("log", ({"nginx:http.access_log.buffer": "64"},)),
+    Known("workers", ({"nginx:main.worker_processes": "2"},)),
     Known(
         "buffers",
-        {"nginx:http.proxy_buffers.number": "64", "nginx:http.proxy_buffers.size": "16"},
         (
-            ("nginx:http.proxy_buffers.number",),
-            ("nginx:http.proxy_buffers.size",),
-            ("nginx:http.proxy_max_temp_file_size",),
-            ("nginx:http.proxy_buffering",),
-            ("nginx:listen.sndbuf",),
+            {"nginx:http.proxy_buffers.number": "256"},
+            {"nginx:http.proxy_buffers.size": "128"},
+            {"nginx:http.proxy_max_temp_file_size": "0"},
+            {"nginx:http.proxy_buffering": "off"},
+            {"nginx:listen.sndbuf": "2048"},
             # A small window leaves answers with the backends, so that nothing is spilled.
-            ("net.ipv4.tcp_rmem",),
+            {"net.ipv4.tcp_rmem": "4096 16384 16384"},
         ),
     ),
-    Known("sessions", {"nginx:http.ssl_session_cache": "10"}, (("nginx:http.ssl_session_cache",),)),
+    Known("sessions", ({"nginx:http.ssl_session_cache": "10"},)),
 )
 
 
@@ -113,14 +107,14 @@ def counted(known: Known, verdict: Verdict, explanation: Explanation | None) -> 
     if explanation is not None and not explanation.obstacle:
         deployed = explanation.minimal
     keys = set(deployed.values)
-    groups = [group for group in known.keys if keys >= set(group)] if verdict.is_gain else []
-    right = any(_right_half(group, verdict) for group in groups)
-    return Run(bool(groups), right, len(keys), verdict)
+    found = [one for one in known.remedies if verdict.is_gain and keys >= one.keys()]
+    right = any(_right_half(one, verdict) for one in found)
+    return Run(bool(found), right, len(keys), verdict)
 
 
-def _right_half(group: Sequence[str], verdict: Verdict) -> bool:
-    """Whether the verdict attributes the gain to the half, or the pair, that the group is."""
-    of_kernel, of_nginx = map(bool, split_by_kind(dict.fromkeys(group, "")))
+def _right_half(remedy: Mapping[str, str], verdict: Verdict) -> bool:
+    """Whether the verdict attributes the gain to the half, or the pair, that the remedy is."""
+    of_kernel, of_nginx = map(bool, split_by_kind(remedy))
     halves = verdict.halves
     if of_kernel and of_nginx:
         return halves is not None and halves.together.low > 1
@@ -149,10 +143,10 @@ def _study(known: Known) -> Path:
     return FOLDER / f"{known.bed}.toml"
 
 
-def effect(known: Known, folder: Path) -> Verdict:
-    """What the known change is worth."""
+def effect(known: Known, remedy: Mapping[str, str], folder: Path) -> Verdict:
+    """What a remedy is worth."""
     budget = replace(load_study(_study(known)).budget, judge_pairs=PAIRS)
-    store = folder / f"{known.bed}-effect.db"
+    store = folder / f"{known.bed}-effect-{known.remedies.index(remedy)}.db"
     with (
         on_its_lab(known, budget=replace(budget, judge_looks=1)) as study,
         opened(str(store)) as kept,
@@ -160,7 +154,7 @@ def effect(known: Known, folder: Path) -> Verdict:
         task = begun(kept, study)
         with cluster_testbed(task):
             pass  # the host is probed, as a screening would have done
-        return judged(task, "known", Configuration(dict(known.eased)))
+        return judged(task, "known", Configuration(dict(remedy)))
 
 
 def run(known: Known, seed: int, folder: Path, *, may_measure: bool) -> Run | None:
@@ -187,12 +181,20 @@ def _tune(known: Known, seed: int, store: Store) -> None:
         tune(context_of(store, study), lambda _: None)
 
 
+def worth(known: Known, remedy: Mapping[str, str], found: Verdict) -> str:
+    """A line of the table of effects."""
+    changes = ", ".join(f"`{key} = {value}`" for key, value in remedy.items())
+    return f"| {known.bed} | {changes} | {_interval(found)} |"
+
+
+def _interval(found: Verdict) -> str:
+    return f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
+
+
 def row(known: Known, seed: int, one: Run) -> str:
     """Of the table."""
     words = ["yes" if is_so else "no" for is_so in (one.found, one.right_half, one.is_few)]
-    found = one.verdict
-    interval = f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
-    halves = found.halves
+    interval, halves = _interval(one.verdict), one.verdict.halves
     told = "-" if halves is None else f"{halves.kernel.ratio:.2f}, {halves.nginx.ratio:.2f}"
     return f"| {known.bed} | {seed} | {interval} | {told} | {one.changes} | {' | '.join(words)} |"
 
@@ -220,7 +222,7 @@ def main() -> None:
     )
     names = [known.bed for known in BEDS]
     parser.add_argument("bed", nargs="*", help=f"of {', '.join(names)}; all by default")
-    parser.add_argument("--effect", action="store_true", help="what the known change is worth")
+    parser.add_argument("--effect", action="store_true", help="what each known remedy is worth")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--start", type=int, default=1, help="the first seed")
     parser.add_argument("--minutes", type=float, default=1e6, help="after these none is begun")
@@ -233,9 +235,8 @@ def main() -> None:
     given.store.mkdir(parents=True, exist_ok=True)
     if given.effect:
         for known in beds:
-            found = effect(known, given.store)
-            interval = f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
-            print(f"| {known.bed} | {interval} |", flush=True)
+            for remedy in known.remedies:
+                print(worth(known, remedy, effect(known, remedy, given.store)), flush=True)
         return
     seeds = range(given.start, given.start + given.seeds)
     for line in told(beds, seeds, given.store, time.monotonic() + 60 * given.minutes):

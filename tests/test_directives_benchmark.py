@@ -24,7 +24,7 @@ UP, NOTHING = RatioInterval(2.0, 1.8, 2.2), RatioInterval(1.0, 0.9, 1.1)
 HALVES = Halves(kernel=NOTHING, nginx=UP, both=UP, together=NOTHING, rounds=5, level=0.95)
 GAIN = replace(
     VERDICT,
-    configuration=Configuration({**KEEPALIVE.eased, "net.core.somaxconn": "9"}),
+    configuration=Configuration({**KEEPALIVE.remedies[0], "net.core.somaxconn": "9"}),
     halves=HALVES,
 )
 
@@ -38,13 +38,11 @@ def test_beds_are_of_what_there_is(known: Known) -> None:
     assert ("kernel", "nginx") == study.tunes
     offered, kernel = catalogue().by_key, load_catalogue(shipped("configs") / "parameters.toml")
     keys = {*offered, *(p.key for p in kernel.parameters)}
-    assert keys > {key for group in known.keys for key in group}
-    sysctls, set_in_nginx = split_by_kind(known.eased)
-    assert keys > sysctls.keys()
-    assert all(accepts(offered[key], value) for key, value in set_in_nginx.items())
-    assert all(map(len, split_by_kind(known.eased))) == (known.bed == "queues")
-    # What eases a bed is what is to be found.
-    assert any(set(group) <= set(known.eased) for group in known.keys)
+    for remedy in known.remedies:
+        assert keys > remedy.keys()
+        sysctls, set_in_nginx = split_by_kind(remedy)
+        assert all(accepts(offered[key], value) for key, value in set_in_nginx.items())
+        assert bool(sysctls and set_in_nginx) == (known.bed == "queues")
 
 
 def test_every_bed_is_measured() -> None:
@@ -58,14 +56,14 @@ def test_what_counts_is_what_was_said() -> None:
     other = replace(GAIN, halves=replace(HALVES, kernel=UP, nginx=NOTHING))
     assert not counted(KEEPALIVE, other, None).right_half
     assert not counted(KEEPALIVE, replace(GAIN, halves=None), None).right_half
-    alone = replace(GAIN, configuration=Configuration(KEEPALIVE.eased), halves=None)
+    alone = replace(GAIN, configuration=Configuration({**KEEPALIVE.remedies[0]}), halves=None)
     assert counted(KEEPALIVE, alone, None).is_right
     # Another directive, no gain, too many.
     assert not counted(BEDS[2], GAIN, None).found
     none = replace(GAIN, ratio=1.0, ratio_low=0.9, ratio_high=1.1)
     assert not counted(KEEPALIVE, none, None).is_right
     many = {f"net.core.k{n}": "1" for n in range(5)}
-    crowded = replace(GAIN, configuration=Configuration({**KEEPALIVE.eased, **many}))
+    crowded = replace(GAIN, configuration=Configuration({**KEEPALIVE.remedies[0], **many}))
     assert (True, False) == (
         counted(KEEPALIVE, crowded, None).found,
         counted(KEEPALIVE, crowded, None).is_few,
@@ -81,12 +79,12 @@ def test_a_sysctl_that_is_known_belongs_to_the_kernels_half() -> None:
     assert not counted(bed, replace(GAIN, configuration=both), None).right_half
     alone = replace(GAIN, configuration=Configuration(sysctl), halves=None)
     assert counted(bed, alone, None).is_right
-    directive = replace(GAIN, configuration=Configuration(bed.eased), halves=kernel)
+    directive = replace(GAIN, configuration=Configuration({**bed.remedies[0]}), halves=kernel)
     assert not counted(bed, directive, None).right_half
 
 
 def test_of_the_pair_both_together_have_to_be_more() -> None:
-    both = replace(GAIN, configuration=Configuration(PAIR.eased))
+    both = replace(GAIN, configuration=Configuration({**PAIR.remedies[0]}))
     assert not counted(PAIR, both, None).right_half
     more = replace(both, halves=replace(HALVES, together=UP))
     assert counted(PAIR, more, None).is_right
