@@ -70,8 +70,8 @@ class Effect:
 class Ablation:
     """What was found: the changes by evidence, and the smallest set, the strongest first.
 
-    Where a few changes of which models expect most have kept the gain, `order` is that of the
-    models: the others were never measured one by one.
+    Where a few changes kept the gain that the models had ranked first, `order` is the models'
+    ranking. The other changes were then not measured one by one.
 
     Effects are log P99 without a change less that with it, so that above 0 it helps: `left_out` of
     the winner, `alone` beside the default, `missed` in the smallest set. `interactions` are by

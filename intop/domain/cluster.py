@@ -241,7 +241,7 @@ class Balancing:
     nginx keeps up to `upstream_keepalive` idle connections to the backends; with 0 each request has
     a new one. `backlog` is that of its listening socket, `workers` the number of its processes; an
     answer has `proxy_buffers` of `proxy_buffer_kb` KB each, and a connection a send buffer of
-    `sndbuf_kb` KB, with 0 one that grows as the kernel has it. With `tls_key_bits` clients come
+    `sndbuf_kb` KB, or with 0 one that the kernel lets grow. With `tls_key_bits` clients come
     over TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is
     off at first. Its `access_log` is off, on a tmpfs and buffered (`memory`), or a file that each
     line is written to at once (`disk`). With `disk_iops` each write of that and of its temporary

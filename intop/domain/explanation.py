@@ -16,7 +16,7 @@ WANTED_KEYS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Promised:
-    """A winner's changes by name, that of which the models promised most first."""
+    """A winner's changes by name, ranked by the effect that the models predict, largest first."""
 
     order: tuple[str, ...]
 

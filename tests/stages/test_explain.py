@@ -1,11 +1,11 @@
 """What a winner's gain is made of: found again after a kill, and the same in the end."""
 
-import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from explaining import latency, with_few_rounds
 from fakes import FakeTestbed, probe_of
 from findings import BROKEN_CPU, COSTLY, DOUBTED, UNCLEAR_CPU, VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
@@ -38,23 +38,12 @@ FACTORS = {"net.ipv4.tcp_reordering": 0.4, "net.ipv4.tcp_comp_sack_nr": 0.5}
 NEEDED = sorted(FACTORS)
 
 
-def latency(planned: PlannedTrial) -> int:
-    """P99 in us by what is changed, with a little noise of the place."""
-    p99 = 4_000.0 * random.Random(planned.index).lognormvariate(0, 0.1)
-    for key, factor in FACTORS.items():
-        p99 *= factor if planned.configuration.values.get(key) == WINNER[key] else 1
-    return round(p99)
-
-
 @pytest.fixture
 def won(testbed: FakeTestbed) -> FakeTestbed:
     """A campaign with a gain."""
-    context = testbed.task.context
-    budget = replace(context.study.budget, explain_rounds=2, explain_pairs=4)
-    study = replace(context.study, budget=budget)
-    testbed.task = replace(testbed.task, context=replace(context, study=study))
+    with_few_rounds(testbed)
     begin(testbed)
-    testbed.latency = latency
+    testbed.latency = latency(WINNER, FACTORS, 0.1)
     return testbed
 
 

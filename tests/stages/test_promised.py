@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.campaign import measured
+from explaining import latency, with_few_rounds
 from fakes import FakeTestbed, probe_of
 from findings import VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
@@ -36,25 +37,15 @@ STRONG, WEAK = "net.ipv4.tcp_reordering", "net.ipv4.tcp_comp_sack_nr"
 FACTORS = {STRONG: 0.3, WEAK: 0.6}
 
 
-def latency(planned: PlannedTrial) -> int:
-    """P99 in us."""
-    p99 = 4_000.0 * random.Random(planned.index).lognormvariate(0, 0.05)
-    for key, factor in FACTORS.items():
-        p99 *= factor if planned.configuration.values.get(key) == WINNER[key] else 1
-    return round(p99)
-
-
 @pytest.fixture
 def won(testbed: FakeTestbed) -> FakeTestbed:
     """Some fifty configurations with any of the winner's changes, and a verdict of gain."""
-    context = testbed.task.context
-    budget = replace(context.study.budget, explain_rounds=2, explain_pairs=4)
-    study = replace(context.study, budget=budget)
-    testbed.task = task = replace(testbed.task, context=replace(context, study=study))
+    with_few_rounds(testbed)
+    task = testbed.task
     rng = random.Random(1)
     drawn = [{k: v for k, v in WINNER.items() if rng.random() < 0.5} for _ in range(50)]
     configurations = [DEFAULT, *map(Configuration, drawn)]
-    testbed.latency = latency
+    testbed.latency = latency(WINNER, FACTORS, 0.05)
     task.store.put(task.subject, probe_of(DEFAULTS))
     plan = [
         PlannedTrial(index=n, role="design", configuration=one)
