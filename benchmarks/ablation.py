@@ -6,7 +6,8 @@ changes are needed, the third with a twin that does the same. The search knows n
 (promised by *nobody*), or an order of the changes: by their true effects on log P99 with an error
 (sd 0.3) on each (*models*), or any (*wrong models*). Prints a table in Markdown: how often a change
 without effect was kept, how often the set found keeps less than 90 % of the true gain, how much it
-keeps, how many trials that took, and how often all of it, measured, came to 90 % or more.
+keeps, how often the whole winner would be deployed, since the judgement did not see the set keep
+enough, and how many trials that took.
 
     python -m benchmarks.ablation --runs 200
 
@@ -109,11 +110,11 @@ def parsed() -> argparse.Namespace:
 
 @dataclass(frozen=True)
 class Run:
-    """One search: what it found, the true share of the gain, the measured one, and its price."""
+    """One search: what it found, the true share of the gain, if that was enough, and its price."""
 
     found: Ablation
     kept: float
-    measured: float
+    is_enough: bool
     trials: int
 
     @property
@@ -147,10 +148,11 @@ def simulated(
     minimal: Changes = frozenset(found.minimal)
     judged = measured((nothing, whole, minimal), PAIRS)
     default, full, smaller = ([math.exp(r[s]) for r in judged] for s in (nothing, whole, minimal))
+    share = kept(default, full, smaller, level=LEVEL)
     return Run(
         found=found,
         kept=kept_share(-truth(whole), truth(minimal) - truth(whole)),
-        measured=kept(default, full, smaller, level=LEVEL).share,
+        is_enough=replace(share, was_seen=found.keeps_gain).is_enough,
         trials=trials + 3 * PAIRS,
     )
 
@@ -173,7 +175,7 @@ def searched(
 
 HEADING = (
     "| effects | sd of a trial | promised by | a change without effect kept | gain lost "
-    "| both twins kept | keys | kept, true | measured at 90 % or more | trials: median | 95 % |\n"
+    "| both twins kept | keys | kept, true | winner deployed | trials: median | 95 % |\n"
     "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
 
@@ -191,7 +193,7 @@ def row(name: str, sd: float, models: str, runs: list[Run]) -> str:
         f"{sum(set(TWINS) <= set(run.found.minimal) for run in runs)} of {count}",
         f"{fmean(len(run.found.minimal) for run in runs):.2f}",
         f"{100 * fmean(run.kept for run in runs):.1f} %",
-        f"{sum(run.measured >= KEPT for run in runs)} of {count}",
+        f"{sum(not run.is_enough for run in runs)} of {count}",
         f"{np.median(trials):.0f}",
         f"{np.percentile(trials, 95):.0f}",
     )

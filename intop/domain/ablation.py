@@ -39,6 +39,10 @@ INTERACTION_ROUNDS = 4
 LOOKS = (4, 6, 8, 12, 16)
 """Rounds after which it is asked whether leaving a change out hurts."""
 
+CLEARLY = 2
+"""Standard errors by which a set has to fall short before more is done about it. With fewer, noise
+alone would bring changes without effect back (benchmarks/results/ablation.md)."""
+
 PATIENT = 6
 """Rounds after which what hurts by less than a standard error is measured no more."""
 
@@ -77,8 +81,8 @@ class Ablation:
     the winner, `alone` beside the default, `missed` in the smallest set. `interactions` are by
     pairs: how much more the two do together than the sum of both alone. `dropped` has a reason
     for each change that is not in the smallest set. `keeps_gain` says whether the smallest set was
-    seen to keep the share that is wanted (KEPT); the search also ends where it falls short, and no
-    change that was dropped is seen to help.
+    seen to keep the share that is wanted (KEPT); the search also ends where it falls short, no
+    change that was dropped is seen to help, and no larger set that was tried is seen to keep it.
     """
 
     order: tuple[str, ...]
@@ -177,6 +181,7 @@ def ablate(
         yield from search.nest()
         yield from search.prune()
         yield from search.give_back()
+        yield from search.go_back()
     interactions = yield from search.interact()
     return search.found(interactions)
 
@@ -194,6 +199,7 @@ class _Search:
         self.evidence = Evidence()
         self.order = self.names
         self.current = self.whole
+        self.larger: list[Changes] = []  # tried before `current` and larger, the smallest last
         self.missed: dict[str, Effect] = {}
         self.dropped: dict[str, str] = {}
 
@@ -221,10 +227,9 @@ class _Search:
         self._drop(self.whole - chosen, why)
         yield from self.prune()
         yield from self.give_back()
-        lost = self._lost(self.current, self.whole)
-        if lost is None or lost.mean < 2 * lost.error or self._is_kept(lost):
+        if not (yield from self._falls_short(self.current, CLEARLY)):
             return True
-        self.current, self.missed, self.dropped = self.whole, {}, {}
+        self.current, self.larger, self.missed, self.dropped = self.whole, [], {}, {}
         return False
 
     # By evidence ----------------------------------------------------------------------------------
@@ -275,9 +280,10 @@ class _Search:
             # To go on from all of them is dear, so a second look at the largest comes first.
             largest = list(nested.values())[-2:]
             yield from self.ask([self.whole, *largest], NESTED_ROUNDS)
-            chosen = self._smallest(largest, errors=2)
+            chosen = self._smallest(largest, errors=CLEARLY)
         if chosen is not None:
             self.current = chosen
+            self.larger = [one for one in reversed(nested.values()) if one > chosen]
             self._drop(self.whole - chosen, f"the {len(chosen)} strongest keep the gain")
 
     def _smallest(self, sets: Iterable[Changes], *, errors: float) -> Changes | None:
@@ -346,13 +352,14 @@ class _Search:
             if lost is not None and (lost.mean < lost.error or self._is_kept(lost)):
                 break
             count //= 2
+        self.larger.append(self.current)
         self._drop(undecided[:count], "leaving it out does not measurably hurt")
         self.current -= set(undecided[:count])
 
     def _drop(self, names: Collection[str], why: str) -> None:
         self.dropped |= dict.fromkeys(names, why)
 
-    # Giving back ----------------------------------------------------------------------------------
+    # Where too much was dropped -------------------------------------------------------------------
 
     def give_back(self) -> Asking:
         """Take dropped changes back, one by one, while the set falls short of the gain.
@@ -361,14 +368,7 @@ class _Search:
         Beside the smallest set, whose P99 scatters less, and over more rounds, they can.
         """
         given = False
-        while self.dropped:
-            have = self.evidence.met(frozenset(), self.whole, self.current)
-            if have < BACK_ROUNDS:
-                sets: list[Changes] = [frozenset(), self.whole, self.current]
-                yield from self.ask(sets, 2 * -(-(BACK_ROUNDS - have) // 2))
-            lost = self._lost(self.current, self.whole)
-            if lost is None or self._is_kept(lost):
-                break
+        while self.dropped and (yield from self._falls_short(self.current)):
             name = yield from self._most_helpful()
             if name is None:
                 break
@@ -377,6 +377,37 @@ class _Search:
             del self.dropped[name]
         if given:
             yield from self._undecided()
+
+    def _falls_short(
+        self, chosen: Changes, errors: float = 0
+    ) -> Generator[Asked, Sequence[Round], bool]:
+        """Whether a set does not keep the gain, and loses at least so many standard errors."""
+        have = self.evidence.met(frozenset(), self.whole, chosen)
+        if have < BACK_ROUNDS:
+            sets: list[Changes] = [frozenset(), self.whole, chosen]
+            yield from self.ask(sets, 2 * -(-(BACK_ROUNDS - have) // 2))
+        lost = self._lost(chosen, self.whole)
+        if lost is None or self._is_kept(lost):
+            return False
+        return lost.mean >= errors * lost.error
+
+    def go_back(self) -> Asking:
+        """Where the set clearly falls short: to the smallest larger one tried that does not.
+
+        Each step of an elimination may lose less than can be measured, and all together too much.
+        """
+        if self.current == self.whole:
+            return
+        if not (yield from self._falls_short(self.current, CLEARLY)):
+            return
+        for chosen in [larger | self.current for larger in reversed(self.larger)]:
+            if chosen == self.whole:
+                return
+            if not (yield from self._falls_short(chosen)):
+                self.current = chosen
+                self.dropped = {n: why for n, why in self.dropped.items() if n not in chosen}
+                yield from self._undecided()
+                return
 
     def _most_helpful(self) -> Generator[Asked, Sequence[Round], str | None]:
         """The dropped change that measurably helps the set most, of the few most likely to."""

@@ -116,6 +116,27 @@ def test_a_promised_set_that_was_only_lucky_is_given_up() -> None:
     assert found.keeps_gain
 
 
+def test_where_elimination_drops_too_much_it_goes_back_to_a_set_that_keeps_the_gain() -> None:
+    """As by bad luck, b and c show what they do only in rounds that have the whole winner, too."""
+    whole = frozenset("abcdefghijkl")
+    noise = cycle([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0])
+    asked: list[tuple[Changes, ...]] = []
+
+    def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
+        asked.append(sets)
+        small = 0.2 if whole in sets else 0.0
+        return [
+            {s: next(noise) - ("a" in s) - small * len(s & set("bc")) for s in sets}
+            for _ in range(rounds)
+        ]
+
+    found, _ = searched(sorted(whole), measured)
+    assert (NOTHING, whole, frozenset("a")) in asked, "eliminated, and seen to fall short"
+    assert set("abc") == set(found.minimal)
+    assert found.keeps_gain
+    assert whole - set("abc") == set(found.dropped)
+
+
 def test_one_change_alone_stays() -> None:
     asked: list[set[Changes]] = []
 
