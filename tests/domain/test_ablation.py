@@ -116,25 +116,39 @@ def test_a_promised_set_that_was_only_lucky_is_given_up() -> None:
     assert found.keeps_gain
 
 
-def test_where_elimination_drops_too_much_it_goes_back_to_a_set_that_keeps_the_gain() -> None:
-    """As by bad luck, b and c show what they do only in rounds that have the whole winner, too."""
+@pytest.mark.parametrize(
+    ("shown", "hidden"),
+    [
+        # Elimination drops b and c of the three strongest.
+        ({"a": 1.0}, {"b": 0.2, "c": 0.2}),
+        # The three strongest seem to keep the gain, and the five strongest do.
+        ({"a": 1.0, "b": 0.2, "c": 0.2}, {"d": 0.15, "e": 0.15}),
+    ],
+)
+def test_where_a_set_clearly_falls_short_the_search_goes_back_to_a_larger_one(
+    shown: dict[str, float], hidden: dict[str, float]
+) -> None:
+    """By bad luck, the hidden effects show only where the default and the winner meet."""
     whole = frozenset("abcdefghijkl")
     noise = cycle([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0])
-    asked: list[tuple[Changes, ...]] = []
 
     def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
-        asked.append(sets)
-        small = 0.2 if whole in sets else 0.0
+        effects = shown | (hidden if {NOTHING, whole} <= set(sets) else {})
         return [
-            {s: next(noise) - ("a" in s) - small * len(s & set("bc")) for s in sets}
+            {s: next(noise) - sum(effects.get(n, 0.0) for n in s) for s in sets}
             for _ in range(rounds)
         ]
 
     found, _ = searched(sorted(whole), measured)
-    assert (NOTHING, whole, frozenset("a")) in asked, "eliminated, and seen to fall short"
-    assert set("abc") == set(found.minimal)
+    assert shown.keys() | hidden.keys() == set(found.minimal)
     assert found.keeps_gain
-    assert whole - set("abc") == set(found.dropped)
+    assert whole - set(found.minimal) == set(found.dropped)
+
+
+def test_a_shortfall_that_may_be_noise_brings_nothing_back() -> None:
+    runs = [simulated(NEEDED["one of the lab's"], 0.3, seed) for seed in range(40)]
+    assert [run for run in runs if not run.found.keeps_gain], "some are measured to fall short"
+    assert sum(run.irrelevant for run in runs) <= 2
 
 
 def test_one_change_alone_stays() -> None:
