@@ -207,6 +207,11 @@ class _Search:
         told = yield Asked(tuple(dict.fromkeys(sets)), rounds)
         self.evidence.add(told)
 
+    def ask_up_to(self, rounds: int, sets: Iterable[Changes], have: int) -> Asking:
+        """What is missing of so many rounds; an even number, so that replicas are busy alike."""
+        if have < rounds:
+            yield from self.ask(sets, 2 * -(-(rounds - have) // 2))
+
     # By promise -----------------------------------------------------------------------------------
 
     def try_promised(self, promised: Sequence[str]) -> Generator[Asked, Sequence[Round], bool]:
@@ -323,10 +328,8 @@ class _Search:
         measured = undecided
         for look in LOOKS:
             have = min((self.evidence.met(*contrasts[n]) for n in measured), default=look)
-            if have < look:
-                # An even number, so that replicas are busy alike.
-                sets = [self.current, *(self.current - {n} for n in measured)]
-                yield from self.ask(sets, 2 * -(-(look - have) // 2))
+            sets = [self.current, *(self.current - {n} for n in measured)]
+            yield from self.ask_up_to(look, sets, have)
             self.missed = self.evidence.effects(contrasts, level)
             found = self.missed
             undecided = [n for n in contrasts if n not in found or found[n].low <= 0]
@@ -346,8 +349,7 @@ class _Search:
         while count > 1:
             rest = self.current - set(undecided[:count])
             have = self.evidence.met(rest, self.current)
-            if have < DROP_ROUNDS:
-                yield from self.ask([self.current, rest], 2 * -(-(DROP_ROUNDS - have) // 2))
+            yield from self.ask_up_to(DROP_ROUNDS, [self.current, rest], have)
             lost = self._lost(rest, self.current)
             if lost is not None and (lost.mean < lost.error or self._is_kept(lost)):
                 break
@@ -382,10 +384,8 @@ class _Search:
         self, chosen: Changes, errors: float = 0
     ) -> Generator[Asked, Sequence[Round], bool]:
         """Whether a set does not keep the gain, and loses at least so many standard errors."""
-        have = self.evidence.met(frozenset(), self.whole, chosen)
-        if have < BACK_ROUNDS:
-            sets: list[Changes] = [frozenset(), self.whole, chosen]
-            yield from self.ask(sets, 2 * -(-(BACK_ROUNDS - have) // 2))
+        sets: list[Changes] = [frozenset(), self.whole, chosen]
+        yield from self.ask_up_to(BACK_ROUNDS, sets, self.evidence.met(*sets))
         lost = self._lost(chosen, self.whole)
         if lost is None or self._is_kept(lost):
             return False
@@ -396,9 +396,7 @@ class _Search:
 
         Each step of an elimination may lose less than can be measured, and all together too much.
         """
-        if self.current == self.whole:
-            return
-        if not (yield from self._falls_short(self.current, CLEARLY)):
+        if not (self.dropped and (yield from self._falls_short(self.current, CLEARLY))):
             return
         for chosen in [larger | self.current for larger in reversed(self.larger)]:
             if chosen == self.whole:
@@ -416,9 +414,8 @@ class _Search:
         contrasts = {n: without(self.current | {n}, n) for n in likely}
         for look in LOOKS:
             have = min(self.evidence.met(*contrasts[n]) for n in likely)
-            if have < look:
-                sets = [self.current, *(self.current | {n} for n in likely)]
-                yield from self.ask(sets, 2 * -(-(look - have) // 2))
+            sets = [self.current, *(self.current | {n} for n in likely)]
+            yield from self.ask_up_to(look, sets, have)
             found = self.evidence.effects(contrasts, level)
             shown = [n for n, effect in found.items() if effect.low > 0]
             if shown:

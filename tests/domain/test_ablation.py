@@ -10,6 +10,7 @@ from benchmarks.ablation import NEEDED, TWINS, searched, simulated
 from intop.domain.ablation import PROMISED_ROUNDS, Ablation, Changes, Evidence, kept_share
 
 NOTHING: Changes = frozenset()
+NOISE = (0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -55,7 +56,7 @@ def asked_and_found(
     promised: str, effects: dict[str, float]
 ) -> tuple[list[tuple[Changes, ...]], Ablation]:
     """Of a search among a to l whose trials have next to no noise."""
-    noise = cycle([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0])
+    noise = cycle(NOISE)
     asked: list[tuple[Changes, ...]] = []
 
     def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
@@ -130,7 +131,7 @@ def test_where_a_set_clearly_falls_short_the_search_goes_back_to_a_larger_one(
 ) -> None:
     """By bad luck, the hidden effects show only where the default and the winner meet."""
     whole = frozenset("abcdefghijkl")
-    noise = cycle([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0])
+    noise = cycle(NOISE)
 
     def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
         effects = shown | (hidden if {NOTHING, whole} <= set(sets) else {})
@@ -164,7 +165,7 @@ def test_one_change_alone_stays() -> None:
 
 
 def test_changes_that_only_act_together_are_both_kept() -> None:
-    noise = cycle([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0])
+    noise = cycle(NOISE)
 
     def measured(sets: tuple[Changes, ...], rounds: int) -> list[dict[Changes, float]]:
         both = frozenset("be")
