@@ -68,12 +68,12 @@ echo ready
 exec sleep 100000
 """
 SLEEPS = """#!/bin/sh
-case $1 in 1) exec /bin/sleep 100000 ;; esac
+case $1 in 1 | 60) exec /bin/sleep 100000 ;; esac
 exec /bin/sleep 0.02
 """
 """A watchdog of the background looks once and never again."""
 AWAKE = """#!/bin/sh
-case $1 in 1) ;; *) exec /bin/sleep 0.02 ;; esac
+case $1 in 1 | 60) ;; *) exec /bin/sleep 0.02 ;; esac
 echo >> {folder}/slept
 n=0
 while read -r _; do n=$((n + 1)); done < {folder}/slept

@@ -163,8 +163,7 @@ def namespace_host(folder: Path, number: int = 0) -> Iterator[NamespaceHost]:
     """
     name = f"t-guard-{os.getpid()}-{number}"
     subprocess.run(["ip", "netns", "add", name], check=True)
-    # The next namespace may have this one's number.
-    sessions = LISTS / str(Path(f"/run/netns/{name}").stat().st_ino)
+    number = Path(f"/run/netns/{name}").stat().st_ino
     address = HostAddress(
         name="lb",
         role="load-balancer",
@@ -179,7 +178,8 @@ def namespace_host(folder: Path, number: int = 0) -> Iterator[NamespaceHost]:
         end_processes(made)
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True)
-        sessions.unlink(missing_ok=True)
+        for sessions in LISTS.glob(f"{number}-*"):
+            sessions.unlink(missing_ok=True)
 
 
 @contextmanager

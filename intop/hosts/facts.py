@@ -7,13 +7,14 @@ from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
 from intop.hosts.nginx_conf import MARK, SHOW, parse_shown
 from intop.hosts.other_servers import VERSIONS, shown
+from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
 
 LONGEST = 200
 """Characters of a fact in words; these go with every trial that is stored."""
 
 NGINX_VERSION = "nginx -v 2>&1 | sed -n 's/^nginx version: *//p'"
 
-FACTS = f"""
+FACTS = f"""{FUNCTIONS}{NGINX_MASTERS}
 echo "machine=$(uname -m)"
 echo "kernel=$(uname -r)"
 model='s/^\\(model name\\|Hardware\\|CPU part\\)[[:space:]]*: *//p'
@@ -38,15 +39,17 @@ allowed() {{ # of a process, as taskset lists them
     done < "$1/status"
 }}
 all=$(allowed /proc/1)
-for process in /proc/[0-9]*; do
-    read -r name < "$process/comm" && [ "$name" = nginx ] || continue
-    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
-    read -r _ what _ < "$process/cmdline"
-    [ "$what" = worker ] || continue
-    value=$(allowed "$process")
-    [ "$value" != "$all" ] || value=all
-    case " $cpus " in *" $value "*) ;; *) cpus="$cpus $value" ;; esac
-done 2>/dev/null
+add() {{ # the processors of the workers of root's nginx in `process`
+    [ -z "$runs_as$doubt" ] || return
+    for worker in $(grep -l "^PPid:[[:space:]]*${{process#/proc/}}\\$" /proc/[0-9]*/status); do
+        read -r _ what _ < "${{worker%/status}}/cmdline"
+        [ "$what" = worker ] || continue
+        value=$(allowed "${{worker%/status}}")
+        [ "$value" != "$all" ] || value=all
+        case " $cpus " in *" $value "*) ;; *) cpus="$cpus $value" ;; esac
+    done
+}}
+masters add
 echo "nginx_cpus=${{cpus# }}"
 echo "clock=$(date +%s.%N)"
 """

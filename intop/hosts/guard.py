@@ -291,8 +291,9 @@ def guarded(
     token = secrets.token_hex(8)
     keys = set(keys)
     partners = {PARTNERS[key] for key in keys if key in PARTNERS} - keys
-    words = ("originals" if originals else "own", _word(restart))
-    if nginx is not None and not _word(restart):
+    # As it is written: lines and blanks of a command mean something.
+    words = ("originals" if originals else "own", restart.strip())
+    if nginx is not None and not restart.strip():
         raise ValueError("nginx's files can't be guarded without a command that restarts it")
     snapshot, before, ours, applied = _begin(host, token, keys, partners, say, words, nginx)
     session = GuardedHost(host, token, snapshot, before, ours, applied)

@@ -39,7 +39,7 @@
 # are not back, 81 nginx refuses the files, which are as they were found. Each answer ends with a line "end", a tab and the code: without it, it was cut off.
 #
 # In DIR: `lock` while a session has the host, `restoring.ID` while process ID restores,
-# `unrestored.N.ID` with what it could not, `report` for the next session, `report.old` thereafter,
+# `unrestored.N.ID` with what it could not, which the watchdog tries again every minute, `report` for the next session, `report.old` thereafter,
 # and this script as guard-HASH.sh; guard.sh is a link to the last one that was installed. An ID is a
 # process's number and its start: numbers come again. What is made is made beside its place, what
 # goes is moved away first (`making.ID`, `undone.ID`): nothing of it is ever there half.
@@ -58,6 +58,7 @@
 #
 # Each network namespace has keys of its own, and one list of the folders in which sessions began.
 # Who begins looks into all of them, after taking the lock in its own: of two at once, one sees the other.
+# `boot` and `network` say whose keys a folder is about: with a namespace its keys are gone, as with a boot.
 set -u
 # A value is bytes, whatever the host's language.
 export LC_ALL=C
@@ -69,6 +70,7 @@ lists=/run/intop-guard
 units=/etc/systemd/system
 force=
 anew=
+network=
 silent=0
 tab=$(printf '\t')
 newline='
@@ -114,6 +116,38 @@ look_at_clock() {
 
 boot_id() {
     cat /proc/sys/kernel/random/boot_id 2>/dev/null
+}
+
+# Our network namespace in `network`: its number, which comes again, and that of the socket that the
+# kernel made with it, which does not.
+look_at_network() {
+    [ -z "$network" ] || return 0
+    network=$(readlink /proc/self/ns/net)
+    network=${network#*'['}
+    network=${network%']'}
+    while IFS=' ' read -r _ protocol port _ _ _ _ _ _ inode _; do
+        [ "$protocol $port" = "0 0" ] || continue
+        network=$network-$inode
+        break
+    done 2>/dev/null < /proc/self/net/netlink
+}
+
+# Whether the keys that folder $1 is about are those of this boot and network namespace. Fails with 1
+# when they are gone, and with 2 when they are still there, in the namespace with the number `elsewhere`.
+is_of_now() {
+    line_of "$1/boot" && [ "$line" = "$(boot_id)" ] || return 1
+    # An older version has not noted it.
+    line_of "$1/network" || return 0
+    look_at_network
+    [ "$line" != "$network" ] || return 0
+    elsewhere=${line%%-*}
+    [ "$elsewhere" != "${network%%-*}" ] || return 1
+    (
+        set +f
+        readlink /proc/[0-9]*/ns/net 2>/dev/null | grep -qxF "net:[$elsewhere]" ||
+            grep -qsF "net:[$elsewhere]" /proc/[0-9]*/mountinfo
+    ) || return 1
+    return 2
 }
 
 # The ID of process $1 in `process`; fails for one that has ended.
@@ -342,8 +376,22 @@ restore() (
     set -f
     IFS=$newline
     all=$(cat "$1/paths") || exit 1
-    # What the kernel had was lost by the reboot.
-    [ -z "$anew" ] || all=/dev/null
+    # What the kernel had was lost by the reboot, or with the network namespace.
+    lost=
+    case $anew in
+    yes) all=/dev/null ;;
+    network)
+        kept=/dev/null
+        for path in $(printf '%s' "$all" | tr ' ' "$newline"); do
+            case $path in
+            net/*) lost=$lost$path$newline ;;
+            /dev/null) ;;
+            *) kept="$kept $path" ;;
+            esac
+        done
+        all=$kept
+        ;;
+    esac
     strange=
     alone=
     left=$1/left
@@ -363,7 +411,8 @@ restore() (
     # as that helps.
     while :; do
         wrong=
-        [ -n "$anew" ] || wrong=$(differing "$1") || exit 1
+        [ "$anew" = yes ] || wrong=$(differing "$1") || exit 1
+        [ -z "$lost" ] || wrong=$(without "$wrong" "$lost")
         [ -z "$alone" ] || wrong=$(without "$wrong" "$alone")
         [ "$pass" != 0 ] || first=$wrong
         [ -n "$wrong" ] || break
@@ -411,12 +460,14 @@ restore() (
     {
         rm -rf "$1/less" && mkdir "$1/less" && printf '%s' "$todo" > "$1/less/snapshot" &&
             printf '%s\n' "$all" > "$1/less/paths" && printf '%s\n' "$lefts" "$mine" > "$1/less/left" &&
-            cat "$1/boot" > "$1/less/boot" && { [ ! -e "$1/inflight" ] || cat "$1/inflight" > "$1/less/inflight"; } &&
+            cat "$1/boot" > "$1/less/boot" && { [ ! -e "$1/network" ] || cat "$1/network" > "$1/less/network"; } && { [ ! -e "$1/inflight" ] || cat "$1/inflight" > "$1/less/inflight"; } &&
             [ "$(cat "$1/less/snapshot" "$1/less/left")" = "$(printf '%s' "$todo" && printf '%s\n' "$lefts" "$mine")" ] &&
             keep_less_files "$1" "$1/less" && set +f && flush "$1"/less/* && cat "$1/token" > "$1/less/token"
     } 2>/dev/null
     exit 1
 )
+
+@server_process.sh@
 
 @guard_files.sh@
 # -- whoever is still at work ----------------------------------------------------------------------
@@ -501,6 +552,10 @@ undo_applied() {
     drop_replaced
     result=0
     had_file=
+    if is_elsewhere "$applied"; then
+        tell_elsewhere >&2
+        return 1
+    fi
     if look_at_file "$applied"; then
         had_file=yes
         if [ "$file_is" = ours ] || { [ "$file_is" = edited ] && [ "$force" = force ]; }; then
@@ -512,11 +567,13 @@ undo_applied() {
         case $file_is in edited | stuck) result=1 ;; esac
     fi
     # Values don't survive a reboot, but in a file that sets them again. nginx's files do.
-    line_of "$applied/boot"
-    [ "$line" = "$(boot_id)" ] || [ -n "$had_file" ] || anew=yes
-    if [ -z "$anew" ] || [ -e "$applied/nginx" ]; then
+    find_age "$applied"
+    [ -z "$had_file" ] || anew=
+    if [ "$anew" != yes ] || [ -e "$applied/nginx" ]; then
         if ! restore "$applied"; then
             if [ -e "$applied/less/token" ]; then
+                # What the kernel has taken of a value is ours, and nobody else's.
+                grep -vxF -f "$applied/left" "$applied/less/left" 2>/dev/null >> "$applied/left"
                 # A key that is gone can't be waited for: it comes back with its module's own value.
                 while IFS='' read -r line; do
                     [ ! -e "/proc/sys/${line%%:*}" ] || result=1
@@ -541,6 +598,8 @@ undo_applied() {
     elif [ -n "$had_file" ]; then
         # What is left to do is of this boot, and has no file any more.
         overwrite "$applied/boot" "$(boot_id)"
+        look_at_network
+        overwrite "$applied/network" "$network"
         case $file_is in removed | missing) rm -f "$applied/file" 2>/dev/null ;; esac
     fi
     return "$result"
@@ -551,8 +610,8 @@ undo_applied() {
 tell_applied() (
     find_applied || exit 0
     sed "s/^/applied$tab/" "$applied/about"
-    line_of "$applied/boot"
-    [ "$line" = "$(boot_id)" ] || printf 'rebooted\tyes\n'
+    is_of_now "$applied"
+    [ "$?" != 1 ] || printf 'rebooted\tyes\n'
     ! look_at_file "$applied" || printf 'file\t%s\t%s\n' "$file" "$file_is"
     set -f
     IFS=$newline
@@ -576,18 +635,40 @@ tell_applied() (
     tell_staying_files "$applied"
 )
 
+# In `anew` what folder $1 is about and is gone by itself: all keys (`yes`), those of a network namespace
+# (`network`), or nothing.
+find_age() {
+    anew=
+    ! is_of_now "$1" || return 0
+    anew=yes
+    ! { line_of "$1/boot" && [ "$line" = "$(boot_id)" ]; } || anew=network
+}
+
+# Whether the keys that folder $1 is about are in another network namespace: here they have other values.
+is_elsewhere() {
+    is_of_now "$1"
+    [ "$?" = 2 ]
+}
+
+tell_elsewhere() {
+    echo "the values are those of another network namespace, net:[$elsewhere], and can be restored in that one only: find a process of it by lsns -t net, and type: nsenter -t PID -n sh $dir/guard.sh $dir rollback"
+}
+
 # Restores from the lock that was moved to folder $1, or ends a keep there (4). What can't be restored
 # is kept there under another name, for a later rollback. Where a write does not end, the folder stays
 # as it is: the watchdog and every command try again.
 put_back() {
+    if is_elsewhere "$1"; then
+        tell_elsewhere >&2
+        return 1
+    fi
     stuck=
     stop_writer "$1" || stuck=$writer
     settle_keep "$1"
     result=$?
     if [ "$result" != 4 ] && [ -e "$1/token" ]; then
-        anew=
-        line_of "$1/boot" && [ "$line" = "$(boot_id)" ] || anew=yes
-        if [ -z "$anew" ] || [ -e "$1/nginx" ]; then
+        find_age "$1"
+        if [ "$anew" != yes ] || [ -e "$1/nginx" ]; then
             restore "$1"
             result=$?
         fi
@@ -746,7 +827,10 @@ acknowledge() {
 holder() {
     if { IFS='' read -r owner && IFS='' read -r since; } 2>/dev/null < "$lock/owner"; then
         line_of "$lock/seconds"
-        printf 'held by %s since %s, lease %s s\n' "$owner" "$since" "$line"
+        limit=$line
+        where=
+        ! is_elsewhere "$lock" || where=", in the network namespace net:[$elsewhere]"
+        printf 'held by %s since %s, lease %s s%s\n' "$owner" "$since" "$limit" "$where"
     else
         echo "being taken by another session"
     fi
@@ -772,9 +856,12 @@ another_version() {
 
 # Adds our folder to the list of this network namespace, `list`.
 enlist() {
-    list=$(readlink /proc/self/ns/net)
-    list=${list#*'['}
-    list=$lists/${list%']'}
+    look_at_network
+    list=$lists/$network
+    # A namespace with our number is gone.
+    for old in "$lists/${network%%-*}" "$lists/${network%%-*}"-*; do
+        [ "$old" = "$list" ] || rm -f "$old" 2>/dev/null
+    done
     grep -qxF -e "$dir" "$list" 2>/dev/null && return 0
     { mkdir -p -m 700 "$lists" && printf '%s\n' "$dir" >> "$list"; } 2>/dev/null && return 0
     echo "$list can't be written, where this host's sessions are listed" >&2
@@ -788,7 +875,7 @@ find_rival() {
         for each in "$rival"/lock "$rival"/restoring.* "$rival"/unrestored.*; do
             [ -d "$each" ] || continue
             # What is of an earlier boot is over, but for files. One that is just being made has no boot yet.
-            ! line_of "$each/boot" || [ "$line" = "$(boot_id)" ] || [ -e "$each/nginx" ] || continue
+            ! line_of "$each/boot" || is_of_now "$each" || [ -e "$each/nginx" ] || continue
             return 0
         done
     done 2>/dev/null < "$list"
@@ -830,8 +917,11 @@ expired() {
         line_of "$mark" && ! at_work "$line"
         return
     fi
-    line_of "$lock/boot"
-    [ "$line" = "$(boot_id)" ] || return 0
+    is_of_now "$lock"
+    case $? in
+    1) return 0 ;;
+    2) return 1 ;;
+    esac
     lapsed
 }
 
@@ -887,17 +977,20 @@ tell_end() {
     restart=
     rebooted=
     [ -e "$1/token" ] && line_of "$1/boot" || return 0
-    if [ "$line" != "$(boot_id)" ]; then
-        [ -e "$1/nginx" ] || return 0
-        rebooted=yes
-    fi
+    find_age "$1"
+    rebooted=$anew
+    anew=
+    [ -z "$rebooted" ] || [ -e "$1/nginx" ] || return 0
     { IFS='' read -r owner && IFS='' read -r since; } 2>/dev/null < "$1/owner"
-    if [ -n "$rebooted" ]; then
-        why="this host was started anew under the session of $owner since $since"
-        return 0
-    fi
+    case $rebooted in
+    yes) why="this host was started anew under the session of $owner since $since" ;;
+    network) why="the network namespace of the session of $owner since $since is gone" ;;
+    esac
+    [ -z "$rebooted" ] || return 0
     why="whoever gave back the session of $owner since $since has died over it"
-    [ ! -e "$1/left" ] || { IFS='' read -r restart < "$1/restart"; } 2>/dev/null || restart=
+    [ ! -e "$1/left" ] || restart=$(cat "$1/restart" 2>/dev/null)
+    # A report is a line.
+    case $restart in *"$newline"*) restart="by the study's nginx_restart or server_restart" ;; esac
 }
 
 # Reports the end of a session that release() or put_back() has ended with $1.
@@ -961,6 +1054,31 @@ retry_unrestored() {
             esac
         done
     done
+}
+
+# Tries again in a minute what could not be restored, unless somebody has the host then, who does it,
+# too. Fails when nothing is left to try.
+retry_later() {
+    count_unrestored || return 1
+    before=$remaining
+    # A signal ends the wait, and not only the sleep.
+    sleep 60 &
+    wait "$!" || exit 70
+    take_lock "claimed.retry.$me" || return 0
+    retry_unrestored >/dev/null 2>&1
+    discard "$lock"
+    count_unrestored || :
+    [ "$remaining" -ge "$before" ] || report "what could not be restored of a session is as it was found now: the watchdog tried it again"
+    [ "$remaining" != 0 ]
+}
+
+# How many sessions are not fully restored in `remaining`; fails when there is none.
+count_unrestored() {
+    remaining=0
+    for old in "$dir"/unrestored.*; do
+        [ ! -d "$old" ] || remaining=$((remaining + 1))
+    done
+    [ "$remaining" != 0 ]
 }
 
 # -- the watchdog ----------------------------------------------------------------------------------
@@ -1080,8 +1198,7 @@ tell_state() (
     set -f
     IFS=$newline
     tell_files "$1"
-    line_of "$1/boot"
-    [ "$line" = "$(boot_id)" ] || exit 0
+    is_of_now "$1" || exit 0
     all=$(cat "$1/paths") || exit 0
     now=$(show)
     wrong=$(differing "$1")
@@ -1197,7 +1314,7 @@ do_begin() {
         paths="$paths ${line%%:*}"
     done
     look_at_clock
-    keep taken "$uptime" && keep boot "$(boot_id)" && keep seconds "$4" &&
+    keep taken "$uptime" && keep boot "$(boot_id)" && keep network "$network" && keep seconds "$4" &&
         keep owner "$5$newline$(date -u +%Y-%m-%dT%H:%M:%SZ)" &&
         keep script "$self" && keep restart "${7-}" || no_lock
     if [ -n "$files" ]; then
@@ -1290,7 +1407,7 @@ do_write() {
         case $written in 0 | 3) ;; *) exit "$written" ;; esac
         [ "$was" != restart ] || by=restart
         if [ "$written" = 0 ]; then
-            IFS='' read -r was_title < "$lock/master"
+            recall_nginx "$lock"
             accepted_by_nginx || refuse_files "$was"
         fi
     fi
@@ -1322,7 +1439,7 @@ do_write() {
         if [ "$written" = 0 ] || [ "$was" != own ]; then
             take_effect "$by" "${drain:-0}"
         else
-            IFS='' read -r was_title < "$lock/master"
+            recall_nginx "$lock"
             tell_shown
         fi
     fi
@@ -1428,12 +1545,13 @@ do_keep() {
     others=$(without "$now" "$chosen")
     others=$(paths_of "$others")
     record=$lock/record
+    look_at_network
     {
         rm -rf "$record" && mkdir "$record" &&
             without "$befores" "$others" > "$record/snapshot" &&
             without "$now" "$others" > "$record/left" &&
             printf '%s\n' "$paths" > "$record/paths" &&
-            boot_id > "$record/boot" &&
+            boot_id > "$record/boot" && printf '%s\n' "$network" > "$record/network" &&
             printf '%s\n' "$token" > "$record/token" &&
             sed -n "s/^about$tab//p" "$lock/input" > "$record/about" &&
             [ "$(cat "$record/snapshot")" = "$(without "$befores" "$others")" ] &&
@@ -1454,7 +1572,7 @@ do_keep() {
         fi
         flush "$draft" "${target%/*}" || unflushed "Nothing stays"
     fi
-    flush "$record/snapshot" "$record/left" "$record/paths" "$record/boot" "$record/token" \
+    flush "$record/snapshot" "$record/left" "$record/paths" "$record/boot" "$record/network" "$record/token" \
         "$record/about" ${target:+"$record/file"} ${target:+"$lock/draft"} "$record" "$lock/input" "$lock" || unflushed "Nothing stays"
     sign_of_life
     if ! mv -T "$record" "$dir/applied.$((number + 1))" 2>/dev/null; then
@@ -1512,6 +1630,10 @@ do_rollback() {
     tidy
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         [ -d "$lock" ] || break
+        if is_elsewhere "$lock"; then
+            tell_elsewhere >&2
+            exit 75
+        fi
         if ! expired; then
             if [ "$force" != force ]; then
                 holder >&2
@@ -1651,7 +1773,8 @@ do_watch() {
                 esac
             fi
         elif finish_restores; then
-            exit 3
+            retry_later || exit 3
+            continue
         fi
         sleep 1 || sleep 1 || exit 70
     done

@@ -5,14 +5,14 @@
 # the N-th with its mode and owner. `wrote` and `writing` have such lines, too: what our last write
 # left, and what one that has begun leaves. `nginx` is what gives nginx its own configuration back:
 # `reload`, `restart`, or `own` where it has that; `needs` the same for files that could not be
-# restored with the others. `master` is the title of its first process,
-# `acting` the ID of a restart that is under way.
+# restored with the others. `master` is the title of its first process, the file of its program, and
+# the folder in which it was started, a line each; `acting` the ID of a restart that is under way.
 #
 # Beside each file that a session changes lies `.intop.NAME.TOKEN`, a copy of what was found: a
 # restore is a rename, which needs no room on a full disk. nginx includes no name that begins with a
 # dot. Another one with `.new` is a text on its way.
 
-# What nginx says that has a title like $1: its process in `master`, those that serve in `workers`,
+# Looks for root's nginx with a title like $1: its process in `master`, those that serve in `workers`,
 # those that only end what they have in `draining`. Fails when there is none, with 2 for several.
 look_at_nginx() {
     masters=
@@ -22,21 +22,22 @@ look_at_nginx() {
     for each in /proc/[0-9]*; do
         { IFS='' read -r name < "$each/comm"; } 2>/dev/null || continue
         [ "$name" = nginx ] || continue
-        title=
-        # It has no line end.
-        { IFS='' read -r title < "$each/cmdline"; } 2>/dev/null || :
-        while :; do case $title in *' ') title=${title%' '} ;; *) break ;; esac; done
+        read_title "$each"
         case $title in
         'nginx: master process '*)
-            if [ "$each/ns/net" -ef /proc/self/ns/net ]; then
-                masters=$masters${each#/proc/}:$title$newline
-            fi
+            look_at_server "$each" nginx && [ -z "$runs_as$doubt" ] || continue
+            # Another program may have run there when it was read.
+            read_title "$each"
+            is_still "$each" || continue
+            case $title in 'nginx: master process '*) masters=$masters${each#/proc/}:$title$newline ;; esac
             ;;
         'nginx: worker process is shutting down' | 'nginx: worker process')
             { IFS='' read -r stat < "$each/stat"; } 2>/dev/null || continue
             stat=${stat##*') '}
             stat=${stat#* }
-            children=$children${stat%% *}:${each#/proc/}:${title#nginx: worker process}$newline
+            parent=${stat%% *}
+            stat=${stat#* }
+            children=$children$parent:${stat%% *}:${each#/proc/}:${title#nginx: worker process}$newline
             ;;
         esac
     done
@@ -59,10 +60,19 @@ look_at_nginx() {
     fi
     master_title=${master#*:}
     master=${master%%:*}
+    # A worker is in its master's process group, which no process of another session can join.
+    group=
+    if { IFS='' read -r stat < "/proc/$master/stat"; } 2>/dev/null; then
+        stat=${stat##*') '}
+        stat=${stat#* }
+        stat=${stat#* }
+        group=${stat%% *}
+    fi
     workers=
     draining=
     for each in $children; do
-        [ "${each%%:*}" = "$master" ] || continue
+        case $each in "$master:$group:"*) ;; *) continue ;; esac
+        each=${each#*:}
         each=${each#*:}
         case $each in
         *:) workers=$workers${each%:}$newline ;;
@@ -73,41 +83,42 @@ look_at_nginx() {
     case $several in '' | 1) [ -n "$master" ] ;; *) return 2 ;; esac
 }
 
-# Calls the program of the nginx with the title $1 by its own options, and $2: -t or -T.
-call_nginx() (
-    set -f
-    IFS=' '
-    # shellcheck disable=SC2086
-    set -- "$2" ${1#nginx: master process }
-    words=$2$newline$1$newline-q
-    shift 2
-    while [ "$#" != 0 ]; do
-        case $1 in
-        -[epc])
-            words=$words$newline$1$newline${2-}
-            [ "$#" = 1 ] || shift
-            ;;
-        -[epc]?*) words=$words$newline$1 ;;
-        -g*)
-            # Its blanks are no other ones than those between words.
-            said=${1#-g}
-            while [ "$#" -gt 1 ]; do
-                case $2 in -[epc]*) break ;; esac
-                said="$said${said:+ }$2"
-                shift
-            done
-            words=$words$newline-g$newline$said
-            ;;
-        esac
-        shift
-    done
-    PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
-    limit=
-    ! command -v timeout >/dev/null 2>&1 || limit="timeout${newline}10$newline"
-    IFS=$newline
-    # shellcheck disable=SC2086
-    exec $limit$words < /dev/null
+# The title of process folder $1 in `title`. It has no line end.
+read_title() {
+    title=
+    { IFS='' read -r title < "$1/cmdline"; } 2>/dev/null || :
+    while :; do case $title in *' ') title=${title%' '} ;; *) break ;; esac; done
+}
+
+# Calls the nginx with `was_title`, `was_program` and `was_folder`, with $1: -t or -T.
+ask_nginx() (
+    if [ -z "$was_program" ]; then
+        # An older version has noted the title alone.
+        title=${was_title#nginx: master process }
+        was_program=$(PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin && command -v "${title%% *}")
+    elif [ -n "${master-}" ] && [ ! -e "$was_program" ]; then
+        # A package has put it elsewhere since.
+        was_program=$(readlink "/proc/$master/exe")
+    fi
+    if ! is_roots_program "$was_program" ""; then
+        echo "its program can't be called as root: others can change it, or it is gone: $was_program"
+        exit 1
+    fi
+    cd "$was_folder" 2>/dev/null || cd /
+    if command -v timeout >/dev/null 2>&1; then
+        call_nginx "$was_program" "$was_title" "$1" timeout 10
+    else
+        call_nginx "$was_program" "$was_title" "$1"
+    fi
 )
+
+# What the session of folder $1 has noted of its nginx in `was_title`, `was_program`, `was_folder`.
+recall_nginx() {
+    was_title=
+    was_program=
+    was_folder=
+    { IFS='' read -r was_title && IFS='' read -r was_program && IFS='' read -r was_folder; } 2>/dev/null < "$1/master"
+}
 
 # In one line, the end of what nginx said in $1.
 in_a_line() {
@@ -118,7 +129,7 @@ in_a_line() {
 # `why` in words when it does not have their configuration then. Old workers are waited for as long
 # as $3 s.
 activate() {
-    { IFS='' read -r was_title < "$1/master"; } 2>/dev/null || was_title=
+    recall_nginx "$1"
     how=$2
     wait_for_restart "$1"
     look_at_nginx "$was_title"
@@ -151,7 +162,7 @@ activate() {
 
 # Whether nginx takes its files, as a restart would find them; else fails with `why`.
 accepted_by_nginx() {
-    why=$(call_nginx "$was_title" -t 2>&1) && return 0
+    why=$(ask_nginx -t 2>&1) && return 0
     if [ "$?" = 124 ]; then
         why="nginx -t has not ended after 10 s"
         return 1
@@ -198,7 +209,7 @@ wait_for_workers() {
 }
 
 restart_nginx() {
-    { IFS='' read -r command < "$1/restart"; } 2>/dev/null || command=
+    command=$(cat "$1/restart" 2>/dev/null)
     if [ -z "$command" ]; then
         why="nginx has to be restarted, and nobody said by which command"
         return 1
@@ -218,7 +229,7 @@ restart_nginx() {
     while identify "$started"; do
         look_at_clock
         if [ "$uptime" -gt "$patience" ]; then
-            why="within 60 s this did not end: $command"
+            why="within 60 s this did not end: $(in_a_line "$command")"
             return 1
         fi
         sleep 0.02 2>/dev/null || sleep 1
@@ -228,11 +239,12 @@ restart_nginx() {
     words=$(in_a_line "$(cat "$said")")
     [ "$said" = /dev/null ] || rm -f "$said"
     why=
+    short=$(in_a_line "$command")
     if [ "$code" != 0 ]; then
-        why="exit code $code of $command: $words"
+        why="exit code $code of $short: $words"
     elif ! wait_for_workers "$olds" 5; then
-        why="no nginx serves after $command"
-        [ -z "$workers" ] || why="nginx still has the workers from before $command"
+        why="no nginx serves after $short"
+        [ -z "$workers" ] || why="nginx still has the workers from before $short"
     fi
     overwrite "$1/acting" ""
     [ -z "$why" ]
@@ -508,7 +520,11 @@ take_files() {
     *) why= ;;
     esac
     [ -z "$why" ] || return 2
-    if ! why=$(call_nginx "$master_title" -t 2>&1); then
+    was_title=$master_title
+    was_program=$(readlink "/proc/$master/exe")
+    was_program=${was_program%" (deleted)"}
+    was_folder=$(readlink "/proc/$master/cwd")
+    if ! why=$(ask_nginx -t 2>&1); then
         why="nginx refuses its files as they are: $(in_a_line "$why")"
         return 2
     fi
@@ -525,6 +541,12 @@ take_files() {
             return 2
             ;;
         esac
+        # Whoever can change the folder can have root write elsewhere, by a link in a file's place.
+        why=$(tell_others_folder "${target%/*}/")
+        if [ -n "$why" ]; then
+            why="$why: $target can't be guarded there. Make that folder root's alone, or tune the kernel only"
+            return 2
+        fi
         at=0
         for each in $targets; do
             at=$((at + 1))
@@ -560,7 +582,7 @@ take_files() {
         why="somebody is changing nginx's files just now"
         return 2
     fi
-    keep files "$sums" && [ "$(cat "$lock/files")" = "$sums" ] && keep master "$master_title" &&
+    keep files "$sums" && [ "$(cat "$lock/files")" = "$sums" ] && keep master "$was_title$newline$was_program$newline$was_folder" &&
         keep wrote "" && keep writing "" && keep nginx own || return 1
     # shellcheck disable=SC2086
     flush $copies "$lock/files" "$lock/master" "$lock/nginx" "$lock/restart" || return 1
@@ -690,5 +712,5 @@ take_effect() {
 
 # What the nginx of `was_title` shows.
 tell_shown() {
-    printf 'shown\t%s\n' "$(call_nginx "$was_title" -T 2>/dev/null | base64 | tr -d '\n')"
+    printf 'shown\t%s\n' "$(ask_nginx -T 2>/dev/null | base64 | tr -d '\n')"
 }

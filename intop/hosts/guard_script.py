@@ -17,8 +17,10 @@ UNTRUSTED = 74
 STATE_FOLDER_ADVICE = (
     "Make room there or make it writable, or give the host another folder as state_dir"
 )
-FILES = "guard_files.sh"
-"""The part of it that has to do with nginx's files; in guard.sh a line stands for it."""
+PARTS = ("server_process.sh", "guard_files.sh")
+"""Parts of it, each with a line in guard.sh that stands for it: whose process a server is, and what
+has to do with nginx's files.
+"""
 FOLDERS = ("lock", "restoring.*", "unrestored.*", "applied.*")
 """Where a session leaves what is to be restored."""
 
@@ -113,13 +115,15 @@ trusted "$folder"
 
 @cache
 def text() -> str:
-    """The script, of its two parts."""
+    """The script with its parts."""
     folder = resources.files("intop.hosts")
-    files = folder.joinpath(FILES).read_text()
-    whole = folder.joinpath("guard.sh").read_text().replace(f"@{FILES}@\n", files)
-    if files not in whole:
-        raise ValueError(f"guard.sh has no line @{FILES}@")
-    return whole
+    script = folder.joinpath("guard.sh").read_text()
+    for part in PARTS:
+        line = f"@{part}@\n"
+        if line not in script:
+            raise ValueError(f"guard.sh has no line {line}")
+        script = script.replace(line, folder.joinpath(part).read_text())
+    return script
 
 
 @cache

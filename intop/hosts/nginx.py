@@ -1,6 +1,7 @@
 """The nginx that runs on a host: what it is, what it reads, and what its workers may open."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from intop.domain.nginx.conf import Conf
@@ -10,22 +11,21 @@ from intop.errors import CommandError, HostError, NginxFileError
 from intop.hosts.answers import count, lines
 from intop.hosts.facts import server_conf
 from intop.hosts.host import Host, output
+from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
 
-RUNNING = """
-PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
-limit() { sed -n "s/^Max open files  *\\([^ ]*\\) .*/$1 \\1/p" "$2/limits"; }
-for process in /proc/[0-9]*; do
-    read -r name < "$process/comm" && [ "$name" = nginx ] || continue
-    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
-    options=$(tr '\\0' ' ' < "$process/cmdline")
-    case $options in 'nginx: master process '*) ;; *) continue ;; esac
-    options=${options#nginx: master process }
-    echo "master ${process#/proc/}"
+RUNNING = f"""{FUNCTIONS}{NGINX_MASTERS}
+limit() {{ sed -n "s/^Max open files  *\\([^ ]*\\) .*/$1 \\1/p" "$2/limits"; }}
+describe() {{
+    if [ -n "$runs_as$doubt" ]; then
+        echo "not_roots ${{doubt:-runs without root, as user ${{runs_as% *}}}}"
+        return
+    fi
+    echo "master ${{process#/proc/}}"
     limit nofile "$process"
-    for worker in $(grep -l "^PPid:[[:space:]]*${process#/proc/}\\$" /proc/[0-9]*/status); do
-        case $(tr '\\0' ' ' < "${worker%/status}/cmdline") in
+    for worker in $(grep -l "^PPid:[[:space:]]*${{process#/proc/}}\\$" /proc/[0-9]*/status); do
+        case $(tr '\\0' ' ' < "${{worker%/status}}/cmdline") in
         'nginx: worker process is shutting down'*) ;;
-        'nginx: worker process'*) limit worker "${worker%/status}" ;;
+        'nginx: worker process'*) limit worker "${{worker%/status}}" ;;
         esac
     done
     unit=$(sed -n 's#.*/\\([^/]*\\.service\\)$#\\1#p' "$process/cgroup" | head -n 1)
@@ -34,8 +34,13 @@ for process in /proc/[0-9]*; do
         systemctl show -p LimitNOFILESoft "$unit" | sed -n 's/^LimitNOFILESoft=/unit_nofile /p'
     fi
     said='s/^nginx version:/version &/p; s/^configure arguments:/build &/p'
-    "${options%% *}" -V 2>&1 | sed -n "$said"
-done 2>/dev/null
+    if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
+        "$program" -V 2>&1
+    else
+        nsenter -t "${{process#/proc/}}" -m -- "$program" -V 2>&1
+    fi | sed -n "$said"
+}}
+masters describe
 echo "kernel $(uname -r)"
 echo "cpus $(grep -c '^processor' /proc/cpuinfo)"
 echo "page $(getconf PAGESIZE 2>/dev/null || echo 4096)"
@@ -48,12 +53,13 @@ UNLIMITED = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class RunningNginx:
-    """All nginx of a host's network namespace, as they run.
+    """All nginx of a host's network namespace that root has started, as they run.
 
     `masters` is how many there are. `nofile` is the limit of open files that the (first) one was
     started with, None where it is not known; `workers` are those of its workers, which may have
     another one by worker_rlimit_nofile. `unit` is its service of systemd, "" where it has none, and
-    `unit_nofile` that unit's limit. `facts` is None where it does not say its version.
+    `unit_nofile` that unit's limit. `facts` is None where it does not say its version. `not_roots`
+    says of each further nginx why intop leaves it alone.
     """
 
     masters: int
@@ -62,6 +68,7 @@ class RunningNginx:
     unit: str = ""
     unit_nofile: int | None = None
     facts: NginxFacts | None = None
+    not_roots: tuple[str, ...] = ()
 
 
 def running(host: Host) -> RunningNginx:
@@ -104,6 +111,7 @@ def parse_running(text: str) -> RunningNginx:
         unit=first("unit") if re.fullmatch(r"[\w@.:\\-]+\.service", first("unit")) else "",
         unit_nofile=_limit(unit_nofile) if unit_nofile else None,
         facts=facts,
+        not_roots=tuple(said.get("not_roots", [])),
     )
 
 
@@ -121,14 +129,24 @@ def what_it_reads(host: Host) -> Conf:
     """
     confs = server_conf(host)
     if len(confs) != 1 or not confs[0]:
-        why = "shows no configuration: see nginx -t" if confs else "runs in its network namespace"
-        number = "no nginx" if len(confs) < 2 else f"{len(confs)} nginx"
         raise HostError(
             host.address.name,
-            f"{'nginx' if len(confs) == 1 else number} {why}: directives can be tuned where "
-            "exactly one nginx runs, and takes its files",
+            f"{_why_not_one(host, confs)}: directives can be tuned where exactly one nginx runs as "
+            "root, and takes its files",
         )
     try:
         return parse_conf(confs[0])
     except NginxFileError as error:
         raise HostError(host.address.name, str(error)) from error
+
+
+def _why_not_one(host: Host, confs: Sequence[str]) -> str:
+    """Why a host has no configuration of one nginx. Raises CommandError."""
+    if len(confs) == 1:
+        return "nginx does not show its configuration: see what nginx -T says with its options"
+    if confs:
+        return f"{len(confs)} nginx run in its network namespace"
+    nowhere = "no nginx runs in its network namespace"
+    if reasons := running(host).not_roots:
+        return f"{nowhere} that root has started (one {reasons[0]})"
+    return nowhere

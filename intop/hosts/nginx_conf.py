@@ -7,35 +7,26 @@ from ipaddress import ip_address
 from posixpath import dirname
 
 from intop.domain.trial import UNKNOWN
+from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
 
 MARK = "nginx_conf"
 """The line before each configuration."""
 
-SHOW = f"""
-PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
-word() {{ printf '%s\\n' "$options" | sed -n "s/.* -$1 *\\([^ ]*\\).*/\\1/p"; }}
-for process in /proc/[0-9]*; do
-    read -r name < "$process/comm" && [ "$name" = nginx ] || continue
-    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
-    options=$(tr '\\0' ' ' < "$process/cmdline")
-    case $options in 'nginx: master process '*) ;; *) continue ;; esac
-    options=${{options#nginx: master process }}
-    set -- "${{options%% *}}" -T -q
-    for letter in e p c; do
-        value=$(word "$letter")
-        [ -z "$value" ] || set -- "$@" "-$letter" "$value"
-    done
-    value=$(printf '%s\\n' "$options" | sed -n 's/.* -g *//p' | sed 's/ -[epc] .*//; s/ *$//')
-    [ -z "$value" ] || set -- "$@" -g "$value"
-    # It may run in a container that has the host's network, and files of its own.
-    [ "$process/ns/mnt" -ef /proc/self/ns/mnt ] ||
-        set -- nsenter -t "${{process#/proc/}}" -m -- "$@"
+SHOW = f"""{FUNCTIONS}{NGINX_MASTERS}
+show() {{
+    [ -z "$runs_as$doubt" ] || return
     echo {MARK}
-    timeout 10 "$@" < /dev/null
-done 2>/dev/null
+    # It may run in a container that has the host's network, and files of its own.
+    if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
+        (cd "$process/cwd" && call_nginx "$program" "$title" -T timeout 10)
+    else
+        call_nginx "$program" "$title" -T timeout 10 nsenter -t "${{process#/proc/}}" -m -w --
+    fi
+}}
+masters show
 :
 """
-"""The configurations of all nginx in the shell's network namespace, each after a line with MARK.
+"""The configurations of root's nginx in the shell's network namespace, each after a line with MARK.
 
 With the options that each was started with, which it shows in its title. One that can't be shown is
 empty. Root is needed. As `nginx -t` does, it opens nginx's logs, and changes nothing.

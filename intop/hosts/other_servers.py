@@ -1,11 +1,14 @@
 """A server in place of nginx: its version, what it reads, and whether it would start with that."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from intop.domain.server import Server, ServerName
 from intop.hosts.answers import lines
 from intop.hosts.host import Host, output
 from intop.hosts.nginx_conf import MARK
+from intop.hosts.server_process import FUNCTIONS
 
 VERSIONS: Mapping[ServerName, str] = {
     "apache": "{ apache2 -v || httpd -v; } 2>/dev/null | sed -n 's#^Server version: *##p'",
@@ -18,35 +21,67 @@ VERSIONS: Mapping[ServerName, str] = {
 }
 """POSIX sh that prints a name and a version, such as `haproxy/2.6.12`, as `nginx -v` does."""
 
-_EACH = """
+MOST = 4
+"""So many processes that run without root are looked at: each of them can take 10 s."""
+
+_EACH = """{shared}
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 value() {{ # what follows the option $1 of the server
     printf '%s\\n' "$words" | sed -n "/^$1\\$/{{n;p;}}; s/^$1=//p" | head -n 1
 }}
-on() {{ # where the server's files are, which may be a container's
-    if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
+on() {{ # where the server's files are, which may be a container's, and with its user's rights
+    if [ -n "$runs_as" ]; then
+        as_user "$@"
+    elif [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
         timeout 10 "$@" < /dev/null
     else
         timeout 10 nsenter -t "${{process#/proc/}}" -m -- "$@" < /dev/null
     fi
 }}
+as_user() {{ # what it prints goes through a file: nobody waits for what it leaves running
+    answer=$(mktemp) || return
+    user=${{runs_as% *}}
+    group=${{runs_as#* }}
+    (
+        exec < /dev/null > "$answer"
+        {errors}
+        if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
+            set -- setpriv --reuid "$user" --regid "$group" --clear-groups --no-new-privs -- "$@"
+        else
+            set -- nsenter -t "${{process#/proc/}}" -m -S "$user" -G "$group" -- "$@"
+        fi
+        exec env -i PATH="$PATH" timeout -k 1 10 "$@"
+    )
+    code=$?
+    head -c 1000000 "$answer"
+    rm -f "$answer"
+    return "$code"
+}}
 head_of() {{ echo "# configuration file $1:"; }}
 file() {{ head_of "$1" && on cat "$1"; }}
 {functions}
-for process in /proc/[0-9]*; do
-    read -r name < "$process/comm" || continue
-    case $name in {programs}) ;; *) continue ;; esac
-    [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
-    parent=$(sed -n 's/^PPid:[[:space:]]*//p' "$process/status")
-    # One that another process of the server has started is its worker.
-    if read -r name < "/proc/$parent/comm"; then
-        case $name in {programs}) continue ;; esac
-    fi
-    words=$(tr '\\0' '\\n' < "$process/cmdline")
-    program=$(readlink "$process/exe")
-    program=${{program% (deleted)}}
-    {work}
-done 2>/dev/null
+each() {{ # does the work for processes of root's, or for a few of others where $1 is given
+    looked_into=0
+    for process in /proc/[0-9]*; do
+        read -r name < "$process/comm" || continue
+        case $name in {programs}) ;; *) continue ;; esac
+        look_at_server "$process" "{names}" && [ -z "$doubt" ] || continue
+        [ -n "${{1-}}" ] || [ -z "$runs_as" ] || continue
+        parent=$(sed -n 's/^PPid:[[:space:]]*//p' "$process/status")
+        # One that another process of the server has started is its worker.
+        if read -r name < "/proc/$parent/comm"; then
+            case $name in {programs}) continue ;; esac
+        fi
+        words=$(tr '\\0' '\\n' < "$process/cmdline")
+        variables=$(tr '\\0' '\\n' < "$process/environ")
+        is_still "$process" || continue
+        looked_into=$((looked_into + 1))
+        [ "$looked_into" -le "${{1:-1000}}" ] || break
+        {work}
+    done 2>/dev/null
+    [ "$looked_into" != 0 ]
+}}
+each || each {most}
 :
 """
 
@@ -57,7 +92,7 @@ called() {
     while IFS='' read -r line; do
         case $line in APACHE_*) export "$line" ;; esac
     done <<SET
-$(tr '\\0' '\\n' < "$process/environ")
+$variables
 SET
     conf=$(value -f)
     root=$(value -d)
@@ -112,9 +147,27 @@ check() { on "$program" -t -c "$(conf)"; }
 }
 """POSIX sh for each server: `show` prints what it reads, `check` says whether it would start."""
 
-REFUSED = "refused "
-_CHECK = f"""said=$(check 2>&1) ||
-        printf '{REFUSED}%s\\n' "$(printf '%s' "$said" | tail -n 3 | tr '\\n' ' ')" """
+REFUSED = "refused"
+_CHECK = f"""said=$(check 2>&1) || {{
+            said=$(printf '%s' "$said" | tail -n 3 | tr '\\n' ' ')
+            printf '{REFUSED} %s %s\\n' "${{runs_as%% *}}" "$said"
+        }}"""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What a server says against its own configuration.
+
+    `user` is the id of the user who asked, "" for root.
+    """
+
+    text: str
+    user: str
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the server would say so at its start, where it may have more rights."""
+        return not (self.user and re.search("permi(ssion|tted)", self.text, re.IGNORECASE))
 
 
 def shown(server: Server) -> str:
@@ -124,15 +177,28 @@ def shown(server: Server) -> str:
     return _each(server, f"echo {MARK}; show")
 
 
-def refusals(host: Host, server: Server) -> list[str]:
-    """What each such server of the network namespace says against its own configuration, if it
-    would not start with it. Raises CommandError and UnreachableError as `output` does.
+def refusals(host: Host, server: Server) -> list[Refusal]:
+    """Return what each such server of the network namespace says against its own configuration.
+
+    A server that would start with it says nothing. Raises CommandError and UnreachableError as
+    `output` does.
     """
-    said = lines(output(host, _each(server, _CHECK)))
-    return [line.removeprefix(REFUSED).strip() for line in said if line.startswith(REFUSED)]
+    answer = (line.split(" ", 2) for line in lines(output(host, _each(server, _CHECK, "&1"))))
+    return [
+        Refusal(text=words[2].strip(), user=words[1])
+        for words in answer
+        if words[0] == REFUSED and len(words) == 3
+    ]
 
 
-def _each(server: Server, work: str) -> str:
+def _each(server: Server, work: str, errors: str = "/dev/null") -> str:
+    """`errors` is where a program's messages go that runs without root's rights."""
     return _EACH.format(
-        functions=_FUNCTIONS[server.name], programs=" | ".join(server.programs), work=work
+        shared=FUNCTIONS,
+        functions=_FUNCTIONS[server.name],
+        programs=" | ".join(server.programs),
+        names=" ".join(server.programs),
+        most=MOST,
+        errors=f"exec 2>{errors}",
+        work=work,
     )

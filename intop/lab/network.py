@@ -226,7 +226,8 @@ def remove_machine_link(lab: str) -> list[str]:
 def remove_namespaces(lab: str) -> Iterator[str]:
     """Delete the lab's namespaces, which must be without processes by now; name each."""
     for name in existing_namespaces(lab):
-        # guard.sh lists its sessions by the namespace's number, which the next one may get.
-        (SESSIONS / str((NAMESPACE_FOLDER / name).stat().st_ino)).unlink(missing_ok=True)
+        number = (NAMESPACE_FOLDER / name).stat().st_ino
+        for sessions in SESSIONS.glob(f"{number}-*"):
+            sessions.unlink(missing_ok=True)
         run(["ip", "netns", "delete", name])
         yield name

@@ -56,15 +56,13 @@ class Recipe:
     """How one is set up and started.
 
     Debian's `package` brings its `program`. `conf` is the text of its configuration, `command` runs
-    it in the foreground. One that reads it without root's rights (`reads_as_user`) needs a file
-    that others may read.
+    it in the foreground.
     """
 
     package: str
     program: str
     conf: Callable[[Site], str]
     command: Callable[[Site], Sequence[str]]
-    reads_as_user: bool = False
 
 
 # -- configurations ------------------------------------------------------------------------------
@@ -277,7 +275,6 @@ RECIPES: Mapping[ServerName, Recipe] = {
             *("-n", str(site.folder / "varnish"), "-j", "unix,user=vcache"),
             *("-s", "malloc,256m", "-p", f"listen_depth={site.backlog}"),
         ),
-        reads_as_user=True,
     ),
     "caddy": Recipe(
         package="caddy",
@@ -287,7 +284,6 @@ RECIPES: Mapping[ServerName, Recipe] = {
             *("env", f"GOMAXPROCS={site.workers}", *_as_user(site)),
             *("caddy", "run", "--config", str(site.conf), "--adapter", "caddyfile"),
         ),
-        reads_as_user=True,
     ),
     "h2o": Recipe(
         package="h2o",

@@ -222,7 +222,8 @@ def _other_server(folders: Folders, subnet: IPv4Network, balancing: Balancing) -
         open_files=open_files_limit(),
     )
     server, recipe = SERVERS[balancing.server], other_servers.RECIPES[balancing.server]
-    write(site.conf, recipe.conf(site), 0o644 if recipe.reads_as_user else 0o600)
+    # intop reads it with the rights of the server's user.
+    write(site.conf, recipe.conf(site), 0o644)
     return texts.foreground_start(server.title, server.programs, recipe.command(site))
 
 

@@ -291,11 +291,18 @@ def _judge_listening(host: Host, has: Readiness, found: _Examined) -> None:
 def _judge_configuration(host: Host, found: _Examined) -> None:
     """Whether the server would start again with what is in its files now."""
     server = found.cluster.server
-    found.problems += [
-        f"{host.address.name}: {server.title} refuses its configuration as it is now, so that a "
-        f"restart would end it: {said}"
-        for said in other_servers.refusals(host, server)
-    ]
+    for refusal in other_servers.refusals(host, server):
+        where = f"{host.address.name}: {server.title}"
+        if refusal.is_sure:
+            found.problems.append(
+                f"{where} refuses its configuration as it is now, so that a restart would end it: "
+                f"{refusal.text}"
+            )
+        else:
+            found.warnings.append(
+                f"{where} could not check its configuration with the rights of user "
+                f"{refusal.user}: {refusal.text}"
+            )
 
 
 def _judge_workers(host: Host, workloads: Sequence[Workload], found: _Examined) -> None:

@@ -276,7 +276,7 @@ def small(tmp_path: Path) -> Iterator[FakeKernelHost]:
     """nginx's folder has a disk of its own."""
     (tmp_path / "nginx").mkdir()
     subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k", "none", tmp_path / "nginx"], check=True
+        ["mount", "-t", "tmpfs", "-o", "size=256k,mode=755", "none", tmp_path / "nginx"], check=True
     )
     try:
         with fake_kernel_host(tmp_path) as made:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from intop.domain.configuration import Configuration
-from intop.hosts.guard import NOT_OURS, guarded, status
+from intop.hosts.guard import NOT_BACK, NOT_OURS, guarded, status
 from namespace_host import (
     KEYS,
     LONG,
@@ -149,4 +149,7 @@ def test_a_namespace_of_a_host_with_systemd_has_a_process(booted: SystemdHost) -
     assert 0 == booted.run(f"unshare --net {words} </dev/null").exit_code
     assert status(booted).is_watched
     assert "" == booted.run(LIST).stdout
-    assert 0 == booted.script("end", "token-1").exit_code
+    late = booted.script("end", "token-1")
+    assert NOT_BACK == late.exit_code
+    assert "the values are those of another network namespace" in late.stderr
+    wait_until(lambda: not list(booted.state.glob("restoring.*")), "its watchdog restores")

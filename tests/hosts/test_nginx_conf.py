@@ -278,4 +278,4 @@ def test_all_hosts_of_a_cluster_are_asked_by_one_command_each() -> None:
     assert ("a 1;",) == found.nginx_conf
     assert {"lg", "lb", "b1"} == set(found.hosts)
     assert sorted(found.hosts) == sorted(name for name, _ in asked)
-    assert ["lb"] == [name for name, command in asked if "-T -q" in command]
+    assert ["lb"] == [name for name, command in asked if "masters show" in command]

@@ -1,0 +1,148 @@
+# -- whose process a server is ---------------------------------------------------------------------
+#
+# guard.sh and whatever else looks at a host's servers have this text in place of a line. Anybody on
+# a host can start a process with a server's name, title, user and mount namespace. So a process
+# counts only where its program is a file that root alone can change, and what is called by the words
+# of its title has no more rights than its user. All of this works with any IFS, and with set -f.
+
+# Prints `UID GID MODE PATH`, the mode in hexadecimal, for file $1 and each folder above it. $2 is the
+# folder that is / for it: /proc/PID/root, or nothing.
+list_way() (
+    case $1 in /*) ;; *) exit 1 ;; esac
+    set -f
+    there=${1%/}
+    root=$2
+    set --
+    while [ -n "$there" ]; do
+        set -- "$@" "$root$there"
+        there=${there%/*}
+    done
+    exec stat -c '%u %g %f %n' "$@" "$root/" 2>/dev/null
+)
+
+# Succeeds where root alone can change program $1: it and all folders above it are root's, and nobody
+# else may write there. It has no set-id bit, so it tells nothing of whoever runs it. $2 as above.
+is_roots_program() (
+    listed=$(list_way "$1" "$2") || exit 1
+    kind=0100000
+    while IFS=' ' read -r uid gid mode _; do
+        mode=$((0x$mode))
+        [ "$uid" = 0 ] && [ "$((mode & 0170000))" = "$((kind))" ] && [ "$((mode & 02))" = 0 ] || exit 1
+        [ "$gid" = 0 ] || [ "$((mode & 020))" = 0 ] || exit 1
+        [ "$kind" = 0040000 ] || [ "$((mode & 06000))" = 0 ] || exit 1
+        kind=0040000
+    done <<LISTED
+$listed
+LISTED
+)
+
+# Prints why others than root can change what is in folder $1, in words, or nothing. A folder such as
+# /tmp, where nobody can move what is another's, may be above it.
+tell_others_folder() (
+    listed=$(list_way "$1" "") || {
+        echo "$1 can't be looked at"
+        exit 0
+    }
+    above=
+    while IFS=' ' read -r uid gid mode there; do
+        mode=$((0x$mode))
+        if [ "$((mode & 0170000))" != "$((0040000))" ]; then
+            echo "$there is no folder, but perhaps a link to one"
+        elif [ "$uid" != 0 ]; then
+            echo "$there belongs to user $uid, and not to root"
+        elif [ -n "$above" ] && [ "$((mode & 01000))" != 0 ]; then
+            continue
+        elif [ "$((mode & 02))" != 0 ]; then
+            echo "everybody may write to $there"
+        elif [ "$gid" != 0 ] && [ "$((mode & 020))" != 0 ]; then
+            echo "group $gid may write to $there"
+        else
+            above=yes
+            continue
+        fi
+        exit 0
+    done <<LISTED
+$listed
+LISTED
+)
+
+# The real, effective, saved and file system ids of process folder $1 in `ids`: users, then groups.
+look_at_ids() {
+    ids=
+    while IFS='	 ' read -r field a b c d _; do
+        case $field in
+        Uid:) ids="$a $b $c $d" ;;
+        Gid:)
+            ids="$ids $a $b $c $d"
+            return 0
+            ;;
+        esac
+    done 2>/dev/null < "$1/status"
+    return 1
+}
+
+# Succeeds where process folder $1 is in our network and user namespace, and runs a program that is
+# called one of the words $2, such as nginx or nginx-debug. Its file is `program` then; `runs_as` is
+# empty for a process of root's, else `UID GID`; `doubt` is empty where root alone can change the file.
+# Its title is to be read after this, and before is_still().
+look_at_server() {
+    exe=$(readlink "$1/exe" 2>/dev/null) || return 1
+    program=${exe%" (deleted)"}
+    case $program in *"
+"*) return 1 ;; esac
+    doubt=${program##*/}
+    case " $2 " in *" ${doubt%%[!a-z0-9]*} "*) ;; *) return 1 ;; esac
+    [ "$1/ns/net" -ef /proc/self/ns/net ] && [ "$1/ns/user" -ef /proc/self/ns/user ] || return 1
+    look_at_ids "$1" || return 1
+    looked_at=$ids
+    runs_as=
+    doubt=
+    if [ "${ids%"${ids#* * * * }"}" != "0 0 0 0 " ]; then
+        runs_as="$(first_of_others "${ids% * * * *}") $(first_of_others "${ids#* * * * }")"
+    fi
+    root=$1/root
+    ! [ "$1/ns/mnt" -ef /proc/self/ns/mnt ] || root=
+    is_roots_program "$program" "$root" || doubt="runs $program, which others than root can change"
+}
+
+# Prints the first of four ids $1 that is not root's.
+first_of_others() {
+    others=$1
+    while :; do
+        case $others in
+        '0 '*) others=${others#0 } ;;
+        *) break ;;
+        esac
+    done
+    printf '%s\n' "${others%% *}"
+}
+
+# Whether process folder $1 is as look_at_server() has seen it: no other program has run there since.
+is_still() {
+    [ "$(readlink "$1/exe" 2>/dev/null)" = "$exe" ] && look_at_ids "$1" && [ "$ids" = "$looked_at" ]
+}
+
+# Calls nginx's program $1 with the options of title $2, and with $3: -t or -T. What follows stands
+# before it. A title has a blank between two words, so a path with blanks ends at the next option.
+call_nginx() (
+    set -f
+    options=$2
+    what=$3
+    nginx=$1
+    shift 3
+    set -- "$@" "$nginx" "$what" -q
+    case $options in *' -'*) options=-${options#* -} ;; *) options= ;; esac
+    while [ -n "$options" ]; do
+        option=${options%% -[epcgtTqsvVh?]*}
+        options=${options#"$option"}
+        options=${options# }
+        case $option in -[epcg]*)
+            value=${option#-?}
+            value=${value# }
+            while :; do case $value in *' ') value=${value% } ;; *) break ;; esac done
+            set -- "$@" "${option%"${option#-?}"}" "$value"
+            ;;
+        esac
+    done
+    exec "$@" < /dev/null
+)
