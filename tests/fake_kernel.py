@@ -8,6 +8,7 @@ import base64
 import hashlib
 import os
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +22,8 @@ from intop.hosts.host import Completed
 from namespace_host import NamespaceHost, wait_until
 
 OWN = {"net/core/somaxconn": "100", "net/ipv4/tcp_fin_timeout": "60", "vm/swappiness": "30"}
+RMEM = "net/ipv4/tcp_rmem"
+"""A key of the real kernel: of a value that it refuses for its last number it takes the first ones."""
 MAIN, SITE = "nginx.conf", "sites-available/site"
 FILES = (MAIN, "sites-enabled/site")
 """As nginx names them; the second one is a link to SITE."""
@@ -61,7 +64,8 @@ LEASE = "30"
 SETUP = """
 set -e
 mount -t tmpfs -o mode=755 none /run
-mount --bind {folder}/sys /proc/sys
+mount --bind /proc/sys/{rmem} {folder}/sys/{rmem}
+mount --rbind {folder}/sys /proc/sys
 mkdir -p {folder}/a {folder}/b
 mount -t tmpfs -o size=256k,mode=700 none {folder}/a
 echo ready
@@ -97,6 +101,9 @@ class FakeKernelHost(NamespaceHost):
     def __init__(self, folder: Path, inner: int) -> None:
         self._folder, self._inner = folder, inner
         self.seen: list[str] = []
+        self.restart_command = f"sh {self.nginx}/restart"
+        self._reader: subprocess.Popen[str] | None = None
+        self._impostors: list[subprocess.Popen[bytes]] = []
         self.use("a")
 
     def use(self, name: str) -> None:
@@ -155,11 +162,11 @@ class FakeKernelHost(NamespaceHost):
 
     def begin_in(self, name: str, token: str, fatal: int = 0) -> Completed:
         """Of all keys; and of nginx's files, where it runs."""
-        paths = "".join(f"{path}\n" for path in OWN)
+        paths = "".join(f"{path}\n" for path in (*OWN, RMEM))
         words = ["begin", token, LEASE, "me", "own"]
         if self.nginx.exists():
             paths += "".join(f"{self.nginx / name}\n" for name in FILES)
-            words.append(f"'sh {self.nginx}/restart'")
+            words.append(shlex.quote(self.restart_command))
         return self.guard(name, *words, stdin=paths, fatal=fatal)
 
     # nginx
@@ -254,6 +261,58 @@ class FakeKernelHost(NamespaceHost):
         """All keys."""
         return {path: (self._folder / "sys" / path).read_text().strip() for path in OWN}
 
+    def rmem(self) -> str:
+        """The value of RMEM, which only a process of the host can read."""
+        if self._reader is None:
+            loop = f"while read -r _; do cat /proc/sys/{RMEM}; done"
+            inside = ["nsenter", "-t", str(self._inner), "-m", "-n", "sh", "-c", loop]
+            pipe = subprocess.PIPE
+            self._reader = subprocess.Popen(inside, stdin=pipe, stdout=pipe, text=True)
+        assert self._reader.stdin is not None
+        assert self._reader.stdout is not None
+        self._reader.stdin.write("\n")
+        self._reader.stdin.flush()
+        return self._reader.stdout.readline().rstrip("\n")
+
+    def impostor(self, title: str) -> None:
+        """A process of a user without rights that is called nginx and has this title."""
+        program = self._folder / "impostor/nginx"
+        if not program.exists():
+            self._folder.chmod(0o755)
+            program.parent.mkdir(mode=0o777)
+            shutil.copy("/usr/bin/cat", program)
+            os.chown(program, 65534, 65534)
+        inside = ["nsenter", "-t", str(self._inner), "-m", "-n", "-p"]
+        user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        command = f"exec -a {shlex.quote(title)} {program}"
+        self._impostors.append(
+            subprocess.Popen([*inside, *user, "bash", "-c", command], stdin=subprocess.PIPE)
+        )
+        count = len(self._impostors)
+        wait_until(lambda: self._count_of(65534) == count, "an impostor shows its title")
+
+    def _count_of(self, user: int) -> int:
+        """How many processes called nginx a user has."""
+        processes = Path(f"/proc/{self._inner}/root/proc").glob("[0-9]*")
+        return sum(
+            f"\nUid:\t{user}\t" in text and text.startswith("Name:\tnginx\n")
+            for text in ((process / "status").read_text() for process in processes)
+        )
+
+    def nginx_title(self) -> str:
+        """The title of its first process, which anybody can read."""
+        for process in Path(f"/proc/{self._inner}/root/proc").glob("[0-9]*/cmdline"):
+            title = process.read_bytes().rstrip(b"\0 ").decode()
+            if title.startswith("nginx: master process "):
+                return title
+        return "nginx: master process nginx"
+
+    def close(self) -> None:
+        """End what runs for the host on this machine."""
+        for process in (*self._impostors, *filter(None, [self._reader])):
+            process.kill()
+            process.communicate()
+
     def set(self, values: Mapping[str, str]) -> None:
         for path, value in values.items():
             (self._folder / "sys" / path).write_text(f"{value}\n")
@@ -303,7 +362,7 @@ def _lives(pid: str) -> bool:
 @contextmanager
 def fake_kernel_host(folder: Path) -> Iterator[FakeKernelHost]:
     """A host in a folder; with its first process all others end."""
-    for path, value in {**OWN, "kernel/random/boot_id": "this-boot"}.items():
+    for path, value in {**OWN, RMEM: "", "kernel/random/boot_id": "this-boot"}.items():
         file = folder / "sys" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{value}\n")
@@ -313,7 +372,9 @@ def fake_kernel_host(folder: Path) -> Iterator[FakeKernelHost]:
     _programs(folder / "mortal", mortals)
     words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
     outer = subprocess.Popen(
-        [*words, "sh", "-c", SETUP.format(folder=folder)], stdout=subprocess.PIPE, text=True
+        [*words, "sh", "-c", SETUP.format(folder=folder, rmem=RMEM)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert outer.stdout is not None
@@ -323,7 +384,10 @@ def fake_kernel_host(folder: Path) -> Iterator[FakeKernelHost]:
         for name in FOLDERS:
             host.use(name)
             guard_script.install(host)
-        yield host
+        try:
+            yield host
+        finally:
+            host.close()
     finally:
         outer.kill()
         outer.wait()

@@ -1565,6 +1565,11 @@ do_keep() {
         keep draft "$draft$newline$target" &&
             { printf '%s\n' "$target" "${5-}" > "$record/file"; } 2>/dev/null || unwritable "Nothing stays"
         umask 022
+        mkdir -p "${target%/*}" 2>/dev/null
+        if [ -d "${target%/*}" ] && why=$(tell_others_folder "${target%/*}/") && [ -n "$why" ]; then
+            echo "$target can't be written: $why. Make that folder root's alone" >&2
+            exit 1
+        fi
         if ! said=$({ mkdir -p "${target%/*}" && sed -n "s/^text$tab//p" "$lock/input" > "$draft" &&
             chmod 0644 "$draft"; } 2>&1) || [ "$(sha256sum < "$draft")" != "${5-}  -" ]; then
             echo "$target can't be written: ${said:-there is no room left, or no sha256sum}" >&2

@@ -20,8 +20,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fake_kernel import MAIN, OWN, SITE, FakeKernelHost, fake_kernel_host
+from fake_kernel import MAIN, OWN, RMEM, SITE, FakeKernelHost, fake_kernel_host
 from intop.hosts.guard import FOREIGN, HELD, MISSING, NOT_OURS, NOTHING, UNWRITABLE
+from intop.hosts.host import Completed
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "15"))
 STEPS = 12
@@ -33,6 +34,12 @@ NAMES = st.sampled_from("ab")
 KEYS = st.sampled_from(sorted(OWN))
 VALUES = st.sampled_from(["1", "2", "777"])
 FILES = st.sampled_from([MAIN, SITE])
+VECTORS = st.sampled_from(["4096 87380 4194304", "8192 131072 6291456"])
+REFUSED_IN_PART = "9000\t131072\t99999999999"
+"""The kernel takes the first two numbers, and then refuses the third."""
+IMPOSTORS = st.sampled_from(
+    ["its title", "nginx: master process /usr/sbin/nginx", "nginx: worker process"]
+)
 NOT_BACK = 1
 FATAL = st.integers(1, 25)
 """At which of its programs a command is killed; it may end before."""
@@ -45,7 +52,9 @@ class Guard(RuleBasedStateMachine):
     `files` are the texts of a real nginx in the same way, `kept` those from before a keep of the
     files that it has left changed, `left` as it left them, and `theirs` those of what somebody else
     has changed while it was guarded: nobody overwrites these but by force. `tokens` are the last
-    sessions of each folder, dead or alive: a controller may not know it.
+    sessions of each folder, dead or alive: a controller may not know it. While `is_spoiled` the
+    kernel refuses a part of one value that is to be restored. `vector` is what `base` has of RMEM.
+    A user without rights may have processes that look like nginx's.
     """
 
     def __init__(self) -> None:
@@ -54,6 +63,10 @@ class Guard(RuleBasedStateMachine):
         self._entered = fake_kernel_host(self._folder)
         self.host: FakeKernelHost = self._entered.__enter__()
         self.host.start_nginx()
+        # Joined by blanks it would fail.
+        self.host.restart_command = f"false\nsh {self.host.nginx}/restart"
+        self.own_vector = self.vector = self.host.rmem()
+        self.is_spoiled = False
         self.base = dict(OWN)
         self.files = self.host.own_texts()
         self.theirs: dict[str, str] = {}
@@ -64,6 +77,13 @@ class Guard(RuleBasedStateMachine):
         self.count = 0
         self.is_full = False
         self.is_half_undone = False
+        self.impostors: list[str] = []
+
+    def guard(self, name: str, *words: str, stdin: str = "", fatal: int = 0) -> Completed:
+        """A verb. Nobody else ever changes a key here, whatever a restore has half written."""
+        done = self.host.guard(name, *words, stdin=stdin, fatal=fatal)
+        assert not re.search("^foreign\t(net|vm)/", done.stdout, re.MULTILINE), done
+        return done
 
     # What controllers do
 
@@ -87,13 +107,13 @@ class Guard(RuleBasedStateMachine):
                 self.base,
             )
             assert [] == self.host.pending(self.other(name))
-            assert self.base == self.host.now()
+            self.check_keys()
             # What was left to somebody else has been accepted, or was in the way of nothing.
             self.check_files()
         elif done.exit_code == HELD:
             assert self.host.pending("a") or self.host.pending("b")
         elif done.exit_code == MISSING:
-            assert self.theirs
+            assert self.theirs or self.is_spoiled
             assert self.host.pending(name)
         elif done.exit_code == UNWRITABLE:
             assert (name, True) == ("a", self.is_full)
@@ -105,10 +125,18 @@ class Guard(RuleBasedStateMachine):
     @rule(name=NAMES, key=KEYS, value=VALUES, fatal=st.just(0) | FATAL)
     def write(self, name: str, key: str, value: str, fatal: int) -> None:
         lines = f"{key} {value}\n"
-        done = self.host.guard(name, "write", self.tokens[name], stdin=lines, fatal=fatal)
+        done = self.guard(name, "write", self.tokens[name], stdin=lines, fatal=fatal)
         if done.exit_code == 0:
             assert value == self.host.now()[key]
         self.check_lost(name, done.exit_code, fatal)
+
+    @precondition(lambda self: not self.is_half_undone)
+    @rule(name=NAMES, value=VECTORS)
+    def write_vector(self, name: str, value: str) -> None:
+        done = self.guard(name, "write", self.tokens[name], stdin=f"{RMEM} {value}\n")
+        if done.exit_code == 0:
+            assert value.split() == self.host.rmem().split()
+        self.check_lost(name, done.exit_code, 0)
 
     @precondition(lambda self: not self.is_half_undone)
     @rule(
@@ -132,14 +160,14 @@ class Guard(RuleBasedStateMachine):
     @precondition(lambda self: not self.is_half_undone)
     @rule(name=NAMES)
     def renew(self, name: str) -> None:
-        self.check_lost(name, self.host.guard(name, "renew", self.tokens[name]).exit_code, 0)
+        self.check_lost(name, self.guard(name, "renew", self.tokens[name]).exit_code, 0)
 
     @precondition(lambda self: not self.is_half_undone)
     @rule(name=NAMES, fatal=st.just(0) | FATAL)
     def end(self, name: str, fatal: int) -> None:
-        done = self.host.guard(name, "end", self.tokens[name], fatal=fatal)
+        done = self.guard(name, "end", self.tokens[name], fatal=fatal)
         if done.exit_code == 0:
-            assert self.base == self.host.now()
+            self.check_keys()
         if done.exit_code != 79:  # What it kept before it died has been put in place.
             self.check_lost(name, done.exit_code, fatal)
 
@@ -148,11 +176,12 @@ class Guard(RuleBasedStateMachine):
     def keep(self, fatal: int) -> None:
         """Only of one folder: a rollback there knows nothing of what another one has left."""
         before, wanted, texts = self.host.applied("a"), self.host.now(), self.texts()
+        vector = self.host.rmem()
         about = "about\tsince\tnow\nend\n"
-        done = self.host.guard("a", "keep", self.tokens["a"], stdin=about, fatal=fatal)
+        done = self.guard("a", "keep", self.tokens["a"], stdin=about, fatal=fatal)
         after = self.host.applied("a")
         if after and after[-1] not in before:
-            self.base = wanted
+            self.base, self.vector = wanted, vector
             assert not self.kept
             self.kept = {
                 name: self.files[name] for name in texts if texts[name] != self.files[name]
@@ -167,28 +196,62 @@ class Guard(RuleBasedStateMachine):
     @precondition(lambda self: not self.is_half_undone)
     @rule(name=NAMES)
     def accept(self, name: str) -> None:
-        done = self.host.guard(name, "accept")
+        done = self.guard(name, "accept")
         assert done.exit_code in (0, HELD, NOTHING) or self.is_full, done
 
     @rule(force=st.booleans(), fatal=st.just(0) | FATAL)
     def roll_back(self, force: bool, fatal: int) -> None:
         words = ["force"] if force and not self.host.pending("b") else []
         had = self.host.applied("a")
-        is_left = (self.theirs or self.is_edited_since()) and not words
-        done = self.host.guard("a", "rollback", *words, fatal=fatal)
+        is_left = self.is_spoiled or ((self.theirs or self.is_edited_since()) and not words)
+        done = self.guard("a", "rollback", *words, fatal=fatal)
         assert done.exit_code in (0, HELD, NOTHING) or fatal or is_left, done
         if had and not self.host.applied("a"):
             self.is_half_undone = False
             self.undone()
-        elif had and (done.exit_code in KILLED or (done.exit_code == NOT_BACK and self.kept)):
+        elif had and (
+            done.exit_code in KILLED
+            or (done.exit_code == NOT_BACK and (self.kept or self.is_spoiled))
+        ):
             self.is_half_undone = True
         if words:
             self.take_by_force()
         if done.exit_code in (0, NOTHING) and not self.host.pending("b"):
             assert not self.host.pending("a") or self.is_full
-            assert self.base == self.host.now()
+            self.check_keys()
 
     # What befalls them
+
+    @precondition(lambda self: not self.is_full and not self.is_spoiled)
+    @rule(name=NAMES)
+    def spoil(self, name: str) -> None:
+        """What is to be restored there is more than the kernel takes from now on."""
+        self.is_spoiled = self.replace_in(name, self.own_vector, REFUSED_IN_PART)
+
+    @precondition(lambda self: self.is_spoiled)
+    @rule()
+    def heal(self) -> None:
+        for name in "ab":
+            self.replace_in(name, REFUSED_IN_PART, self.own_vector)
+        self.is_spoiled = False
+
+    def replace_in(self, name: str, old: str, new: str) -> bool:
+        """Replace the value of RMEM in all that is to be restored, if it is the old one."""
+        is_changed = False
+        for pending in [*self.host.pending(name), *self.host.applied(name)]:
+            for file in (self.host.folder(name) / pending).glob("**/snapshot"):
+                text = file.read_text()
+                if f"{RMEM}:{old}\n" in text:
+                    file.write_text(text.replace(f"{RMEM}:{old}\n", f"{RMEM}:{new}\n"))
+                    is_changed = True
+        return is_changed
+
+    @rule(title=IMPOSTORS)
+    def pretend(self, title: str) -> None:
+        """By a user without rights; a few of them are enough."""
+        if len(self.impostors) < 3:
+            self.impostors.append(title)
+            self.host.impostor(self.host.nginx_title() if title == "its title" else title)
 
     @rule(name=NAMES, lease=st.sampled_from(["0", "9999999999"]))
     def lapse(self, name: str, lease: str) -> None:
@@ -216,12 +279,12 @@ class Guard(RuleBasedStateMachine):
     def watch(self, name: str, fatal: int) -> None:
         code = self.host.watch(name, self.tokens[name], fatal)
         if code == DONE and not any(map(self.host.pending, "ab")):
-            assert self.base == self.host.now()
+            self.check_keys()
 
     @precondition(lambda self: not self.is_half_undone)
     @rule(name=NAMES, fatal=st.just(0) | FATAL)
     def ask(self, name: str, fatal: int) -> None:
-        done = self.host.guard(name, "status", fatal=fatal)
+        done = self.guard(name, "status", fatal=fatal)
         assert fatal or done.exit_code == 0
 
     @rule()
@@ -241,7 +304,7 @@ class Guard(RuleBasedStateMachine):
         texts = self.texts()
         assert self.theirs == {name: texts[name] for name in self.theirs}
         if not self.is_half_undone and not any(map(self.host.pending, "ab")):
-            assert self.base == self.host.now()
+            self.check_keys()
             self.check_files()
             assert [] == self.host.beside()
             if not self.is_edited:
@@ -255,9 +318,12 @@ class Guard(RuleBasedStateMachine):
         texts = self.texts()
         return any(texts[f] not in (self.kept[f], self.left[f]) for f in self.kept)
 
+    def check_keys(self) -> None:
+        assert (self.base, self.vector) == (self.host.now(), self.host.rmem())
+
     def undone(self) -> None:
         """What was applied is."""
-        self.base = dict(OWN)
+        self.base, self.vector = dict(OWN), self.own_vector
         self.files |= self.kept
         self.kept = {}
 
@@ -278,8 +344,8 @@ class Guard(RuleBasedStateMachine):
     def check_lost(self, name: str, code: int, fatal: int) -> None:
         """Whoever is told that a session is over finds all of it restored."""
         if code == NOT_OURS and not any(map(self.host.pending, "ab")):
-            assert self.base == self.host.now()
-        if self.theirs and code in (FOREIGN, NOT_BACK):
+            self.check_keys()
+        if (self.theirs or self.is_spoiled) and code in (FOREIGN, NOT_BACK):
             return
         assert code in (0, NOT_OURS) or (code == UNWRITABLE and self.is_full) or fatal, (name, code)
 
@@ -291,15 +357,20 @@ class Guard(RuleBasedStateMachine):
         try:
             self.host.free()
             self.host.kill_all()
+            self.heal()
             for name in "ba":
                 self.host.lapse(name)
                 words = ["force"] if self.theirs or self.is_edited_since() else []
-                done = self.host.guard(name, "rollback", *words)
+                done = self.guard(name, "rollback", *words)
                 if not self.host.applied("a"):
                     self.undone()
                 self.take_by_force()
                 assert done.exit_code in (0, NOTHING), done
-            assert OWN == self.host.now()
+            assert (OWN, self.own_vector) == (self.host.now(), self.host.rmem())
+            for name in "ab":
+                report = self.host.folder(name) / "report"
+                lines = report.read_text() if report.exists() else ""
+                assert not re.search(r"somebody else has changed (net|vm)\.", lines), lines
             assert [] == [*self.host.pending("a"), *self.host.pending("b")]
             assert [] == self.host.applied("a")
             self.check_files()
