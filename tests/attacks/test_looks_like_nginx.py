@@ -1,0 +1,158 @@
+"""Processes of a user without rights that look like nginx, while root looks, tunes and restores.
+
+Nothing of his runs as root, nginx is what root has started, and no restore is kept from its end.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from attacks.local_user import DISGUISES, MASTER, PROGRAMS, SPACES, Disguise, LocalUser, local_user
+from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
+from intop.hosts.facts import facts_and_conf, server_conf
+from intop.hosts.nginx import running, what_it_reads
+from namespace_host import NamespaceHost, wait_until
+from nginx_host import nginx_host
+
+DONE = 3
+
+
+def title_of(host: NamespaceHost) -> str:
+    """The title of the nginx that root has started there."""
+    for pid in host.processes():
+        title = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
+        if title.startswith(MASTER):
+            return title
+    raise AssertionError("no nginx runs")
+
+
+@pytest.fixture(scope="module")
+def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NamespaceHost, str]]:
+    """A host with an nginx, and the title of that."""
+    with nginx_host(tmp_path_factory.mktemp("looked-at")) as (host, _):
+        yield host, title_of(host)
+
+
+@pytest.fixture
+def user(looked_at: tuple[NamespaceHost, str]) -> Iterator[LocalUser]:
+    host, _ = looked_at
+    with local_user(["ip", "netns", "exec", host._namespace]) as made:
+        yield made
+
+
+@pytest.mark.parametrize("disguise", DISGUISES, ids=str)
+def test_whoever_looks_sees_roots_nginx_alone(
+    looked_at: tuple[NamespaceHost, str], user: LocalUser, disguise: Disguise
+) -> None:
+    host, title = looked_at
+    before = facts_and_conf(host)[1], running(host), what_it_reads(host)
+    user.put_on(disguise, title)
+    described, confs = facts_and_conf(host)
+    seen = replace(running(host), not_roots=())
+    assert before == (confs, seen, what_it_reads(host))
+    assert "all" == described.nginx_cpus
+    assert set() == user.ran_as()
+
+
+# Under the guard ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[FakeKernelHost]:
+    with fake_kernel_host(tmp_path) as made:
+        made.start_nginx()
+        yield made
+
+
+@pytest.fixture
+def guest(fake: FakeKernelHost) -> Iterator[LocalUser]:
+    with local_user(["nsenter", "-t", str(fake._inner), "-m", "-n", "-p"]) as made:
+        yield made
+
+
+GROUPS = [
+    [d for d in DISGUISES if (d.program, d.space) == (program, space)]
+    for program in PROGRAMS
+    for space in SPACES
+    if any((d.program, d.space) == (program, space) for d in DISGUISES)
+]
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda g: f"{g[0].program}, {g[0].space}")
+def test_a_session_and_the_watchdogs_restore_reach_their_ends(
+    fake: FakeKernelHost, guest: LocalUser, group: list[Disguise]
+) -> None:
+    before, title = fake.files(), fake.nginx_title()
+    for disguise in group:
+        guest.put_on(disguise, title)
+    assert 0 == fake.begin_in("a", "t1").exit_code
+    done = fake.write_files("a", "t1", fake.texts("ours"), keys="vm/swappiness 1\n")
+    assert 0 == done.exit_code, done
+    assert ("ours", "ours") == fake.serves()
+    done = fake.write_files("a", "t1", fake.texts("more"), by="restart")
+    assert 0 == done.exit_code, done
+    # The controller dies, and only then he comes for the rest.
+    fake.kill_all()
+    for disguise in group:
+        guest.put_on(disguise, title)
+    fake.lapse("a")
+    assert DONE == fake.watch("a", "t1")
+    assert (before, OWN) == (fake.files(), fake.now())
+    assert ("own", "own") == fake.serves()
+    assert ([], []) == (fake.pending("a"), fake.beside())
+    assert "NOT" not in (fake.folder("a") / "report").read_text()
+    assert set() == guest.ran_as()
+
+
+def test_a_crowd_of_them_delays_no_restore_for_long(fake: FakeKernelHost, guest: LocalUser) -> None:
+    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert 0 == fake.write_files("a", "t1", fake.texts("ours")).exit_code
+    title = fake.nginx_title()
+    for _ in range(40):
+        guest.put_on(Disguise("a copy of cat", "nginx's own title"), title)
+    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert ("own", "own") == fake.serves()
+    assert set() == guest.ran_as()
+
+
+def test_where_nginx_is_down_his_process_takes_nobodys_place(
+    fake: FakeKernelHost, guest: LocalUser
+) -> None:
+    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert 0 == fake.write_files("a", "t1", fake.texts("ours")).exit_code
+    title = fake.nginx_title()
+    fake.run(f"read -r pid < {fake.nginx}/nginx.pid; kill $pid")
+    wait_until(lambda: not (fake.nginx / "nginx.pid").exists(), "nginx ends")
+    guest.put_on(Disguise("a copy of cat", "nginx's own title"), title)
+    assert () == server_conf(fake)
+    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert ("own", "own") == fake.serves()
+
+
+# A program that is away ---------------------------------------------------------------------------
+
+
+def test_what_a_missing_program_keeps_from_its_restore_is_restored_once_it_is_back(
+    fake: FakeKernelHost,
+) -> None:
+    """As while its package is upgraded: the watchdog tries again every minute."""
+    before = fake.files()
+    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert 0 == fake.write_files("a", "t1", fake.texts("ours")).exit_code
+    fake.kill_all()
+    fake.lapse("a")
+    inside = ["nsenter", "-t", str(fake._inner), "-m", "-n", "-p", "sh", "-c"]
+    hide = "mount --bind /dev/null /usr/sbin/nginx"
+    subprocess.run([*inside, hide], check=True)
+    assert DONE != fake.watch("a", "t1")
+    assert ["unrestored"] == [name.partition(".")[0] for name in fake.pending("a")]
+    assert "NOT fully restored" in (fake.folder("a") / "report").read_text()
+    assert ("ours", "ours") == fake.serves()
+    subprocess.run([*inside, "umount /usr/sbin/nginx"], check=True)
+    assert DONE == fake.watch("a", "t1")
+    assert before == fake.files()
+    assert ("own", "own") == fake.serves()
+    assert "the watchdog tried it again" in (fake.folder("a") / "report").read_text()

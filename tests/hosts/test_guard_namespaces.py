@@ -1,0 +1,139 @@
+"""The real guard.sh and network namespaces that go away: only their numbers come again."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from intop.hosts.guard import HELD, NOT_BACK, status
+from namespace_host import (
+    FIN,
+    LISTS,
+    LONG,
+    SOMAXCONN,
+    NamespaceHost,
+    begun,
+    end_processes,
+    namespace_host,
+    wait_until,
+)
+
+LINE = "net/core/somaxconn 777"
+TRIES = 50
+
+
+def number_of(host: NamespaceHost) -> int:
+    return Path(f"/run/netns/{host._namespace}").stat().st_ino
+
+
+def made_again(host: NamespaceHost) -> None:
+    """The host's namespace goes, and another one comes that has its number."""
+    number, name = number_of(host), host._namespace
+    end_processes(host)
+    subprocess.run(["ip", "netns", "del", name], check=True)
+    held: list[str] = []
+    try:
+        # The kernel gives the lowest number that is free, unless somebody else is faster.
+        while len(held) < TRIES:
+            held.append(f"{name}-{len(held)}")
+            subprocess.run(["ip", "netns", "add", held[-1]], check=True)
+            path = Path(f"/run/netns/{held[-1]}")
+            if path.stat().st_ino == number:
+                Path(f"/run/netns/{name}").touch()
+                subprocess.run(["mount", "--bind", path, f"/run/netns/{name}"], check=True)
+                return
+        pytest.fail(f"the kernel has not given {number} again in {TRIES} tries")
+    finally:
+        for each in held:
+            subprocess.run(["ip", "netns", "del", each], check=True)
+
+
+@contextmanager
+def in_another_folder(host: NamespaceHost) -> Iterator[None]:
+    first = host.address
+    host.address = host.address.__class__(
+        **{**vars(first), "state_dir": f"{first.state_dir}-other"}
+    )
+    yield
+    host.address = first
+
+
+def own_values(tmp_path: Path) -> dict[str, str]:
+    with namespace_host(tmp_path / "fresh", 7) as fresh:
+        return fresh.values()
+
+
+def test_a_session_whose_namespace_is_gone_is_in_nobodys_way(
+    host: NamespaceHost, tmp_path: Path
+) -> None:
+    begun(host, LINE)
+    made_again(host)
+    assert own_values(tmp_path) == host.values()
+    with in_another_folder(host):
+        begin = host.begin("token-2", LONG, SOMAXCONN, FIN)
+        assert 0 == begin.exit_code, begin
+        assert 0 == host.script("end", "token-2").exit_code
+    assert [f"{number_of(host)}"] == [
+        path.name.partition("-")[0] for path in LISTS.glob(f"{number_of(host)}*")
+    ]
+
+
+@pytest.mark.parametrize("verb", ["rollback", "rollback force", "status", "begin"])
+def test_its_values_are_not_written_to_the_next_namespace(
+    host: NamespaceHost, tmp_path: Path, verb: str
+) -> None:
+    host.run("sysctl -qw net.core.somaxconn=99")
+    begun(host, LINE)
+    made_again(host)
+    before = host.values()
+    assert own_values(tmp_path) == before
+    if verb == "begin":
+        assert 0 == host.begin("token-2", LONG, SOMAXCONN).exit_code
+        assert 0 == host.script("end", "token-2").exit_code
+    else:
+        assert 0 == host.script(verb).exit_code
+    assert before == host.values()
+    assert [] == [path.name for path in host.state.glob("lock")]
+    assert () == status(host).changed
+
+
+def test_what_was_applied_in_a_namespace_that_is_gone_needs_no_rollback(
+    host: NamespaceHost, tmp_path: Path
+) -> None:
+    begun(host, LINE)
+    about = "key\tnet/core/somaxconn\nabout\tsince\tnow\nend\n"
+    assert 0 == host.script("keep", "token-1", stdin=about).exit_code
+    made_again(host)
+    before = host.values()
+    assert own_values(tmp_path) == before
+    applied = status(host).applied
+    assert applied is not None
+    assert applied.was_rebooted
+    assert 0 == host.script("rollback").exit_code
+    assert (before, None) == (host.values(), status(host).applied)
+
+
+def test_a_session_of_a_living_namespace_is_restored_in_that_one_only(
+    host: NamespaceHost, tmp_path: Path
+) -> None:
+    """Two namespaces of one machine, whose hosts have one state folder by mistake."""
+    before = host.values()
+    begun(host, LINE)
+    end_processes(host)
+    with namespace_host(tmp_path / "other", 1) as other:
+        own = other.values()
+        other.address = host.address
+        refused = other.begin("token-2", LONG, FIN)
+        assert HELD == refused.exit_code
+        assert f"in the network namespace net:[{number_of(host)}]" in refused.stdout
+        for verb in ("rollback", "rollback force"):
+            done = other.script(verb)
+            assert HELD == done.exit_code
+            assert "the values are those of another network namespace" in done.stderr
+        assert NOT_BACK != other.script("status").exit_code
+        assert own == other.values()
+    assert 0 == host.script("rollback force").exit_code
+    assert before == host.values()
+    wait_until(lambda: not (host.state / "lock").exists(), "it is given back")
