@@ -1,6 +1,7 @@
 """The real guard.sh and network namespaces that go away: only their numbers come again."""
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from namespace_host import (
 )
 
 LINE = "net/core/somaxconn 777"
-TRIES = 50
+TRIES = 400
 
 
 def number_of(host: NamespaceHost) -> int:
@@ -35,11 +36,12 @@ def made_again(host: NamespaceHost) -> None:
     subprocess.run(["ip", "netns", "del", name], check=True)
     held: list[str] = []
     try:
-        # The kernel gives the lowest number that is free, unless somebody else is faster.
+        # The kernel gives the lowest number that is free, and frees one a moment later.
         while len(held) < TRIES:
             held.append(f"{name}-{len(held)}")
             subprocess.run(["ip", "netns", "add", held[-1]], check=True)
             path = Path(f"/run/netns/{held[-1]}")
+            time.sleep(0.05)
             if path.stat().st_ino == number:
                 Path(f"/run/netns/{name}").touch()
                 subprocess.run(["mount", "--bind", path, f"/run/netns/{name}"], check=True)
