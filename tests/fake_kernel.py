@@ -23,7 +23,7 @@ from namespace_host import NamespaceHost, wait_until
 
 OWN = {"net/core/somaxconn": "100", "net/ipv4/tcp_fin_timeout": "60", "vm/swappiness": "30"}
 RMEM = "net/ipv4/tcp_rmem"
-"""A key of the real kernel: when it refuses a value for its last number, it has taken the others."""
+"""A key of the real kernel. It refuses a value for its last number, and has taken the others."""
 MAIN, SITE = "nginx.conf", "sites-available/site"
 FILES = (MAIN, "sites-enabled/site")
 """As nginx names them; the second one is a link to SITE."""
