@@ -23,7 +23,7 @@ from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
 from intop.resources import shipped
 
-FOLDER = "/tmp/intop-load"
+FOLDER = "/run/intop/load"
 
 
 def main() -> None:

@@ -78,6 +78,8 @@ def traces(lab: str) -> list[str]:
     found = [str(path) for path in Path("/run/netns").glob(f"intop-{lab}-*")]
     found += [n for _, n in socket.if_nameindex() if n == f"intop-{lab}"]
     found += [str(path) for path in Path("/run/intop/lab").glob(lab)]
+    mounts = Path("/proc/self/mountinfo").read_text().split()
+    found += [word for word in mounts if word.startswith(f"/run/intop/lab/{lab}/")]
     groups = Path("/sys/fs/cgroup")
     found += [str(p) for of in ("", "*/") for p in groups.glob(f"{of}intop-{lab}")]
     for process in Path("/proc").glob("[0-9]*/cmdline"):

@@ -125,8 +125,14 @@ def binaries() -> Path:
 
 @contextmanager
 def running(**settings: str) -> Iterator[Server]:
-    """A server for as long as it is used. Its folder is one that another user can reach."""
-    folder = Path(tempfile.mkdtemp(prefix="intop-postgres-", dir="/tmp"))
+    """A server for as long as it is used. Its folder is one that another user can reach.
+
+    What it prints goes beside that folder, to a place that is ours alone.
+    """
+    place = Path(tempfile.mkdtemp(prefix="intop-postgres-", dir="/tmp"))
+    place.chmod(0o711)
+    folder = place / "server"
+    folder.mkdir(mode=0o700)
     try:
         server = Server(folder, **settings)
         server.start()
@@ -135,5 +141,4 @@ def running(**settings: str) -> Iterator[Server]:
         finally:
             server.stop("immediate")
     finally:
-        shutil.rmtree(folder)
-        folder.with_suffix(".out").unlink(missing_ok=True)
+        shutil.rmtree(place)

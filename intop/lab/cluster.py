@@ -4,7 +4,7 @@ A lab is complete when its `lab.json` is there, which is written last. Whatever 
 a lab (a namespace, an interface, a folder) is half-made: `up` clears it and begins anew.
 """
 
-import shutil
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -22,6 +22,7 @@ from intop.lab import (
     machine_image,
     network,
     other_servers,
+    own_folders,
     processes,
     servers,
     state,
@@ -264,7 +265,7 @@ def _traces(name: str) -> bool:
     return bool(
         network.existing_namespaces(name)
         or network.has_machine_link(name)
-        or state.folders_of(name).root.exists()
+        or os.path.lexists(state.folders_of(name).root)
     )
 
 
@@ -346,7 +347,9 @@ def _remove(name: str) -> Removed:
     """End processes, then delete namespaces and the link, then the state; look again after."""
     folders = state.folders_of(name)
     folder = folders.root
-    is_there = folder.exists()
+    is_there = os.path.lexists(folder)
+    if folder.is_symlink() or not folder.is_dir():
+        own_folders.remove(folder)  # nothing is removed through it
     ended: set[int] = set()
     links: list[str] = []
     gone: list[str] = []
@@ -367,12 +370,11 @@ def _remove(name: str) -> Removed:
         return None
 
     # Without lab.json nobody takes what is being removed for a complete lab.
-    state.state_file(name).unlink(missing_ok=True)
+    own_folders.remove(state.state_file(name))
     wait_until(left, limit_s=10)
     machine.discard(name)
     servers.discard_disk(folders)
-    if is_there:
-        shutil.rmtree(folder)
+    own_folders.remove(folder)
     return Removed(
         name=name,
         namespaces=tuple(gone),

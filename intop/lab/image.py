@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 from intop.errors import LabError
-from intop.lab import cpio, packages, recipe
+from intop.lab import cpio, own_folders, packages, recipe
 from intop.lab.commands import ENVIRONMENT, require_programs, run
 from intop.lab.packages import DEBIAN_ARCH, Package
 
@@ -99,7 +99,8 @@ def ready(arch: str, say: Say) -> Image:
 
 def kept(kind: Kind, say: Say) -> Image:
     """The image of a kind, built anew when it is missing or outdated."""
-    CACHE_FOLDER.mkdir(parents=True, exist_ok=True, mode=0o755)
+    # The folder may be a link to a larger disk: images take hundreds of megabytes.
+    own_folders.make(Path(os.path.realpath(CACHE_FOLDER)), 0o755)
     with _locked(CACHE_FOLDER / f"{kind.name}.lock"):
         inputs = recipe.fingerprint(kind.arch, packages.sources(), *kind.how)
         known = _known(kind.name, inputs)

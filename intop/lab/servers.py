@@ -11,7 +11,6 @@ import http.client
 import os
 import pwd
 import resource
-import shutil
 import socket
 import sys
 from collections.abc import Collection
@@ -23,7 +22,7 @@ from pathlib import Path
 from intop.domain.cluster import Balancing, cpus_of
 from intop.domain.server import NGINX, SERVERS
 from intop.errors import LabError
-from intop.lab import app, content, network, other_servers, slow_disk, texts
+from intop.lab import app, content, network, other_servers, own_folders, slow_disk, texts
 from intop.lab.certificate import self_signed
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
 
@@ -35,7 +34,6 @@ LIMIT_S = 20.0
 """How long the servers may take until all of them answer."""
 DISKS_FOLDER = Path("/var/lib/intop-lab")
 """A folder for each lab that writes to a disk. /run is in memory, where no write waits for it."""
-MEMORY_PLACE = Path("/dev/shm")  # noqa: S108 - a folder of root's own is made in it
 PRIVILEGE_FOLDER = Path("/run/sshd")
 """sshd insists on this empty folder; a machine without a running sshd may lack it."""
 
@@ -93,11 +91,6 @@ class Folders:
         """On a disk, outside of the state directory; with disk_iops each write waits for it."""
         return DISKS_FOLDER / self.root.name
 
-    @property
-    def memory(self) -> Path:
-        """On a tmpfs, which the state directory need not be."""
-        return MEMORY_PLACE / DISKS_FOLDER.name / self.root.name
-
     def restart_script(self, host: str) -> Path:
         """The program that (re)starts a host's nginx, or the server in its place."""
         return self.host(host) / "server-restart"
@@ -112,12 +105,6 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
     file.touch(mode=0o600, exist_ok=False)
     file.write_text(text)
     file.chmod(mode)
-
-
-def make_folder(folder: Path, mode: int) -> None:
-    """Make a folder with exactly these permissions, whatever the umask."""
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(mode)
 
 
 def web_user() -> tuple[str, str]:
@@ -138,7 +125,7 @@ def open_files_limit() -> int:
 
 def make_keys(folders: Folders, subnet: IPv4Network, lab: str, hosts: Collection[str]) -> None:
     """One key for the client, one for each host, and the files that make them known."""
-    make_folder(folders.keys, 0o700)
+    own_folders.make(folders.keys, 0o700)
     for name in ("client", *(f"host-{host}" for host in hosts)):
         key = ["-t", "ed25519", "-N", "", "-C", f"intop-{lab}-{name}", "-f", name]
         run(["ssh-keygen", "-q", *key[:-1], str(folders.keys / name)])
@@ -165,7 +152,7 @@ def prepare(
     Workers may pass through, only root may list.
     A guest has all of its own inside it, and here only a folder.
     """
-    make_folder(folders.root, 0o711)
+    own_folders.make(folders.root, 0o711)
     make_keys(folders, subnet, lab, network.hosts(count))
     content.write_static_files(folders.content)
     try:
@@ -176,12 +163,12 @@ def prepare(
     files = open_files_limit()
     for host in network.hosts(count):
         folder = folders.host(host)
-        make_folder(folder, 0o711)
+        own_folders.make(folder, 0o711)
         if host in guests:
             continue
-        make_folder(folders.host_state(host), 0o700)
-        make_folder(folders.config_root(host), 0o700)
-        make_folder(folder / "home", 0o700)
+        own_folders.make(folders.host_state(host), 0o700)
+        own_folders.make(folders.config_root(host), 0o700)
+        own_folders.make(folder / "home", 0o700)
         address = network.address(subnet, host)
         sshd = texts.sshd_config(address, folder, folders.keys, host, use_pam=use_pam)
         write(folder / "sshd.conf", sshd)
@@ -236,7 +223,7 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
     """What the balancer's nginx is badly set with beside its configuration.
 
     Raises LabError where the file system has no attribute for writes that wait for the disk, where
-    there is no tmpfs, and for processors that the machine doesn't have.
+    no tmpfs can be mounted, and for processors that the machine doesn't have.
     """
     if balancing.tls_key_bits:
         write(folders.host(BALANCER) / texts.CERTIFICATE, self_signed(balancing.tls_key_bits))
@@ -244,13 +231,13 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
     if others := [str(n) for n in cpus_of(balancing.server_cpus) if n not in mine]:
         raise LabError(f"server_cpus: this machine has no processors {', '.join(others)}")
     if balancing.access_log == "memory":
-        if not _is_tmpfs(MEMORY_PLACE):
-            raise LabError(f'access_log = "memory" needs a tmpfs at {MEMORY_PLACE}')
-        make_folder(folders.memory, 0o711)
-        (folders.host(BALANCER) / texts.MEMORY_FOLDER).symlink_to(folders.memory)
+        try:
+            own_folders.mount_memory(folders.host(BALANCER) / texts.MEMORY_FOLDER, 0o711)
+        except LabError as error:
+            raise LabError(f'access_log = "memory" needs a tmpfs of its own: {error}') from error
     if balancing.disk_iops or balancing.access_log == "disk":
         disk = folders.slow_disk
-        make_folder(disk, 0o711)
+        own_folders.make(disk, 0o711)
         (folders.host(BALANCER) / texts.SYNC_FOLDER).symlink_to(disk)
     if balancing.disk_iops:
         try:
@@ -262,21 +249,12 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
             ) from error
 
 
-def _is_tmpfs(place: Path) -> bool:
-    mounted = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-    # A later one lies over an earlier one.
-    kinds = [words[2] for words in mounted if words[1] == str(place)]
-    return kinds[-1:] == ["tmpfs"]
-
-
 def discard_disk(folders: Folders) -> None:
-    """Remove what the lab has on the disk and on the tmpfs, and its limit, if there is any."""
+    """Remove what the lab has on the disk, and its limit, if there is any."""
     slow_disk.discard(folders.root.name)
-    for folder in (folders.slow_disk, folders.memory):
-        if folder.is_dir():
-            shutil.rmtree(folder)
-        with suppress(OSError):  # another lab's is there, or there was none
-            folder.parent.rmdir()
+    own_folders.remove(folders.slow_disk)
+    with suppress(OSError):  # another lab's is there, or there was none
+        DISKS_FOLDER.rmdir()
 
 
 # -- starting ------------------------------------------------------------------------------------
@@ -371,6 +349,7 @@ def make_privilege_folder(marker: Path) -> None:
     """Make /run/sshd when it is missing, and remember that it is ours to remove."""
     if PRIVILEGE_FOLDER.is_dir():
         return
+    own_folders.check(PRIVILEGE_FOLDER)
     write(marker, "made by intop lab up\n")
     PRIVILEGE_FOLDER.mkdir(mode=0o755)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from intop.domain.cluster import Balancing, Direction, LabClients, LabSpec, Link, lab_name_problem
 from intop.errors import LabError
-from intop.lab import client_link, network, processes, qemu, servers
+from intop.lab import client_link, network, own_folders, processes, qemu, servers
 
 STATE_FOLDER = Path("/run/intop/lab")
 LOCK_LIMIT_S = 60.0
@@ -125,7 +125,12 @@ def write(lab: Lab) -> None:
 
 
 def read(name: str) -> Lab | None:
-    """None when the lab is not complete, or another version of intop made it."""
+    """None when the lab is not complete, or another version of intop made it.
+
+    A folder that somebody else may change has no lab, whatever is in it.
+    """
+    if own_folders.problem(folders_of(name).root):
+        return None
     try:
         return from_json(state_file(name).read_text())
     except (OSError, ValueError, KeyError, TypeError):
@@ -137,7 +142,7 @@ def names() -> list[str]:
     found = {network.lab_of_namespace(entry) for entry in network.all_namespaces()}
     found |= set(network.labs_with_links())
     if STATE_FOLDER.is_dir():
-        found |= {entry.name for entry in STATE_FOLDER.iterdir() if entry.is_dir()}
+        found |= {entry.name for entry in STATE_FOLDER.iterdir()}
     return sorted(name for name in found if name and lab_name_problem(name) is None)
 
 
@@ -150,7 +155,7 @@ def locked() -> Iterator[None]:
     """
     deadline = time.monotonic() + LOCK_LIMIT_S
     while True:
-        servers.make_folder(STATE_FOLDER, 0o711)
+        own_folders.make(STATE_FOLDER, 0o711)
         try:
             descriptor = os.open(STATE_FOLDER, os.O_RDONLY | os.O_DIRECTORY)
         except FileNotFoundError:

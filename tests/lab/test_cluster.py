@@ -72,10 +72,12 @@ def fetched_by_load_generator(lab_name: str, url: str) -> int:
     return int(inside(lab_name, "lg", sys.executable, "-c", code))
 
 
-def start_up(lab_name: str) -> "subprocess.Popen[bytes]":
+def start_up(lab_name: str, settings: str = "") -> "subprocess.Popen[bytes]":
     """`up` in a process of its own."""
-    imports = "from intop.domain.cluster import LabSpec; from intop.lab.cluster import up"
-    code = f"{imports}; up(LabSpec(name={lab_name!r}))"
+    imports = (
+        "from intop.domain.cluster import Balancing, LabSpec\nfrom intop.lab.cluster import up"
+    )
+    code = f"{imports}\nup(LabSpec(name={lab_name!r}, balancing=Balancing({settings})))"
     return subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT)
 
 
@@ -347,6 +349,16 @@ def test_a_killed_up_is_cleared_by_down(name: str, sign: str, traces: Traces) ->
     assert traces(name) == []
 
 
+def test_down_unmounts_the_log_of_a_killed_up(name: str, traces: Traces) -> None:
+    process = start_up(name, 'access_log="memory"')
+    folder = Path(f"/run/intop/lab/{name}/host-lb/memory")
+    wait_for(lambda: folder.is_mount() and (folder / "access.log").exists(), "no log")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert lab.down(name)
+    assert [] == traces(name)
+
+
 def test_up_after_a_killed_up_builds_anew(name: str) -> None:
     process = start_up(name)
     while not Path(f"/run/netns/intop-{name}-b2").exists():
@@ -433,10 +445,11 @@ def test_an_unfinished_lab_json_is_no_lab(name: str) -> None:
     assert lab.status(name).state == "up"
 
 
-def test_a_log_in_memory_and_tied_workers_leave_nothing(name: str) -> None:
+def test_a_log_in_memory_and_tied_workers_leave_nothing(name: str, traces: Traces) -> None:
     settings = Balancing(access_log="memory", workers=2, server_cpus="0")
     made = lab.up(LabSpec(name=name, balancing=settings))
-    folder = Path("/dev/shm/intop-lab") / name
+    folder = Path(f"/run/intop/lab/{name}/host-lb/memory")
+    assert folder.is_mount()
     assert "0" == facts_of(made.load_balancer)
     assert fetched_by_load_generator(name, f"{made.url}/index.html") > 0
     wait_until(
@@ -444,7 +457,7 @@ def test_a_log_in_memory_and_tied_workers_leave_nothing(name: str) -> None:
         limit_s=20,
     )
     lab.down(name)
-    assert not folder.exists()
+    assert [] == traces(name)
     beyond = Balancing(server_cpus="1000")
     with pytest.raises(LabError, match="server_cpus: this machine has no processors 1000"):
         lab.up(LabSpec(name=name, balancing=beyond))
