@@ -17,13 +17,15 @@ class Readiness:
     """What a host has for a campaign, and what could come in its way.
 
     `free_mib` is what its state folder may still grow by, None where that is not known, and
-    `can_store` whether it can be made and written. `lacks` are programs that it does not have.
+    `can_store` whether it can be made and written. `untrusted` says by whom else it could be
+    changed, "" where by nobody. `lacks` are programs that it does not have.
     `tuners` are running programs that set sysctls, and `schedules` files by which something sets
     them again and again. `confinement` is what security modules say of themselves, in words.
     """
 
     free_mib: int | None
     can_store: bool
+    untrusted: str = ""
     lacks: tuple[str, ...] = ()
     tuners: tuple[str, ...] = ()
     schedules: tuple[str, ...] = ()

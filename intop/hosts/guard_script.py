@@ -25,7 +25,7 @@ FOLDERS = ("lock", "restoring.*", "unrestored.*", "applied.*")
 """Where a session leaves what is to be restored."""
 
 # Tests of faults look for words like "begin" between blanks in commands: there are none in here.
-TRUST = f"""
+TRUSTED = f"""
 trusted() {{
     there=$1
     set -- /
@@ -37,32 +37,44 @@ trusted() {{
         [ ! -e "$there" ] || set -- "$@" "$there"
         there=${{there%/*}}
     done
-    listed=$(stat -c '%u %a %F:%n' "$@") || exit {UNTRUSTED}
+    listed=$(stat -c '%u %a %F' "$@") || exit {UNTRUSTED}
     while IFS=' ' read -r uid mode what; do
         why=
         case $mode in
         *[2367] | *[2367]?)
-            case $mode:${{what#*:}} in
+            case $mode:$1 in
             *:"$folder") why="others can change what is in it (mode $mode)" ;;
             [1357]???:*) ;;
             *) why="others can change what is in it (mode $mode)" ;;
             esac
             ;;
         esac
-        [ "$uid" = 0 ] || why="it belongs to user $uid, and not to root"
-        case $what in directory:*) ;; *) why="it is no folder" ;; esac
+        case $uid in 0 | "$owner") ;; *) why="it belongs to user $uid, and not to $trustees" ;; esac
+        [ "$what" = directory ] || why="it is no folder"
         if [ -n "$why" ]; then
-            echo "the state folder $folder can't be trusted: ${{what#*:}}: $why. $advice" >&2
+            echo "the state folder $folder can't be trusted: $1: $why. $advice" >&2
             exit {UNTRUSTED}
         fi
+        shift
     done <<LISTED
 $listed
 LISTED
 }}
-advice="Make that folder root's alone, or give the host another one as state_dir (/var/lib/intop)"
 """
 """POSIX sh. Whoever can change a folder on the way to the script can make root run another one. A
-folder such as /tmp, where nobody can move what is another's, may be on the way."""
+folder such as /tmp, where nobody can move what is another's, may be on the way. `owner` may own
+folders, too."""
+
+BY_ROOT = """
+owner=0 trustees=root
+advice="Make that folder root's alone, or give the host another one as state_dir (/var/lib/intop)"
+"""
+BY_LOGIN = """
+owner=${SUDO_UID:-$(id -u)} trustees="root or user $owner"
+advice="Make that folder theirs alone (chmod go-w), or give the host another one as state_dir"
+"""
+"""For scripts that run as who logs in, with or without sudo."""
+TRUST = TRUSTED + BY_ROOT
 
 INSTALLED = (
     TRUST

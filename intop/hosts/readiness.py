@@ -7,6 +7,7 @@ from intop.domain.diagnosis import Readiness
 from intop.errors import CommandError
 from intop.hosts.answers import count
 from intop.hosts.fetch import INTERPRETER
+from intop.hosts.guard_script import BY_LOGIN, BY_ROOT, TRUSTED
 from intop.hosts.host import Host, output
 
 TUNERS = ("tuned", "bpftune", "atuned", "puppet", "chef-client", "salt-minion", "cf-execd")
@@ -14,7 +15,7 @@ TUNERS = ("tuned", "bpftune", "atuned", "puppet", "chef-client", "salt-minion", 
 a host's configuration as it was declared. (systemd-sysctl only does so at boot.)"""
 
 NEEDED: dict[Role, tuple[str, ...]] = {
-    "load-generator": ("bash", "timeout"),
+    "load-generator": ("bash", "cat", "id", "mkdir", "mv", "stat", "timeout"),
     "load-balancer": (
         *(
             "base64",
@@ -49,7 +50,14 @@ PACKAGES = {"bash": "bash", "ss": "iproute2", "ip": "iproute2", "grep": "grep", 
 
 READINESS = f"""
 PATH=$PATH:/sbin:/usr/sbin
+read -r role
 read -r folder
+{TRUSTED}
+case $role in
+load-balancer) {BY_ROOT} ;;
+*) {BY_LOGIN} ;;
+esac
+(trusted "$folder") 2>&1 | sed -n '1s/^/untrusted /p'
 while [ ! -e "$folder" ]; do folder=$(dirname "$folder"); done
 [ -d "$folder" ] && [ -w "$folder" ] && echo "can_store"
 echo "free $(df -Pk "$folder" | sed -n '$s/.* \\([0-9][0-9]*\\)  *[0-9-]*%.*/\\1/p')"
@@ -64,14 +72,14 @@ read -r line 2>/dev/null < /sys/fs/selinux/enforce && echo "selinux $line"
 read -r line 2>/dev/null < /proc/self/attr/current && echo "label $line"
 exit 0
 """
-"""POSIX sh: a word and what it is about on each line. The folder and programs come on stdin."""
+"""POSIX sh: a word and what it is about on each line. Role, folder and programs come on stdin."""
 
 
 def readiness(host: Host) -> Readiness:
     """Ask the host. Raises CommandError when its answer makes no sense."""
     address = host.address
     names = dict.fromkeys((*NEEDED[address.role], *USEFUL, *ENGINE.get(address.role, ())))
-    stdin = "".join(f"{line}\n" for line in (address.state_dir, *names))
+    stdin = "".join(f"{line}\n" for line in (address.role, address.state_dir, *names))
     answer = output(host, READINESS, stdin=stdin)
     try:
         return parse_readiness(answer)
@@ -92,6 +100,7 @@ def parse_readiness(text: str) -> Readiness:
     return Readiness(
         free_mib=count(free) // 1024 if free else None,
         can_store=("can_store", "", "") in parts,
+        untrusted=next(iter(told("untrusted")), ""),
         lacks=told("lacks"),
         tuners=told("tuner"),
         schedules=told("schedule"),

@@ -224,7 +224,7 @@ def _judge_answers(
 ) -> None:
     """What each path of a load answers to a load generator, where it can be asked from there."""
     needed = {INTERPRETER, *NEEDED["load-generator"]}
-    if needed.intersection(has.lacks) or not has.can_store:
+    if needed.intersection(has.lacks) or not has.can_store or has.untrusted:
         return
     name = host.address.name
     # A folder of our own: a campaign may be at work with the scripts of another version.
@@ -323,10 +323,12 @@ def _installing(programs: Collection[str]) -> str:
 
 
 def _storing(address: HostAddress, has: Readiness) -> list[str]:
-    """The state folder must have room where files will be put."""
+    """The state folder must have room where files will be put, and be changed by nobody else."""
     where = f"{address.name}: {address.state_dir}"
     if not has.can_store:
         return [f"{where} can't be made or written: name another folder in state_dir"]
+    if has.untrusted:
+        return [f"{address.name}: {has.untrusted}"]
     if has.free_mib is not None and has.free_mib < MIN_FREE_MIB:
         return [f"{where} has {has.free_mib} MiB free, {MIN_FREE_MIB} are needed: make room there"]
     return []

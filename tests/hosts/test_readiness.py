@@ -1,5 +1,7 @@
 """What a host has for a campaign, and who else would set its sysctls."""
 
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -14,7 +16,8 @@ from intop.errors import CommandError
 from intop.hosts.readiness import NEEDED, TUNERS, packages_of, parse_readiness, readiness
 from local_host import LocalHost
 
-SAYS = """can_store
+SAYS = """untrusted the state folder /a can't be trusted: /a is a symbolic link
+can_store
 free 71582432
 lacks ss
 lacks ip
@@ -30,6 +33,7 @@ def test_lines_of_a_word_and_what_it_is_about() -> None:
     assert Readiness(
         free_mib=69904,
         can_store=True,
+        untrusted="the state folder /a can't be trusted: /a is a symbolic link",
         lacks=("ss", "ip"),
         tuners=("tuned",),
         schedules=("/etc/cron.d/our sysctls",),
@@ -92,6 +96,27 @@ def test_a_small_disk_and_one_that_is_read_only(tmp_path: Path) -> None:
 def test_a_folder_whose_parent_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert not readiness(at(tmp_path / "file" / "state")).can_store
+
+
+@pytest.mark.parametrize("role", ["load-generator", "load-balancer"])
+@pytest.mark.parametrize(
+    ("owner", "mode", "why"),
+    [
+        (65534, 0o755, "it belongs to user 65534, and not to root"),
+        (0, 0o777, r"others can change what is in it \(mode 777\)"),
+        (0, 0o1777, r"others can change what is in it \(mode 1777\)"),
+    ],
+)
+def test_a_folder_that_others_can_change_is_named(
+    tmp_path: Path, role: Role, owner: int, mode: int, why: str
+) -> None:
+    host = at(tmp_path / "state")
+    host.address = replace(host.address, role=role)
+    (tmp_path / "state").mkdir()
+    assert "" == readiness(host).untrusted
+    os.chown(tmp_path / "state", owner, owner)
+    (tmp_path / "state").chmod(mode)
+    assert re.search(f"{tmp_path}/state: {why}", readiness(host).untrusted)
 
 
 def test_programs_that_are_missing_are_named(tmp_path: Path) -> None:

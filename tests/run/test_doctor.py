@@ -90,6 +90,9 @@ def test_a_load_for_processors_that_a_generator_lacks_is_a_problem(examined: Exa
     assert problem.startswith("a-lg: its load can't run on the processors 96 (load_cpus): taskset")
 
 
+OPEN = "the state folder /var/lib/intop can't be trusted: others can change what is in it"
+
+
 @pytest.mark.parametrize(
     ("host", "answers", "problem"),
     [
@@ -114,6 +117,8 @@ def test_a_load_for_processors_that_a_generator_lacks_is_a_problem(examined: Exa
             {"has": "can_store\nfree 3072\n"},
             "a-lg: /var/lib/intop has 3 MiB free, 16 are needed: make room there",
         ),
+        ("a_lg", {"has": f"untrusted {OPEN}\ncan_store\n"}, f"a-lg: {OPEN}"),
+        ("a_lb", {"has": f"untrusted {OPEN}\ncan_store\n"}, f"a-lb: {OPEN}"),
         ("a_lg", {"tools": ""}, "a-lg: has no luajit on its PATH, which runs intop's load"),
         (
             "a_lg",

@@ -14,6 +14,7 @@ import paramiko
 
 from intop.domain.cluster import HostAddress
 from intop.errors import CommandError, UnreachableError
+from intop.hosts.guard_script import BY_LOGIN, TRUSTED, UNTRUSTED
 from intop.hosts.host import SAID, Completed, Connect, output
 from intop.hosts.ssh import command as commands
 from intop.hosts.ssh import config, keys, known_hosts, sudo
@@ -87,9 +88,13 @@ class SshHost:
         """Write texts to files by name, readable by their owner only.
 
         Each file is replaced at once: a script may be running from the one that was there.
+        Raises CommandError for a folder that others than root and who logs in can change: they
+        could put another script there.
         """
-        folder = shlex.quote(directory)
-        output(self, f"umask 077; mkdir -p {folder}")
+        done = self.run(f"folder={shlex.quote(directory)}\n{_FOLDER}")
+        if done.exit_code != 0:
+            why = done.said if done.exit_code == UNTRUSTED else f"can't be made: {done.said}"
+            raise CommandError(self._address.name, f"{why}. Nothing was written to {directory}")
         for name, text in files.items():
             path = shlex.quote(f"{directory}/{name}")
             output(self, f"umask 077; cat > {path}.new && mv {path}.new {path}", stdin=text)
@@ -176,6 +181,18 @@ def _check_text(name: str, command: str, stdin: str) -> None:
             name, f"{command[:SHOWN]!r} or its input is no text: {error.reason}"
         ) from error
 
+
+_FOLDER = (
+    TRUSTED
+    + BY_LOGIN
+    + """
+umask 077
+trusted "$folder"
+mkdir -p "$folder" || exit 73
+trusted "$folder"
+"""
+)
+"""POSIX sh: make the folder `folder`, which nobody else can change."""
 
 # Two lines, and what other shells than POSIX's take for something else within quotes.
 _PROBED = "it's \\\\ here!\n"
