@@ -4,6 +4,7 @@ Each command is in the file of its name. Heavy libraries are imported in the com
 them, so that `--help` is instant.
 """
 
+import io
 import os
 import signal
 import sys
@@ -122,7 +123,10 @@ def main() -> None:
         code = cli(prog_name=completion.PROGRAM, standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
-        error.show()
+        # It repeats words of the command, which may be names of files.
+        words = io.StringIO()
+        error.show(words)
+        say(words.getvalue().rstrip("\n"))
         sys.exit(2)
     except IntopError as error:
         say(f"intop: {error}")

@@ -5,7 +5,7 @@ every press of a key, so nothing heavy is imported.
 """
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ def archs(context: click.Context, _: click.Parameter, incomplete: str) -> list[s
 
     meant = {"native": native_arch(), "other": other_arch()}
     names = (meant.get(name, name) for name in _table(context, "cluster"))
-    return [name for name in names if name in MACHINES and name.startswith(incomplete)]
+    return [name for name in _fitting(names, incomplete) if name in MACHINES]
 
 
 def workloads(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """The workloads that the study has."""
-    return [name for name in _table(context, "workload") if name.startswith(incomplete)]
+    return _fitting(_table(context, "workload"), incomplete)
 
 
 def baselines(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -40,7 +40,7 @@ def baselines(context: click.Context, _: click.Parameter, incomplete: str) -> li
         names = {path.stem for folder in folders for path in folder.glob("*.toml")}
     except OSError:
         return []
-    return sorted(name for name in names if name.startswith(incomplete))
+    return sorted(_fitting(names, incomplete))
 
 
 def configurations(
@@ -49,6 +49,11 @@ def configurations(
     """What `verify --configuration` takes: the winner, and baselines."""
     winner = ["winner"] if "winner".startswith(incomplete) else []
     return winner + baselines(context, parameter, incomplete)
+
+
+def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
+    """The names that begin so. A shell prints them as they are, so none has control characters."""
+    return [name for name in names if name.startswith(incomplete) and name.isprintable()]
 
 
 def _table(context: click.Context, name: str) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class LiveProgress:
         from rich.progress import Progress as Bars
 
         self._bars = Bars(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -165,13 +165,13 @@ class LiveProgress:
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Show a bar."""
         self.end()
-        self._task = self._bars.add_task(title, total=total, completed=done, detail="")
+        self._task = self._bars.add_task(_one_line(title), total=total, completed=done, detail="")
         self._bars.start()
 
     def step(self, text: str = "") -> None:
         """Move the bar."""
         if self._task is not None:
-            self._bars.update(self._task, advance=1, detail=inert(text))
+            self._bars.update(self._task, advance=1, detail=_one_line(text))
 
     def end(self) -> None:
         """Take the bar away."""
@@ -184,6 +184,11 @@ class LiveProgress:
 def progress() -> LineProgress | LiveProgress:
     """The one that fits: live on a terminal that can redraw, lines with a time elsewhere."""
     return LiveProgress() if is_live(sys.stderr) else LineProgress(stamped=True)
+
+
+def _one_line(text: str) -> str:
+    """The text made inert, without line ends and tabs, which would tear a bar apart."""
+    return " ".join(inert(text).split())
 
 
 def remaining_s(done: int, left: int, elapsed_s: float) -> float:

@@ -51,6 +51,11 @@ def test_commands_options_choices_and_paths_are_completed(
     assert expected == completed(*words)
 
 
+def test_no_shell_gets_a_name_with_control_characters(folder: Path) -> None:
+    (folder / "intop.toml").write_text('[workload.slt]\n[workload."s\\u001b]0;evil\\u0007"]\n')
+    assert ["slt"] == completed("verify", "--workload", "s")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)

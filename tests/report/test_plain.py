@@ -7,6 +7,7 @@ import subprocess
 import sys
 import unicodedata
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -97,35 +98,81 @@ with progress() as shown:
     shown.begin("work", 2)
     shown.step(evil)
     shown.say(evil)
+    shown.begin(evil, 2)
 show(Section(title="a heading", blocks=(Table(columns=texts("x"), rows=((evil,),)),)))
 """
 
+BAR = """
+from intop.report.progress import progress
+with progress() as shown:
+    shown.begin({title!r}, 2)
+    shown.step()
+"""
 
-def test_a_real_terminal_gets_no_escapes_but_ours() -> None:
-    """Bold and the bar are there, so it is the way of a terminal that is tried."""
+COMMAND = """
+import sys
+sys.argv[1:] = {words!r}
+from intop.cli import main
+main()
+"""
+
+
+def on_a_terminal(code: str) -> bytes:
+    """What a terminal gets of Python code that succeeds."""
     controller, terminal = pty.openpty()
     try:
-        command = [sys.executable, "-c", SHOW.format(evil=EVIL.replace("\udcff", ""))]
         done = subprocess.Popen(
-            command,
+            [sys.executable, "-c", code],
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
             env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
         )
         os.close(terminal)
-        said = b""
+        shown = b""
         while True:
             try:
-                piece = os.read(controller, 65_536)
+                shown += os.read(controller, 65_536)
             except OSError:  # how a terminal says that nobody has it open any more
                 break
-            said += piece
-        assert 0 == done.wait(timeout=60)
+        assert 0 == done.wait(timeout=60), shown
     finally:
         os.close(controller)
-    assert b"\x1b[1ma heading" in said
-    assert 4 <= said.count(rb"\u001b]0;title")
-    assert b"\x1b]" not in said
-    assert b"\x07" not in said
-    assert "\x9b" not in said.decode()
+    return shown
+
+
+def test_a_real_terminal_gets_no_escapes_but_ours() -> None:
+    """Bold and the bar are there, so it is the way of a terminal that is tried."""
+    shown = on_a_terminal(SHOW.format(evil=EVIL.replace("\udcff", "")))
+    assert b"\x1b[1ma heading" in shown
+    assert 6 <= shown.count(rb"\u001b]0;title")
+    assert b"\x1b]" not in shown
+    assert b"\x07" not in shown
+    assert "\x9b" not in shown.decode()
+
+
+@pytest.mark.parametrize("title", ["x[/y].csv: train", "[red]x[/red]", "[link=http://evil]x", "[b"])
+def test_the_title_of_a_bar_is_no_markup(title: str) -> None:
+    assert title.encode() in on_a_terminal(BAR.format(title=title))
+
+
+@pytest.mark.parametrize("name", ["x[/y].csv", "a\x1b]0;evil\x07[red]\nb.csv"])
+def test_a_table_of_any_name_is_trained_on_a_terminal(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    lines = "".join(f"{n * 31 % 37},{n * n % 41},{n % 5 + 1}\n" for n in range(30))
+    file.write_text(f"a,b,y\n{lines}")
+    words = ["train", "--data", str(file), "--target", "y", "--family", "RFR", "--trials", "1"]
+    shown = on_a_terminal(COMMAND.format(words=[*words, "--folds", "2"]))
+    bar = " ".join(inert(str(file)).split())
+    assert f"{bar}: train".encode() in shown
+    assert not any(sign in shown for sign in (b"\x1b]", b"\x07", b"\x1b[31mb"))
+
+
+@pytest.mark.parametrize("command", ["doctor", "plan", "contest --nothing", "store check"])
+def test_usage_errors_show_what_was_typed_inertly(command: str) -> None:
+    code = COMMAND.format(words=[*command.split(), EVIL.replace("\udcff", ""), "x\x1b[2J"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert 2 == done.returncode
+    assert "Usage: " in done.stderr
+    assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(done.stderr)
