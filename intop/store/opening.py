@@ -13,6 +13,7 @@ from intop.errors import IntopError, UsageError
 from intop.store.engine import Access, engine_of, is_there, shown
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
 from intop.store.session import Session
+from intop.store.sqlite_file import SqliteFile
 from intop.store.store import Store
 
 OLD_VERSION_TABLE, OLD_VERSIONS = "meta", (None, 1, 2)
@@ -37,7 +38,7 @@ def opened(url: str, say: Callable[[str], None] = lambda _: None) -> Iterator[St
 
     Nothing is written before it is clear that the database is a store. `say` hears of it while a
     server does not answer. Raises UsageError when it can't be opened, belongs to another program,
-    or was made by a later intop.
+    or was made by a later intop, IntopError where its file was removed or replaced meanwhile.
     """
     _looked_at(url)
     with _connected(url, "write") as engine:
@@ -47,7 +48,11 @@ def opened(url: str, say: Callable[[str], None] = lambda _: None) -> Iterator[St
             if _version(connection, url) != HEAD:
                 _migrate(connection)
                 connection.commit()
-        yield Store(Session(engine, say))
+        session = Session(engine, say, SqliteFile.of(engine))
+        try:
+            yield Store(session)
+        finally:
+            session.check_file()
 
 
 @contextmanager

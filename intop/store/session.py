@@ -16,6 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
+from intop.store.sqlite_file import SqliteFile
+
 T = TypeVar("T")
 
 PATIENCE_S = 300.0
@@ -53,11 +55,20 @@ class _UnsettledError(SQLAlchemyError):
 
 
 class Session:
-    """A way to a database, for any number of threads. `say` hears of waiting for the server."""
+    """A way to a database, for any number of threads. `say` hears of waiting for the server.
 
-    def __init__(self, engine: sa.Engine, say: Callable[[str], None] = lambda _: None) -> None:
+    `file` is that of an SQLite database which is written to.
+    """
+
+    def __init__(
+        self,
+        engine: sa.Engine,
+        say: Callable[[str], None] = lambda _: None,
+        file: SqliteFile | None = None,
+    ) -> None:
         self._engine = engine
         self._say = say
+        self._file = file
 
     @property
     def dialect(self) -> str:
@@ -122,7 +133,8 @@ class Session:
         `work` may be called several times, and only the last of them counts. What does no harm if
         it is committed twice need not be asked for after a lost answer (`once`), which saves a
         round trip. Raises SQLAlchemyError for what does not pass, or lasts longer than PATIENCE_S:
-        then nobody knows whether the transaction was committed.
+        then nobody knows whether the transaction was committed. Raises MovedError where it was
+        committed to an SQLite file that is no longer in its place.
         """
         waiting = _Waiting(self._say)
         ticket: _Ticket | None = None
@@ -130,14 +142,27 @@ class Session:
             try:
                 if ticket is None or not self._is_committed(ticket):
                     ticket = None
-                    with self._engine.begin() as connection:
-                        found = work(connection)
-                        ticket = self._ticket(connection) if once else None
+                    with self._engine.connect() as connection:
+                        with connection.begin():
+                            found = work(connection)
+                            ticket = self._ticket(connection) if once else None
+                        self._check_file(connection)
             except (DBAPIError, _UnsettledError) as error:
                 waiting.wait(error)
             else:
                 waiting.end()
                 return found
+
+    def check_file(self) -> None:
+        """Raises MovedError where an SQLite file is no longer in its place."""
+        if self._file is not None:
+            with self._engine.connect() as connection:
+                self._file.check(connection)
+
+    def _check_file(self, connection: sa.Connection) -> None:
+        # Not before the commit: the file could be removed between the two.
+        if self._file is not None:
+            self._file.check(connection)
 
     def _ticket(self, connection: sa.Connection) -> _Ticket | None:
         """None for what has written nothing, and for SQLite, whose commit can't get lost."""

@@ -1,0 +1,121 @@
+"""An SQLite file that must stay where it is for as long as a store is open.
+
+A program keeps the file that it has opened, also after its name is gone: what is committed then is
+lost with the program. So after each commit the file at the path must still be the one that was
+opened, and its write-ahead log, too. If it is not, all that was committed is saved beside it.
+"""
+
+import os
+import shlex
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Lock
+from typing import cast
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from intop.store.engine import file_of
+
+Identity = tuple[int, int]
+
+
+class MovedError(SQLAlchemyError):
+    """A store's file was removed or replaced while it was open."""
+
+
+class SqliteFile:
+    """The file of an engine that has connected, and where its content was saved, if it was."""
+
+    def __init__(self, engine: sa.Engine, path: Path) -> None:
+        self._path = path.absolute()
+        # SQLite has them beside the file that a link leads to.
+        beside = os.path.realpath(path)
+        self._files = {
+            str(self._path): "the store's file",
+            f"{beside}-wal": "its write-ahead log",
+            f"{beside}-shm": "the index of its log",
+        }
+        self._opened: dict[str, Identity] = {}
+        self._saved: Path | None = None
+        self._saving = Lock()
+        self._change()
+        # What SQLite would open now is another file, or a new one.
+        sa.event.listen(engine, "do_connect", self._before_connecting)
+
+    @classmethod
+    def of(cls, engine: sa.Engine) -> "SqliteFile | None":
+        """None for a server, and for a database in memory."""
+        path = file_of(engine.url)
+        return None if path is None else cls(engine, path)
+
+    def check(self, connection: sa.Connection) -> None:
+        """Raises MovedError where the file is no longer in its place, after saving its content.
+
+        Nothing may be uncommitted on the connection.
+        """
+        if change := self._change():
+            raise MovedError(f"{change}. {self._rescue(connection)}")
+
+    def _before_connecting(self, *_: object) -> None:
+        if change := self._change():
+            raise MovedError(change)
+
+    def _change(self) -> str:
+        """What was removed or replaced since it was opened; "" where nothing was."""
+        for file, what in self._files.items():
+            try:
+                status = Path(file).stat()
+            except OSError:
+                identity = None
+            else:
+                identity = status.st_dev, status.st_ino
+            known = self._opened.get(file)
+            if known is None and identity is not None:
+                self._opened[file] = identity
+            elif known != identity:
+                how = "removed" if identity is None else "replaced by another file"
+                return f"{what} {file} was {how} while intop had it open"
+        return ""
+
+    def _rescue(self, connection: sa.Connection) -> str:
+        """Save what was committed, and say where it is. A later one has all of an earlier one."""
+        with self._saving:
+            problem: Exception | None = None
+            for folder in self._folders():
+                try:
+                    saved = _copied(connection, folder, self._path.name)
+                    if self._saved is not None:
+                        saved = saved.replace(self._saved)
+                except (OSError, sqlite3.Error) as error:
+                    problem = problem or error
+                    continue
+                self._saved = saved
+                there = shlex.join(["rm", "-f", *self._files])
+                return (
+                    f"All measurements, with the last one, are in {saved}. To go on with them: "
+                    f"{there} && {shlex.join(['mv', str(saved), str(self._path)])}"
+                )
+        return f"What was measured can't be saved beside it: {problem}"
+
+    def _folders(self) -> Iterator[Path]:
+        """Where to save: in the file's own folder, else where temporary files go."""
+        yield self._path.parent if self._saved is None else self._saved.parent
+        yield Path(tempfile.gettempdir())
+
+
+def _copied(connection: sa.Connection, folder: Path, name: str) -> Path:
+    """A new file with the content of an open database. Raises OSError and sqlite3.Error."""
+    number, text = tempfile.mkstemp(prefix=f"{name}.", suffix=".saved", dir=folder)
+    os.close(number)
+    source = cast(sqlite3.Connection, connection.connection.dbapi_connection)
+    try:
+        with closing(sqlite3.connect(text)) as target:
+            source.backup(target)
+    except BaseException:
+        Path(text).unlink(missing_ok=True)
+        raise
+    return Path(text)
