@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from intop.domain.counters import CounterCatalogue
 from intop.domain.parameter import Parameter, normalised
 from intop.domain.space import parameter_columns
+from intop.domain.spreadsheet import cell, quoting
 from intop.domain.table import NO_PYARROW, Field, Recipe
 from intop.domain.trial import Trial
 from intop.errors import UsageError
@@ -211,14 +212,27 @@ def frame(
 
 
 def to_csv(table: "DataFrame", path: PurePath | None = None) -> bytes:
-    """As CSV in UTF-8, packed if the name of the file says so. Numbers keep all digits."""
+    """As CSV in UTF-8, packed if the name of the file says so. Numbers keep all digits.
+
+    Texts are as `domain.spreadsheet.cell` makes them.
+    """
+    from pandas.api.types import is_object_dtype, is_string_dtype
+
+    names = [n for n in table.columns if is_string_dtype(table[n]) or is_object_dtype(table[n])]
+    texts = table[names].map(_csv_cell)
+    table = table.assign(**{name: texts[name] for name in names}).rename(columns=cell)
     output = io.BytesIO()
     method = _PACKED.get("" if path is None else path.suffix)
     options: Any = {"method": method}
     if method == "gzip":
         options["mtime"] = 0  # equal tables are equal files
-    table.to_csv(output, index=False, lineterminator="\n", compression=options)
+    how: Any = quoting(text for text in texts.to_numpy().flat if isinstance(text, str))
+    table.to_csv(output, index=False, lineterminator="\n", compression=options, quoting=how)
     return output.getvalue()
+
+
+def _csv_cell(value: object) -> object:
+    return cell(value) if isinstance(value, str) else value
 
 
 def to_parquet(table: "DataFrame") -> bytes:

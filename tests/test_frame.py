@@ -12,12 +12,27 @@ import intop
 from fakes import probe_of
 from intop.config.catalogue import load_catalogue
 from intop.config.counters import load_counters
+from intop.config.exported import read_exports
+from intop.config.table_file import TableFile
 from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
+from intop.domain.encoding import Variable
 from intop.domain.histogram import Histogram
+from intop.domain.spreadsheet import text_of
+from intop.domain.table import Recipe
 from intop.domain.trial import Conditions, HostMetrics, Trial
 from intop.errors import ResultMissingError, UsageError
-from intop.frame import CONDITIONS, ERRORS, METRICS, Part, fields_of, frame, schema, to_csv
+from intop.frame import (
+    CONDITIONS,
+    ERRORS,
+    METRICS,
+    Part,
+    fields_of,
+    frame,
+    schema,
+    to_csv,
+    to_parquet,
+)
 from intop.hosts.load import engine, wrk2
 from intop.resources import shipped
 from intop.store import Subject, opened
@@ -148,6 +163,65 @@ def test_csv_keeps_every_digit() -> None:
     assert table["p99_ms"].dropna().tolist() == again["p99_ms"].dropna().tolist()
     for name in ("a.csv.gz", "a.csv.bz2", "a.csv.xz"):
         assert to_csv(table, Path(name)) == to_csv(table, Path(name))
+
+
+FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "a\r=1", "'=1", "'a")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("text", FORMULAS, ids=repr)
+def test_no_text_of_a_host_is_a_formula_in_csv(tmp_path: Path, text: str, name: str) -> None:
+    measured = {"lb": replace(MEASURED, foreign_program=text, clock_step_s=-1.5)}
+    hostile = replace(trial(TUNED, 1_500, stage="collect"), detail=text, metrics=measured)
+    (tmp_path / name).write_bytes(
+        to_csv(frame([part(hostile, study=text)], PARAMETERS), Path(name))
+    )
+    file = TableFile(tmp_path / name)
+    for column in ("study", "detail", "lb.foreign_program"):
+        index = file.index(column, "")
+        shown = file.columns([index])[index].text(0)
+        assert not shown.startswith(("=", "+", "-", "@", "\t", "\r"))
+        # Blanks around a text are no part of it where a table is read.
+        assert text.strip() in {text_of(shown), text_of(shown).strip()}
+    index = file.index("lb.clock_step_s", "")
+    assert "-1.5" == file.columns([index])[index].text(0)
+
+
+def test_a_negative_number_of_a_key_that_is_text_stays_one() -> None:
+    table = frame([part(trial(Configuration({"net.x.y": "-1"}), 1_500))], PARAMETERS)
+    assert [-1] == pd.read_csv(BytesIO(to_csv(table)))["net.x.y"].tolist()
+
+
+@pytest.mark.parametrize("study", ["=mine", "-mine", "'=mine", "mine"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_an_export_is_read_back_as_it_was(tmp_path: Path, study: str, form: str) -> None:
+    """A study and a choice, by which rows are found and told apart."""
+    choices = ("=bbr", "'=bbr", "-cubic", "5")
+    trials = [
+        trial(Configuration({CONTROL: choice}), 1_500 + n, index=n, stage="collect")
+        for n, choice in enumerate(choices)
+    ]
+    table = frame([part(*trials, study=study)], PARAMETERS)
+    path = tmp_path / f"a.{form}"
+    path.write_bytes(to_csv(table) if form == "csv" else to_parquet(table))
+    recipe = Recipe(
+        study=study,
+        campaign=3,
+        arch="x86",
+        workload="slt",
+        column="p99_ms",
+        target="P99",
+        unit="ms",
+        variables=(Variable(name=CONTROL, key=CONTROL, choices=choices),),
+        folds=2,
+        repeats=1,
+        trials=1,
+        timeout_s=None,
+        seed=1,
+        level=0.95,
+    )
+    (made,) = read_exports(path, [recipe])
+    assert [0, 1, 2, 3] == made.values[:, 0].tolist()
 
 
 @pytest.fixture

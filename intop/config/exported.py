@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from intop.config.source import LARGEST_FILE, check_kind
 from intop.config.table_file import Column, TableFile
 from intop.domain.encoding import Variable
-from intop.domain.table import Inventory, Recipe, Table, schema_of
+from intop.domain.spreadsheet import cell, text_of
+from intop.domain.table import PARQUET, Inventory, Recipe, Table, schema_of
 from intop.domain.trial import USABLE
 from intop.errors import ConfigurationError
 
@@ -58,10 +60,19 @@ def read_exports(path: Path, recipes: Sequence[Recipe]) -> list[Table]:
     for recipe in recipes:
         names |= dict.fromkeys((recipe.column, *(v.name for v in recipe.variables)))
         names |= {_ROLE: None} if recipe.is_lent else {}
-    indexes = {name: file.index(name, "its schema") for name in names}
+    is_csv = path.suffix != PARQUET
+    indexes = {name: file.index(cell(name) if is_csv else name, "its schema") for name in names}
     columns = file.columns(list(indexes.values()))
-    by_name = {name: columns[index] for name, index in indexes.items()}
+    by_name = {
+        name: _as_it_was(columns[index]) if is_csv else columns[index]
+        for name, index in indexes.items()
+    }
     return [_table(by_name, recipe) for recipe in recipes]
+
+
+def _as_it_was(column: Column) -> Column:
+    """A column with the texts that its cells were made of."""
+    return replace(column, texts=tuple(map(text_of, column.texts)))
 
 
 def _table(columns: dict[str, Column], recipe: Recipe) -> Table:

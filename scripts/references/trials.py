@@ -41,6 +41,8 @@ Each row is a trial. A repeated attempt has a separate row. Failed trials have n
 disturbed trials have `status` disturbed. To use only valid trials, take the last attempt at each
 place of a plan (`stage`, `index`), if its status is `ok`, `overloaded` or `pruned`. The file
 contains the trials whatever the verdict was, and is written completely or not at all.
+In CSV, a text that a spreadsheet would take for a formula begins with an apostrophe.
+`intop train --data` reads it without.
 
 ## Train again from the file
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from intop.domain.spreadsheet import cell, text_of
 from intop.report.document.columns import AS_ABOVE, Column, Span, numbers, texts
 from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
@@ -91,6 +92,16 @@ def test_elsewhere_the_unit_belongs_to_the_name(tmp_path: Path) -> None:
     # Words in a column of intervals leave the others in their places.
     assert ["", "not measured", "", "", AS_ABOVE] == second[3:]
     assert len(head) == len(third)
+
+
+def test_no_cell_and_no_heading_of_a_csv_file_is_a_formula(tmp_path: Path) -> None:
+    evil = ("=1+1", "+1+1", "-2+3", "@A1", "\t=1", "\r=1", "\n=1", "'=1", "a\r=1")
+    table = Table(name="values", title="Values", columns=texts(*evil), rows=(evil,))
+    (path,) = write_tables(tmp_path, document(table))
+    with path.open(newline="") as file:
+        lines = list(csv.reader(file))
+    assert [[cell(text) for text in evil]] * 2 == lines
+    assert [list(evil)] * 2 == [[text_of(part) for part in line] for line in lines]
 
 
 def test_sections_within_others_have_smaller_headings(capsys: pytest.CaptureFixture[str]) -> None:

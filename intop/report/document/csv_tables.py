@@ -1,17 +1,16 @@
 """A document's tables as files for other programs: plain numbers in the unit of their column."""
 
 import csv
-import re
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from intop.atomic import write_atomically
+from intop.domain.spreadsheet import cell, quoting
 from intop.errors import IntopError
 from intop.report.document.columns import Column, Link, Span, Value
 from intop.report.document.model import Document, Table
-
-_NUMBERS = re.compile(r"[-+]?[0-9][0-9. ]*")
 
 
 def write_tables(folder: Path, document: Document) -> list[Path]:
@@ -23,8 +22,9 @@ def write_tables(folder: Path, document: Document) -> list[Path]:
     written: list[Path] = []
     for table in document.tables():
         path = folder / f"{table.name}.csv"
-        text = StringIO()
-        csv.writer(text, lineterminator="\n").writerows(_lines(table))
+        text, lines = StringIO(), list(_lines(table))
+        how: Any = quoting(part for line in lines for part in line if isinstance(part, str))
+        csv.writer(text, lineterminator="\n", quoting=how).writerows(lines)
         try:
             write_atomically(path, text.getvalue().encode())
         except OSError as error:
@@ -34,10 +34,10 @@ def write_tables(folder: Path, document: Document) -> list[Path]:
 
 
 def _lines(table: Table) -> Iterator[list[str | float]]:
-    yield [name for column in table.columns for name in _names(column)]
+    yield [cell(name) for column in table.columns for name in _names(column)]
     for row in table.rows:
         pairs = zip(table.columns, row, strict=True)
-        yield [cell for column, value in pairs for cell in _cells(column, value)]
+        yield [part for column, value in pairs for part in _cells(column, value)]
 
 
 def _names(column: Column) -> tuple[str, ...]:
@@ -50,11 +50,5 @@ def _cells(column: Column, value: Value) -> tuple[str | float, ...]:
     if isinstance(value, Span):
         return value.value, value.low, value.high
     value = value.text if isinstance(value, Link) else value
-    cell = _inert(value) if isinstance(value, str) else "" if value is None else value
-    return (cell, *("" for _ in _names(column)[1:]))
-
-
-def _inert(text: str) -> str:
-    """Text that a spreadsheet won't take for a formula; numbers stay as they are."""
-    is_formula = text.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{text}" if is_formula and not _NUMBERS.fullmatch(text) else text
+    first = cell(value) if isinstance(value, str) else "" if value is None else value
+    return (first, *("" for _ in _names(column)[1:]))
