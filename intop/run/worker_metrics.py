@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from intop.errors import UsageError
+from intop.run.metrics_server import Server
 
 if TYPE_CHECKING:
     from intop.run.worker import Worker
@@ -57,7 +58,7 @@ def serve(worker: "Worker", address: str, port: int) -> None:
     registry = CollectorRegistry()
     registry.register(WorkerCollector(worker))
     try:
-        start_http_server(port, addr=address, registry=registry)
+        Server(address, port, make_wsgi_app(registry)).start()
     except OSError as error:
         raise UsageError(
             f"--metrics-port {port} can't be had at {address}: {error.strerror or error}. "
