@@ -58,6 +58,7 @@ SOMAXCONN, RMEM = '"net.core.somaxconn" = 9', '"net.ipv4.tcp_rmem"'
 
 
 NO_VALUE = "a value is a text or a whole number"
+OCTAL = "to the kernel, 010 is 8: it takes a number that begins with 0 for an octal one. Write 8 or"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,13 @@ NO_VALUE = "a value is a text or a whole number"
         ("[values]", "colour = 5\n[values]", ":5: colour: extra inputs are not permitted (got 5)"),
         (SOMAXCONN, SOMAXCONN.replace("9", "true"), f":6: values.net.core.somaxconn: {NO_VALUE}"),
         ('"1 2 3"', '" "', f":7: values.net.ipv4.tcp_rmem: {NO_VALUE}"),
+        (SOMAXCONN, SOMAXCONN.replace("9", '"010"'), f":6: values.net.core.somaxconn: {OCTAL}"),
+        ('"1 2 3"', '"010 20 30"', f":7: values.net.ipv4.tcp_rmem: {OCTAL}"),
+        (
+            '"1 2 3"',
+            '"10000 5000 1000"',
+            ":7: values.net.ipv4.tcp_rmem: its numbers (min, default, max) have to rise: a buffer ",
+        ),
         (RMEM, '"net/x"', ":7: values.net/x.[key]: string should match pattern"),
         (BASELINE[BASELINE.index(SOMAXCONN) :], "", ":5: values"),
         ('"1 2 3"', "1 2 3", ": is not TOML: "),

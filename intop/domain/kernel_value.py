@@ -1,0 +1,115 @@
+"""What the kernel makes of a text that is written to a sysctl (its kernel/sysctl.c).
+
+Numbers are read in C's way: `010` is 8, `0xff` is 255. What follows the last number that a key
+needs is left out: `65535   # same` is 65535. Quotes and commas are refused.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from intop.domain.parameter import normalised
+
+Outcome = Literal["taken", "likely", "refused", "unknown"]
+
+LONGEST_NUMBER = 20
+"""Characters, with the sign: the kernel refuses longer ones whatever they say."""
+
+_BLANKS = re.compile(r"[ \t\n\v\f\r]*")
+_NUMBER = re.compile(r"(-?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)(?=[ \t\n]|$)")
+_PLAIN = re.compile(r"-?[0-9]+( -?[0-9]+)*")
+_NO_NUMBERS = ("*_mask", "*_bitmap", "*_ports", "kernel.core_*")
+"""Keys (glob patterns) that look like numbers, and are bit masks, lists or texts."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the kernel makes of a text.
+
+    A text is `taken` as `value`, as the kernel shows it; `likely`, where it is a number outside of
+    all that this key is known to take; `refused`, and then the key stays as it is; or it is
+    `unknown` what becomes of it.
+    """
+
+    outcome: Outcome
+    value: str
+
+
+def reading(key: str, text: str, known: Iterable[str]) -> Reading:
+    """What becomes of a text, going by values that are `known` to be the key's.
+
+    They show whether it takes numbers, how many, and in which range.
+    """
+    text = normalised(text)
+    values = [normalised(value) for value in known]
+    if text in values:
+        return Reading("taken", text)
+    ranges = _ranges(key, values)
+    if not ranges:
+        return Reading("unknown", text)
+    numbers, refused = _numbers(text, len(ranges))
+    if not numbers:
+        return Reading("refused", text)
+    if refused or len(numbers) < len(ranges):
+        # Some keys take the numbers before a bad one, others none; too few leave the rest.
+        return Reading("unknown", text)
+    value = " ".join(map(str, numbers))
+    is_within = all(low <= n <= high for n, (low, high) in zip(numbers, ranges, strict=True))
+    is_sure = value in values or (is_within and (_rises(numbers) or not _all_rise(values)))
+    return Reading("taken" if is_sure else "likely", value)
+
+
+def odd_numbers(text: str) -> dict[str, int]:
+    """The numbers in a text that the kernel reads otherwise than people do, such as `010` as 8."""
+    found: dict[str, int] = {}
+    for word in text.split():
+        match = _NUMBER.fullmatch(word)
+        if match and re.fullmatch(r"-?0[0-9]+", word) and _value(match) != int(word):
+            found[word] = _value(match)
+    return found
+
+
+def _ranges(key: str, values: Sequence[str]) -> list[tuple[int, int]]:
+    """Of each number of the key, the lowest and the highest known; nothing for a key of texts."""
+    if any(fnmatchcase(key, pattern) for pattern in _NO_NUMBERS):
+        return []
+    if not values or not all(_PLAIN.fullmatch(value) for value in values):
+        return []
+    columns = [[int(word) for word in value.split()] for value in values]
+    if len({len(numbers) for numbers in columns}) > 1:
+        return []
+    return [(min(column), max(column)) for column in zip(*columns, strict=True)]
+
+
+def _numbers(text: str, most: int) -> tuple[list[int], bool]:
+    """The first numbers of a text, and whether what comes next is refused before there are all."""
+    numbers: list[int] = []
+    place = _skipped(text, 0)
+    while len(numbers) < most and place < len(text):
+        match = _NUMBER.match(text, place)
+        if match is None or len(match[0]) > LONGEST_NUMBER:
+            return numbers, True
+        numbers.append(_value(match))
+        place = _skipped(text, match.end())
+    return numbers, False
+
+
+def _skipped(text: str, place: int) -> int:
+    match = _BLANKS.match(text, place)
+    return match.end() if match else place
+
+
+def _value(match: re.Match[str]) -> int:
+    sign, digits = match[1], match[2]
+    base = 16 if digits[1:2] in ("x", "X") else 8 if digits[0] == "0" else 10
+    return int(f"{sign}{digits}", base)
+
+
+def _rises(numbers: Sequence[int]) -> bool:
+    return list(numbers) == sorted(numbers)
+
+
+def _all_rise(values: Iterable[str]) -> bool:
+    return all(_rises([int(word) for word in value.split()]) for value in values)
