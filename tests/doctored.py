@@ -15,6 +15,7 @@ from intop.hosts.host import Completed
 from intop.hosts.load.tools import FIND_TOOL
 from intop.hosts.nginx import RUNNING
 from intop.hosts.nginx_conf import SHOW
+from intop.hosts.persistent import SCRIPT
 from intop.hosts.readiness import READINESS
 from intop.hosts.sockets import LISTENING
 from intop.hosts.sysctl import PROBE
@@ -71,6 +72,7 @@ class Answers:
     answers: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     clock_s: float | None = None
     lost: str = ""
+    files: str = "end\t\n"
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         if self.lost and self.lost == command:
@@ -89,6 +91,8 @@ class Answers:
         texts |= {LISTENING: self.listens, RUNNING: self.nginx, SHOW: self.shows}
         if command in texts:
             return Completed(0, texts[command], "")
+        if command.endswith(SCRIPT):
+            return Completed(0, self.files, "")
         if command.startswith("date"):
             return Completed(0, f"{self.clock_s or time.time()}\n", "")
         if command.startswith("taskset"):

@@ -108,3 +108,12 @@ class LocalHost:
 
     def close(self) -> None:
         pass
+
+
+class RawHost(LocalHost):
+    """A host whose bytes arrive as SSH brings them: line ends as they are."""
+
+    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=timeout_s)
+        text = [said.decode(errors="replace") for said in (done.stdout, done.stderr)]
+        return Completed(done.returncode, *text)

@@ -1,6 +1,6 @@
 """One host's part of a plan: what it has, what a deployment changes there, what is in its way."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
@@ -174,6 +174,7 @@ def host_plan(
                 persistent,
                 file,
                 before.get(change.key),
+                _limits(parameters.get(change.key)),
             )
             for change in deployment.changes
         ),
@@ -211,6 +212,16 @@ def replica_plan(
         left_out=_left_out(task, balancer, deployment),
         problems=problems,
     )
+
+
+def _limits(parameter: Parameter | None) -> Sequence[str]:
+    """The lowest and the highest value of a parameter's range, or its choices."""
+    if parameter is None:
+        return ()
+    if not parameter.components:
+        return parameter.choices
+    bounds = [(str(c.low), str(c.high)) for c in parameter.components]
+    return [" ".join(numbers) for numbers in zip(*bounds, strict=True)]
 
 
 def _value(key: str, probe: Probe) -> str | None:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.parameter import zeroed
-from intop.domain.persistent import Persistent
+from intop.domain.persistent import Persistent, does_words
 
 FileState = Literal["ours", "edited", "missing"]
 NginxFileState = Literal["ours", "own", "edited", "missing"]
-DriftKind = Literal["changed", "lost", "missing", "edited", "overridden"]
+DriftKind = Literal["changed", "lost", "missing", "edited", "overridden", "not known"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +76,9 @@ class Drift:
     """A difference from what was applied. `where` is a key or a file, `detail` tells of it.
 
     A key was `changed` to what intop never left, `lost` where it is as before all applies, or is
-    `overridden` by what takes effect after our file. Our file is `missing`, or was `edited`. So is
-    a file of nginx, or it is `lost` where it is as it was found.
+    `overridden` by what takes effect after our file. Where it is `not known` what that does, it may
+    be. Our file is `missing`, or was `edited`. So is a file of nginx, or it is `lost` where it is
+    as it was found.
     """
 
     kind: DriftKind
@@ -111,27 +112,34 @@ def drift_of(
             Drift(kind="edited", where=applied.file, detail="the file is not as intop wrote it")
         )
     if applied.file and persistent is not None:
-        found += overruled(applied.values, applied.file, persistent)
+        found += overruled(applied, persistent)
     return tuple(found)
 
 
-def overruled(values: Mapping[str, str], file: str, persistent: Persistent) -> list[Drift]:
-    """The keys of our file that something else sets to another value after it.
+def overruled(applied: Applied, persistent: Persistent) -> list[Drift]:
+    """The keys of our file that something else sets to another value after it, or may set.
 
     So does a partner that the kernel zeroes with one of them: set later, it takes that one back.
     """
-    found: list[Drift] = []
-    for key, value in {**zeroed(values), **values}.items():
-        later = persistent.after(key, file)
-        if later and later[-1].value != value:
-            detail = f"{later[-1].place} sets it to {later[-1].value} after our file, at each boot"
-            found.append(Drift(kind="overridden", where=key, detail=detail))
+    drifts: list[Drift] = []
+    known = {key.key: (key.before, key.now) for key in applied.keys}
+    values = {key.key: key.left for key in applied.keys}
+    partners = zeroed(values)
+    for key, value in {**partners, **values}.items():
+        others = known.get(key, ())
+        fate = persistent.fate(key, value, applied.file, others)
+        when = "after our file, at each boot"
+        if fate is None:
+            fate = persistent.reloaded(key, value, others)
+            when = "at the next sysctl --system"
+        if fate is None or (key in partners and key not in values and not fate.sets):
             continue
-        again = persistent.reloaded(key)
-        if again is not None and again.value != value:
-            detail = f"{again.place} sets it to {again.value} at the next sysctl --system"
-            found.append(Drift(kind="overridden", where=key, detail=detail))
-    return found
+        kind: DriftKind = "not known" if fate.effect == "unknown" else "overridden"
+        drifts.append(Drift(kind=kind, where=key, detail=does_words(fate, when)))
+    if persistent.unknown:
+        detail = f"{persistent.unknown}, so it may override our file"
+        drifts.append(Drift(kind="not known", where="TuneD", detail=detail))
+    return drifts
 
 
 def _of_nginx_file(file: StayingFile) -> Drift | None:

@@ -1,11 +1,17 @@
 """What sets sysctls on a host by itself, in the order in which it takes effect."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Literal
 
+from intop.domain.kernel_value import reading
 from intop.domain.sysctl_file import NAME
+
+Effect = Literal["sets", "may set", "drops", "refused", "unknown"]
+"""What a line does to a key: it sets a value, or does if the kernel takes that; it makes systemd
+drop the key; the kernel refuses its value; or it is not known what it does."""
 
 FILES, PROCPS_LAST, TUNED, REREAD, REREAD_LAST = range(5)
 """The turns in which settings take effect: the sysctl.d files; etc/sysctl.conf, where procps does
@@ -17,13 +23,16 @@ class Setting:
     """A key (or a glob pattern of keys) that is given a value, and where that is said.
 
     `place` is `FILE:LINE`, or `TuneD profile NAME, FILE:LINE`. `turn` says when it takes effect:
-    the turn, and within it the name of the file.
+    the turn, and within it the name of the file. A line `-KEY` `drops` what systemd has read of the
+    key before. `doubt` says why it is not known what is set, "" where that is known.
     """
 
     key: str
     value: str
     place: str
     turn: tuple[int, str] = (FILES, "")
+    drops: bool = False
+    doubt: str = ""
 
     @property
     def file(self) -> str:
@@ -38,33 +47,84 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fate:
+    """What becomes of a value that our file sets: `setting`, which comes later, has this `effect`.
+
+    `value` is what the key has then, None where that is not known.
+    """
+
+    setting: Setting
+    effect: Effect
+    value: str | None
+
+    @property
+    def sets(self) -> bool:
+        """Whether another value is set, and not only none."""
+        return self.effect not in ("drops", "refused")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Persistent:
     """All settings that take effect when the host boots, in their order: the last one wins.
 
     `on_reload` are those that only `sysctl --system` makes, after all others: systemd-sysctl does
-    not read etc/sysctl.conf, and procps reads it last. `excluded` are patterns of keys that no glob
-    sets. `rereads` says that TuneD makes the settings of files again after its own. `files` are the
-    paths in all sysctl.d folders, also of those that set nothing. `problems` are what could not be
-    read, a sentence each.
+    not read etc/sysctl.conf, and procps reads it last. `excluded` are keys that no glob sets.
+    `by_systemd` says that systemd loads the files: of all lines of a key it writes only the last,
+    also where the kernel refuses that. `rereads` says that TuneD makes the settings of files again
+    after its own. `files` are the paths in all sysctl.d folders, also of those that set nothing.
+    `unknown` says why anything may be set beyond the settings, after our file, "" where nothing is.
+    `problems` are what could not be read, a sentence each, and `unread` are lines of the files that
+    no program reads.
     """
 
     settings: tuple[Setting, ...] = ()
     on_reload: tuple[Setting, ...] = ()
     excluded: tuple[str, ...] = ()
+    by_systemd: bool = False
     rereads: bool = False
     files: tuple[str, ...] = ()
+    unknown: str = ""
     problems: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def winner(self, key: str) -> Setting | None:
-        """What the key has after booting; None where nothing sets it.
+        """The setting that counts after booting; None where nothing sets the key.
 
-        A glob pattern sets only keys that no setting names and no line excludes (sysctl.d(5)).
+        A glob pattern sets only keys that no line names and none excludes (sysctl.d(5)).
         """
         if named := self._named(self.settings, key):
-            return named[-1]
-        if any(_matches(pattern, key) for pattern in self.excluded):
+            return None if named[-1].drops else named[-1]
+        if key in self.excluded:
             return None
-        return next((s for s in reversed(self.settings) if _matches(s.key, key)), None)
+        globs = self._globs() if self.by_systemd else self.settings
+        return next((s for s in reversed(globs) if _matches(s.key, key)), None)
+
+    def _globs(self) -> list[Setting]:
+        """The patterns in systemd's order: one that says the same once more keeps its place."""
+        patterns: dict[str, Setting] = {}
+        for setting in self.settings:
+            earlier = patterns.get(setting.key)
+            if earlier is None or setting.drops or earlier.value != setting.value:
+                patterns.pop(setting.key, None)
+                patterns[setting.key] = setting
+        return [setting for setting in patterns.values() if not setting.drops]
+
+    def fate(self, key: str, value: str, path: str, known: Iterable[str]) -> Fate | None:
+        """What makes a value that a file of etc/sysctl.d sets another one at boot, if anything.
+
+        `known` are values that the key is known to take.
+        """
+        later = self.after(key, path)
+        values = [value, *known]
+        if self.by_systemd and not self.rereads:
+            files = [setting for setting in later if setting.turn[0] == FILES]
+            later = (*files[-1:], *(s for s in later if s.turn[0] != FILES))
+            return _folded(later, value, values, only_one=bool(files))
+        return _folded(later, value, values)
+
+    def reloaded(self, key: str, value: str, known: Iterable[str]) -> Fate | None:
+        """What makes it another one at the next `sysctl --system`, whatever booting did."""
+        return _folded(self._named(self.on_reload, key), value, [value, *known])
 
     def after(self, key: str, path: str) -> tuple[Setting, ...]:
         """The settings of the key that take effect after a file of etc/sysctl.d that names it, too.
@@ -74,10 +134,6 @@ class Persistent:
         """
         turn = REREAD if self.rereads else FILES, _name(path)
         return tuple(s for s in self._named(self.settings, key) if s.turn > turn)
-
-    def reloaded(self, key: str) -> Setting | None:
-        """What makes the key something else at the next `sysctl --system`, whatever booting did."""
-        return next(iter(self._named(self.on_reload, key)[-1:]), None)
 
     def without(self, path: str) -> "Persistent":
         """The same without what a file says."""
@@ -96,25 +152,85 @@ def our_file(config_root: str) -> str:
     return f"{config_root.rstrip('/')}/etc/sysctl.d/{NAME}"
 
 
-def canonical_key(text: str) -> str:
-    """A key or pattern as sysctl shows it, with dots between its parts.
+def effect_of(setting: Setting, known: Iterable[str]) -> tuple[Effect, str | None]:
+    """What a setting does, and the value that the key has after it."""
+    if setting.drops:
+        return "drops", None
+    if setting.doubt:
+        return "unknown", None
+    found = reading(setting.key, setting.value, known)
+    match found.outcome:
+        case "taken":
+            return "sets", found.value
+        case "likely":
+            return "may set", found.value
+        case "refused":
+            return "refused", None
+        case "unknown":
+            return "unknown", None
 
-    Where the first separator is a slash, dots belong to the parts (an interface `eth0.5`), and
-    become slashes; so sysctl.d(5) has it.
+
+def does_words(fate: Fate, when: str) -> str:
+    """What a line does to our value, such as: FILE:3 sets it to 5 at each boot."""
+    setting = fate.setting
+    match fate.effect:
+        case "sets":
+            return f"{setting.place} sets it to {fate.value} {when}"
+        case "may set":
+            return f"{setting.place} sets it to {fate.value} {when}, if the kernel takes that"
+        case "drops":
+            return f"{setting.place} makes systemd drop the key {when}: ours is not set"
+        case "refused":
+            return (
+                f"{setting.place} says {setting.value!r} {when}: the kernel refuses that, and "
+                "systemd writes only the last line of a key, so ours is not set"
+            )
+        case "unknown":
+            why = setting.doubt or "intop does not know what the kernel makes of it"
+            return f"{setting.place} says {setting.value!r} {when}: {why}"
+
+
+def _folded(
+    later: Sequence[Setting], value: str, known: Sequence[str], *, only_one: bool = False
+) -> Fate | None:
+    """What settings make of a value one after the other; None where it is there at the end.
+
+    With `only_one` the first of them is written in place of the value.
     """
-    first = re.search(r"[./]", text)
-    if first is not None and first[0] == "/":
-        return text.translate(str.maketrans("./", "/."))
-    return text
+    fate: Fate | None = None
+    for number, setting in enumerate(later):
+        now = value if fate is None else fate.value
+        written = _raised(setting, now)
+        if written is None:
+            continue
+        effect, after = effect_of(written, known)
+        if effect == "refused" and not (only_one and number == 0):
+            continue
+        if after == value and effect == "sets":
+            fate = None
+        elif not (setting.doubt and setting.value == now):
+            fate = Fate(setting=setting, effect=effect, value=after)
+    return fate
 
 
-def is_glob(key: str) -> bool:
-    """Whether a key is a pattern of keys."""
-    return any(character in key for character in "*?[")
+def _raised(setting: Setting, now: str | None) -> Setting | None:
+    """TuneD's `>2048` only raises a key, `<2048` only lowers it; None where it leaves it alone."""
+    sign, text = setting.value[:1], setting.value[1:]
+    if not setting.is_tuned or setting.doubt or sign not in ("<", ">") or not text:
+        return setting
+    if now is None:
+        return replace(setting, doubt="it depends on what the key has")
+    try:
+        wanted, has = int(text), int(now)
+    except ValueError:
+        return setting  # it is written with its sign
+    changes = wanted > has if sign == ">" else wanted < has
+    return replace(setting, value=text) if changes else None
 
 
 def _matches(pattern: str, key: str) -> bool:
     """Whether a pattern is one of this key; as in glob(7), no wildcard is for a separator."""
+    pattern = re.sub(r"\\(.)", r"[\1]", pattern).replace("[^", "[!")
     parts, wanted = key.split("."), pattern.split(".")
     return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
 

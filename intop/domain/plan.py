@@ -3,7 +3,7 @@
 `intop plan` makes it, `intop apply` carries it out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +12,7 @@ from intop.domain.applied import Applied
 from intop.domain.deployment import Change, Deployment
 from intop.domain.host_state import HostState
 from intop.domain.parameter import PARTNERS, zeroed
-from intop.domain.persistent import Persistent, Setting
+from intop.domain.persistent import Effect, Fate, Persistent, Setting, effect_of
 
 Wins = Literal["at boot", "on reload", "never"]
 Outcome = Literal["changes", "is so", "impossible"]
@@ -24,11 +24,14 @@ class Rival:
 
     Or of the key's partner, which the kernel zeroes with it, and which takes it back. `wins` says
     when it prevails over our file: at every boot, only at a `sysctl --system`, or never since ours
-    comes after it.
+    comes after it. `effect` says what it does to the key, and `value` what the key has then, None
+    where that is not known.
     """
 
     setting: Setting
     wins: Wins
+    effect: Effect = "sets"
+    value: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,21 +178,27 @@ def planned_key(
     persistent: Persistent,
     file: str,
     before: str | None = None,
+    known: Sequence[str] = (),
 ) -> PlannedKey:
-    """The key with all that sets it persistently, beside a file of ours at `file`."""
+    """The key with all that sets it persistently, beside a file of ours at `file`.
+
+    `known` are values that the key is known to take, such as the lowest and the highest.
+    """
     own = [s for s in persistent.settings if s.key == change.key and s.file == file]
+    known = [v for v in (change.value, change.default, now, before, *known) if v]
+    others = persistent.without(file)
     rivals: list[Rival] = []
     agreeing: list[Setting] = []
-    for setting, wins in _others(change.key, persistent.without(file), file):
-        if setting.value == change.value:
-            agreeing.append(setting)
+    for rival in _others(change.key, change.value, others, file, known):
+        if rival.effect == "sets" and rival.value == change.value:
+            agreeing.append(rival.setting)
         else:
-            rivals.append(Rival(setting=setting, wins=wins))
+            rivals.append(rival)
     for partner, zero in zeroed({change.key: change.value}).items():
         rivals += [
-            Rival(setting=setting, wins=wins)
-            for setting, wins in _others(partner, persistent.without(file), file)
-            if wins != "never" and setting.value != zero
+            rival
+            for rival in _others(partner, zero, others, file, (zero,))
+            if rival.wins != "never" and rival.effect not in ("drops", "refused")
         ]
     return PlannedKey(
         change=change,
@@ -211,7 +220,7 @@ def has_applied(state: HostState, values: Mapping[str, str], file: str) -> bool:
         return False
     found = state.applied.values
     others = {key for key in found if key not in values and PARTNERS.get(key) not in values}
-    as_applied = all(drift.kind == "overridden" for drift in state.drift)
+    as_applied = all(drift.kind in ("overridden", "not known") for drift in state.drift)
     return as_applied and not others and all(found.get(k) == v for k, v in values.items())
 
 
@@ -240,16 +249,30 @@ def problems_of(state: HostState, persistent: Persistent, file: str) -> tuple[st
     return tuple(found)
 
 
-def _others(key: str, persistent: Persistent, file: str) -> list[tuple[Setting, Wins]]:
-    """The last setting of the key at boot, and what a `sysctl --system` makes after that."""
-    found: list[tuple[Setting, Wins]] = []
-    after = persistent.after(key, file)
-    last, reloaded = persistent.winner(key), persistent.reloaded(key)
-    if after:
-        found.append((after[-1], "at boot"))
+def _others(
+    key: str, value: str, persistent: Persistent, file: str, known: Sequence[str]
+) -> list[Rival]:
+    """What makes our value of the key another one at boot, and what a `sysctl --system` makes then.
+
+    Where nothing does, the last line that sets the key.
+    """
+    found: list[Rival] = []
+    at_boot = persistent.fate(key, value, file, known)
+    last = persistent.winner(key)
+    later = persistent.after(key, file)
+    if at_boot is not None:
+        found.append(_rival(at_boot, "at boot"))
     elif last is not None:
-        found.append((last, "never"))
+        effect, after = effect_of(last, known)
+        # A later line that leaves our value as it is, is no rival.
+        if not later or (effect == "sets" and after == value):
+            found.append(Rival(setting=last, wins="never", effect=effect, value=after))
+    again = persistent.reloaded(key, value, known)
     # What wins at boot as well says so already.
-    if reloaded is not None and not (after and after[-1].place == reloaded.place):
-        found.append((reloaded, "on reload"))
+    if again is not None and not (at_boot and at_boot.setting.place == again.setting.place):
+        found.append(_rival(again, "on reload"))
     return found
+
+
+def _rival(fate: Fate, wins: Wins) -> Rival:
+    return Rival(setting=fate.setting, wins=wins, effect=fate.effect, value=fate.value)

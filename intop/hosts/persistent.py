@@ -5,10 +5,9 @@ Read as they are read by systemd-sysctl (sysctl.d(5), systemd's src/sysctl/sysct
 """
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from intop.domain.parameter import normalised
 from intop.domain.persistent import (
     FILES,
     PROCPS_LAST,
@@ -16,9 +15,8 @@ from intop.domain.persistent import (
     REREAD_LAST,
     Persistent,
     Setting,
-    canonical_key,
-    is_glob,
 )
+from intop.domain.sysctl_lines import Line, Loader, is_glob, read_lines, unread
 from intop.errors import CommandError
 from intop.hosts import tuned
 from intop.hosts.answers import lines
@@ -38,6 +36,8 @@ MOST_LINES = 10_000
 """Of one file: more are no configuration, and are said to be a problem."""
 LONGEST_LINE = 4096
 """Characters: no value of a key is longer than a page."""
+MOST_UNREAD = 20
+"""Lines of all files that no program reads: the first of them are told."""
 
 SCRIPT = """
 export LC_ALL=C
@@ -46,14 +46,22 @@ newline='
 # Every line of a file gets a mark, so that none can be taken for one of ours. Nothing but a regular
 # file is opened: another one may never end. A device, such as /dev/null, is a file without lines.
 show() {
-    case $2 in *"$newline"*) return ;; esac
     [ -f "$2" ] || [ -c "$2" ] || return
+    show_name "$@"
+}
+# A link to nothing, a folder or a pipe hides the files of its name in later folders, too.
+show_any() {
+    [ -e "$2" ] || [ -L "$2" ] || return
+    show_name "$@"
+}
+show_name() {
+    case $2 in *"$newline"*) return ;; esac
     printf '%s\\t%s\\n' "$1" "$2"
     [ ! -f "$2" ] || sed -e 's/^/>/' -e "${most}q" < "$2" 2>/dev/null || printf 'unread\\n'
     echo
 }
 for folder in $folders; do
-    for file in "$root/$folder"/*.conf; do show "$folder" "$file"; done
+    for file in "$root/$folder"/*.conf "$root/$folder"/.*.conf; do show_any "$folder" "$file"; done
 done
 show sysctl.conf "$root/etc/sysctl.conf"
 [ ! -d "$root/run/systemd/system" ] || printf 'systemd\\t%s\\n' "$root"
@@ -67,15 +75,6 @@ if [ -s "$root/etc/tuned/active_profile" ]; then
 fi
 printf 'end\\t\\n'
 """
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A line of a file. `-KEY = VALUE` may fail (`is_lenient`), `-KEY` keeps globs off the key."""
-
-    setting: Setting
-    is_lenient: bool
-    is_exclusion: bool
 
 
 @dataclass
@@ -116,41 +115,45 @@ def read_persistent(host: Host, root: str | None = None) -> Persistent:
 
 def parse_persistent(text: str) -> Persistent:
     """All settings in the lines that `SCRIPT` prints. Raises ValueError for one cut off."""
-    files, with_systemd = _files(text)
+    files, by_systemd = _files(text)
+    loader: Loader = "systemd" if by_systemd else "procps"
     confs = [file for file in files if file.kind in FOLDERS]
     last = [file for file in files if file.kind == "sysctl.conf"]
-    found: list[Setting] = []
+    loaded = _in_order(confs, FOLDERS, hidden=not by_systemd)
+    settings: list[Setting] = []
     excluded: list[str] = []
-    for file in _in_order(confs, FOLDERS):
-        for line in _assignments(file, FILES):
-            key = line.setting.key
-            if not line.is_exclusion:
-                found.append(line.setting)
-                continue
-            excluded.append(key)
-            if with_systemd:  # to procps, it is about globs only
-                found = [setting for setting in found if setting.key != key]
+    for file in loaded:
+        for line in _lines(file, loader):
+            if line.value is None:
+                excluded.append(line.key)
+            # To procps, a line without a value is about globs only.
+            if line.value is not None or by_systemd:
+                settings.append(_setting(file, line, FILES))
     at_last = [
-        line.setting
+        _setting(file, line, PROCPS_LAST)
         for file in last
-        for line in _assignments(file, PROCPS_LAST)
-        if not line.is_exclusion
+        for line in _lines(file, "procps")
+        if line.value is not None
     ]
-    if not with_systemd:
-        found += at_last
-    profile, problems = _profile(files)
-    found += profile
-    rereads = bool(profile) and _reapplies(files)
+    if not by_systemd:
+        settings += at_last
+    profile = _profile(files)
+    settings += profile.settings
+    rereads = profile.sets_sysctls and _reapplies(files)
     if rereads:
-        again = [s for f in _in_order(confs, REREAD_FOLDERS) for s in _plain(f, REREAD)]
-        found += again + [s for f in last for s in _plain(f, REREAD_LAST)]
+        again = _in_order(confs, REREAD_FOLDERS, hidden=True)
+        settings += [s for file in again for s in _plain(file, REREAD)]
+        settings += [s for file in last for s in _plain(file, REREAD_LAST)]
     return Persistent(
-        settings=tuple(found),
-        on_reload=tuple(at_last) if with_systemd else (),
+        settings=tuple(settings),
+        on_reload=tuple(at_last) if by_systemd else (),
         excluded=tuple(excluded),
+        by_systemd=by_systemd,
         rereads=rereads,
         files=tuple(file.path for file in confs),
-        problems=(*_unread(files), *problems),
+        unknown="" if rereads else profile.unknown,
+        problems=(*_unread(files), *profile.problems),
+        unread=tuple(_useless([*loaded, *last]))[:MOST_UNREAD],
     )
 
 
@@ -174,42 +177,53 @@ def _files(text: str) -> tuple[list[_File], bool]:
     raise ValueError("the answer ends early")
 
 
-def _in_order(files: Iterable[_File], folders: Sequence[str]) -> list[_File]:
-    """The files that count, by name wherever they are; an earlier folder's hides a later one's."""
+def _in_order(
+    files: Iterable[_File], folders: Sequence[str], *, hidden: bool = False
+) -> list[_File]:
+    """The files that count, by name wherever they are; an earlier folder's hides a later one's.
+
+    Names that begin with a dot count only with `hidden`.
+    """
     by_name: dict[str, _File] = {}
     for folder in folders:
         for file in files:
-            if file.kind == folder:
+            if file.kind == folder and (hidden or not file.name.startswith(".")):
                 by_name.setdefault(file.name, file)
     return [by_name[name] for name in sorted(by_name)]
 
 
-def _assignments(file: _File, turn: int) -> list[_Line]:
-    found: list[_Line] = []
-    for number, text in enumerate(file.text[:MOST_LINES], start=1):
-        stripped = text.strip()
-        if not stripped or stripped[0] in "#;" or len(text) > LONGEST_LINE:
-            continue
-        key, equals, value = stripped.partition("=")
-        is_lenient = key.startswith("-")
-        key = canonical_key(key[1:].strip() if is_lenient else key.strip())
-        if key and (equals or is_lenient):
-            place = f"{file.path}:{number}"
-            setting = Setting(key, normalised(value), place, (turn, file.name))
-            found.append(_Line(setting, is_lenient, is_exclusion=not equals))
-    return found
+def _lines(file: _File, loader: Loader) -> list[Line]:
+    return read_lines((text if _is_short(text) else "" for text in file.text[:MOST_LINES]), loader)
+
+
+def _is_short(text: str) -> bool:
+    return len(text.strip()) <= LONGEST_LINE
+
+
+def _setting(file: _File, line: Line, turn: int) -> Setting:
+    place = f"{file.path}:{line.number}"
+    drops = line.value is None
+    return Setting(line.key, line.value or "", place, (turn, file.name), drops=drops)
 
 
 def _plain(file: _File, turn: int) -> list[Setting]:
     """The settings that TuneD makes of a file: it knows neither globs nor `-`."""
     return [
-        line.setting
-        for line in _assignments(file, turn)
-        if not line.is_lenient and not is_glob(line.setting.key)
+        _setting(file, line, turn)
+        for line in _lines(file, "tuned")
+        if not line.is_lenient and not is_glob(line.key)
     ]
 
 
-def _profile(files: Sequence[_File]) -> tuple[list[Setting], list[str]]:
+def _useless(files: Iterable[_File]) -> Iterator[str]:
+    """Each line that was meant to set something and sets nothing, with the reason."""
+    for file in files:
+        for number, text in enumerate(file.text[:MOST_LINES], start=1):
+            if _is_short(text) and (why := unread(text)):
+                yield f"{file.path}:{number}: {why}"
+
+
+def _profile(files: Sequence[_File]) -> tuned.Profile:
     """What TuneD's active profiles set, and what is wrong with them."""
     words = [
         word
@@ -225,7 +239,7 @@ def _profile(files: Sequence[_File]) -> tuple[list[Setting], list[str]]:
         for file in files
         if file.kind == folder
     }
-    return tuned.settings(words, profiles)
+    return tuned.merged(words, profiles)
 
 
 def _reapplies(files: Iterable[_File]) -> bool:
@@ -241,6 +255,6 @@ def _unread(files: Iterable[_File]) -> list[str]:
             told.append(f"{file.path} can't be read")
         if len(file.text) > MOST_LINES:
             told.append(f"{file.path} has more than {MOST_LINES} lines: only those were looked at")
-        if any(len(line) > LONGEST_LINE for line in file.text):
+        if not all(map(_is_short, file.text)):
             told.append(f"{file.path} has lines of more than {LONGEST_LINE} characters: left out")
     return told

@@ -1,39 +1,84 @@
-"""TuneD's profiles: which sysctls the active ones set (TuneD's profiles/loader.py, merger.py)."""
+"""TuneD's profiles: which sysctls the active ones set (TuneD's profiles/loader.py, merger.py).
+
+TuneD reads a profile with Python's configparser, and so does this. What only TuneD on the host
+can evaluate, such as its functions `${f:...}`, is reported as not known.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from configparser import ConfigParser
+from configparser import Error as SyntaxProblem
+from dataclasses import dataclass, field, replace
 
 from intop.domain.parameter import normalised
-from intop.domain.persistent import TUNED, Setting, canonical_key
+from intop.domain.persistent import TUNED, Setting
+from intop.domain.sysctl_lines import canonical_key
 
 FOLDERS = ("etc/tuned", "etc/tuned/profiles", "usr/lib/tuned", "usr/lib/tuned/profiles")
 """Where profiles are; of two files of one name, the one in the earlier folder is taken first."""
 MOST_PROFILES = 100
 """Included by each other: TuneD itself has no limit, and a few are usual."""
-_SECTION = re.compile(r"\[(?P<name>[^\]]+)\]")
-_COMMENT = re.compile(r"(^|\s)#.*")
+TRUE = ("True", "true", "1")
+"""Of `enabled` and `replace`: everything else is false."""
+_CONDITIONS = ("cpuinfo_regex", "uname_regex")
+_NO_KEYS = {"type", "enabled", "replace", "drop", "priority", "devices", "devices_udev_regex"}
+_NO_KEYS |= {"script_pre", "script_post", *_CONDITIONS}
+_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
+_VARIABLE = re.compile(r"(\\?)\$\{(\w+)\}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """What the active profiles set together.
+
+    TuneD `sets_sysctls`, and may then read the sysctl.d files once more. `unknown` says why they
+    may set more than is known. `problems` say what is wrong with them, a sentence each.
+    """
+
+    settings: tuple[Setting, ...] = ()
+    sets_sysctls: bool = False
+    unknown: str = ""
+    problems: tuple[str, ...] = ()
 
 
 @dataclass
 class _Unit:
-    """A section of a profile: its options, each with its number of line."""
+    """A section of a profile: each option has its value and its place."""
 
     name: str
-    options: dict[str, tuple[str, int]] = field(default_factory=dict)
+    options: dict[str, tuple[str, str]]
+
+    def told(self, option: str, default: str = "") -> str:
+        return self.options.get(option, (default, ""))[0]
 
     @property
     def sets_sysctls(self) -> bool:
-        return self.options.get("type", (self.name, 0))[0] == "sysctl"
+        """Whether TuneD's plugin for sysctls gets it."""
+        return self.told("type", self.name) == "sysctl"
 
-    @property
-    def replaces(self) -> bool:
-        return self.options.get("replace", ("", 0))[0].lower() in ("1", "true", "yes", "on")
+    def updated(self, newer: "_Unit") -> "_Unit":
+        """The same with what a later profile says of it."""
+        if newer.told("replace") in TRUE:
+            return newer
+        dropped = re.split(r"\b\s*[,;]\s*", newer.told("drop"))
+        kept = {o: v for o, v in self.options.items() if o not in (*dropped, "type", "enabled")}
+        options = {o: v for o, v in newer.options.items() if o != "drop"}
+        return replace(self, options=kept | options)
 
 
-def settings(
-    active: Sequence[str], profiles: Mapping[str, Sequence[str]]
-) -> tuple[list[Setting], list[str]]:
+@dataclass
+class _Loaded:
+    """The profiles in the order in which they are merged, by the paths of their files."""
+
+    units: dict[str, list[_Unit]] = field(default_factory=dict)
+    unknown: str = ""
+
+
+class _UnusableError(Exception):
+    """Why TuneD does not load the profiles, and so sets nothing."""
+
+
+def merged(active: Sequence[str], profiles: Mapping[str, Sequence[str]]) -> Profile:
     """What the active profiles set, with all that they include, and what is wrong with them.
 
     `profiles` are the lines of each tuned.conf by its path, those that are taken first at first.
@@ -41,81 +86,176 @@ def settings(
     that includes its own name means the next file of that name. Where one is missing, TuneD sets
     nothing at all.
     """
-    files: list[str] = []
-    if problem := _load(active, profiles, files, []):
-        return [], [problem]
-    units: dict[str, dict[str, Setting]] = {}
-    for path in files:
-        for unit in _units(profiles[path]):
-            if not unit.sets_sysctls:
-                continue
-            if unit.replaces:
-                units.pop(unit.name, None)
-            mine = units.setdefault(unit.name, {})
-            for option, (value, line) in unit.options.items():
-                if "." in option or "/" in option:
-                    key = canonical_key(option)
-                    place = f"TuneD profile {_name(path)}, {path}:{line}"
-                    mine[key] = Setting(key, normalised(_unquoted(value)), place, (TUNED, ""))
-    return [setting for unit in units.values() for setting in unit.values()], []
+    loaded = _Loaded()
+    try:
+        _load([name for name in active if _NAME.fullmatch(name)], profiles, loaded, [])
+        units: dict[str, _Unit] = {}
+        for unit in (unit for file in loaded.units.values() for unit in file):
+            earlier = units.get(unit.name)
+            units[unit.name] = unit if earlier is None else earlier.updated(unit)
+        variables = _variables(units.pop("variables", None))
+        enabled = [unit for unit in units.values() if unit.told("enabled", "1") in TRUE]
+        setting = [unit for unit in sorted(enabled, key=_priority) if unit.sets_sysctls]
+    except _UnusableError as problem:
+        return Profile(problems=(str(problem),))
+    settings = [
+        _setting(option, value, place, unit, variables, loaded.unknown)
+        for unit in setting
+        for option, (value, place) in unit.options.items()
+        if option not in _NO_KEYS and re.search("[./]", option)
+    ]
+    told = f"{loaded.unknown}: what else TuneD sets is not known" if loaded.unknown else ""
+    return Profile(
+        settings=tuple(settings),
+        sets_sysctls=bool(setting),
+        unknown=loaded.unknown,
+        problems=(told,) if told else (),
+    )
 
 
 def reapplies(main: Iterable[str]) -> bool:
     """Whether TuneD reads the sysctl.d files again after its profile, by its tuned-main.conf."""
-    said = True
-    for line in main:
-        option, equals, value = _COMMENT.sub("", line).partition("=")
-        if equals and option.strip() == "reapply_sysctl":
-            said = value.strip().lower() in ("1", "true", "yes", "on")
-    return said
+    parser = _parser()
+    try:
+        parser.read_file(["[main]\n", *(f"{line}\n" for line in main)])
+    except SyntaxProblem:
+        return True
+    value = parser.get("main", "reapply_sysctl", raw=True, fallback="1")
+    return value.strip().upper() in ("1", "Y", "YES", "T", "TRUE")
 
 
 def _load(
     names: Iterable[str],
     profiles: Mapping[str, Sequence[str]],
-    files: list[str],
+    loaded: _Loaded,
     seen: list[str],
-) -> str:
-    """Put the files of profiles in order, each after what it includes; what is wrong, or ""."""
+) -> None:
+    """Load profiles in order, each after what it includes. Raises _UnusableError."""
     for name in names:
         if len(seen) >= MOST_PROFILES:
-            return f"TuneD's profiles include each other more than {MOST_PROFILES} times"
-        called = [path for path in profiles if _name(path) == name]
+            raise _UnusableError(
+                f"TuneD's profiles include each other more than {MOST_PROFILES} times"
+            )
+        wanted = name.removeprefix("-").rpartition("/")[2]
+        called = [path for path in profiles if _name(path) == wanted]
         if not called:
-            return f"TuneD's profile {name[:80]} is not there, so TuneD sets nothing"
+            if name.startswith("-"):
+                continue
+            told = f"TuneD's profile {name[:80]} is not there" if name else "TuneD's include ends"
+            raise _UnusableError(f"{told}, so TuneD sets nothing")
         path = next((path for path in called if path not in seen), None)
         if path is None:
             continue
         seen.append(path)
-        if problem := _load(_included(profiles[path]), profiles, files, seen):
-            return problem
-        files.append(path)
-    return ""
+        units = _units(path, profiles[path])
+        main = next((unit for unit in units if unit.name == "main"), _Unit("main", {}))
+        if "include" in main.options:
+            included = main.told("include")
+            if "$" in included:
+                loaded.unknown = (
+                    f"TuneD's profile {wanted} includes {included[:80]}, which only TuneD evaluates"
+                )
+            else:
+                _load(re.split(r"\s*[,;]\s*", included), profiles, loaded, seen)
+        loaded.units[path] = [unit for unit in units if unit is not main]
 
 
-def _included(lines: Sequence[str]) -> list[str]:
-    options = [unit.options for unit in _units(lines) if unit.name == "main"]
-    said = options[-1].get("include", ("", 0))[0] if options else ""
-    return [name for name in re.split(r"\s*[,;]\s*", said.strip()) if name]
+def _parser() -> ConfigParser:
+    parser = ConfigParser(delimiters=("=",), inline_comment_prefixes=("#",), strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    return parser
 
 
-def _units(lines: Sequence[str]) -> list[_Unit]:
-    """The sections of a file, those of one name as one; the last value of an option counts."""
-    units: dict[str, _Unit] = {}
-    unit: _Unit | None = None
+def _units(path: str, lines: Sequence[str]) -> list[_Unit]:
+    """The sections of a file. Raises _UnusableError."""
+    parser = _parser()
+    try:
+        parser.read_file(f"{line}\n" for line in lines)
+    except SyntaxProblem as error:
+        told = " ".join(str(error).split("\n")[-1].split())[:100]
+        raise _UnusableError(
+            f"{path} is no profile that TuneD can read ({told}), so TuneD sets nothing"
+        ) from error
+    folder = path.rpartition("/")[0]
+    return [
+        _Unit(
+            section,
+            {
+                option: (
+                    parser.get(section, option, raw=True).replace("${i:PROFILE_DIR}", folder),
+                    f"TuneD profile {_name(path)}, {path}:{_line_of(section, option, lines)}",
+                )
+                for option in parser.options(section)
+            },
+        )
+        for section in parser.sections()
+    ]
+
+
+def _line_of(section: str, option: str, lines: Sequence[str]) -> int:
+    """The number of the last line in a section that gives an option its value."""
+    found = within = 0
     for number, line in enumerate(lines, start=1):
-        text = _COMMENT.sub("", line).strip()
-        if found := _SECTION.fullmatch(text):
-            unit = units.setdefault(found["name"], _Unit(found["name"]))
-        elif unit is not None and text and not text.startswith(";"):
-            option, equals, value = text.partition("=")
-            if equals:
-                unit.options[option.strip()] = value.strip(), number
-    return list(units.values())
+        text = line.strip()
+        if text.startswith("["):
+            within = text.startswith((f"[{section}]", "[DEFAULT]"))
+        elif within and text.partition("=")[0].strip() == option:
+            found = number
+    return found
 
 
-def _unquoted(value: str) -> str:
-    return re.sub(r'^"(.*)"$', r"\1", value)
+def _priority(unit: _Unit) -> int:
+    try:
+        return int(unit.told("priority", "0"))
+    except ValueError:
+        raise _UnusableError(
+            f"TuneD's section [{unit.name[:80]}] has a priority that is no number, so TuneD sets "
+            "nothing"
+        ) from None
+
+
+def _variables(unit: _Unit | None) -> dict[str, str | None]:
+    """The values of variables; None for one that only TuneD can evaluate."""
+    values: dict[str, str | None] = {}
+    for name, (value, _) in unit.options.items() if unit else ():
+        if name not in ("include", *_NO_KEYS) and re.fullmatch(r"\w+", name):
+            values[name] = _expanded(value, values)
+    return values
+
+
+def _expanded(value: str, variables: Mapping[str, str | None]) -> str | None:
+    """A text with its variables' values; None where not all of it is known.
+
+    A variable that no profile has may be in a file of variables.
+    """
+    unknown = False
+
+    def inserted(match: re.Match[str]) -> str:
+        nonlocal unknown
+        known = variables.get(match[2])
+        unknown = unknown or bool(match[1]) or known is None
+        return known or ""
+
+    text = _VARIABLE.sub(inserted, value)
+    return None if unknown or "${" in text else text
+
+
+def _setting(
+    option: str,
+    value: str,
+    place: str,
+    unit: _Unit,
+    variables: Mapping[str, str | None],
+    doubt: str,
+) -> Setting:
+    bare = re.sub(r'^"(.*)"$', r"\1", value)
+    text = _expanded(bare, variables)
+    if text is None:
+        doubt = "only TuneD evaluates that"
+    elif any(name in unit.options for name in _CONDITIONS):
+        doubt = doubt or "TuneD sets it on some machines only"
+    shown = normalised(bare if text is None else text)
+    return Setting(canonical_key(option), shown, place, (TUNED, ""), doubt=doubt)
 
 
 def _name(path: str) -> str:

@@ -39,6 +39,7 @@ case " $* " in *" lab "*)
 esac
 case " $* " in *" tests "*)
     need sudo sudo
+    # systemd-sysctl is in the same package.
     need systemd-run systemd
     need tuned-adm tuned
     # Debian has the server's programs in a folder for each version, and none on the PATH.

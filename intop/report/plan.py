@@ -6,6 +6,7 @@ from intop.domain.deployment import Change, Origin
 from intop.domain.nginx.directive import page_of
 from intop.domain.nginx.permitted import is_directive
 from intop.domain.parameter import PARTNERS
+from intop.domain.persistent import Setting
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
 from intop.report.across import sentence as across_sentence
@@ -221,24 +222,28 @@ def _remarks(host: HostPlan, *, persist: bool) -> Iterator[str]:
         for setting in key.agreeing:
             yield f"NOTE  {name}: {setting.place} sets the same value already"
         if key.filed is not None:
-            yield f"NOTE  {name}: {key.filed.place}, of an earlier deployment, has {_filed(key)}"
+            yield f"NOTE  {name}: {_filed(key, key.filed, host)}"
     yield from (f"NOTE  {line}" for line in host.kept)
     yield from (f"NOTE  {note}" for note in host.notes)
 
 
-def _filed(key: PlannedKey) -> str:
-    if key.filed is None or key.filed.value == key.change.value:
-        return "this value already"
-    return f"{key.filed.value}, and will be replaced"
+def _filed(key: PlannedKey, filed: Setting, host: HostPlan) -> str:
+    """What a file of our file's name has, and whether an apply wrote it."""
+    if host.applied is None or host.applied.file != host.file:
+        return f"{filed.place} sets {filed.value}, and no apply wrote that file"
+    has = f"{filed.place}, of an earlier deployment, has"
+    if filed.value == key.change.value:
+        return f"{has} this value already"
+    return f"{has} {filed.value}, and will be replaced"
 
 
 def _conflict(key: PlannedKey, rival: Rival) -> str:
     """Who sets a key to something else, who wins, and what to do."""
     setting, value = rival.setting, key.change.value
-    what = setting.value or "nothing"
+    what = _what(rival)
     if setting.key == PARTNERS.get(key.change.key):
-        what, value = f"its partner {setting.key} to {setting.value}", "0"
-    told = f"{key.change.key}: {setting.place} sets {what}"
+        what, value = f"sets its partner {setting.key} to {setting.value}", "0"
+    told = f"{key.change.key}: {setting.place} {what}"
     if rival.wins == "never":
         return f"NOTE  {told}; our file comes after it and wins: nothing to do"
     if rival.wins == "on reload":
@@ -246,6 +251,12 @@ def _conflict(key: PlannedKey, rival: Rival) -> str:
             f"CONFLICT  {told}; our file wins at boot, but the next sysctl --system reads that "
             f"after it: take the line out, or let it set {value}"
         )
+    if rival.effect in ("drops", "refused"):
+        return f"CONFLICT  {told}, so ours is not set: take the line out"
+    if rival.effect == "unknown":
+        why = setting.doubt or "what the kernel makes of that is not known"
+        told = f"{told} at boot after our file: {why}"
+        return f"CONFLICT  {told}. Take the line out, or let it set {value}"
     if setting.is_tuned:
         return (
             f"CONFLICT  {told} at boot after our file, and wins (reapply_sysctl is off): take it "
@@ -255,3 +266,26 @@ def _conflict(key: PlannedKey, rival: Rival) -> str:
         f"CONFLICT  {told} at boot after our file, and wins: take the line out, or let it set "
         f"{value}"
     )
+
+
+def _what(rival: Rival) -> str:
+    """What a line does to a key, in words."""
+    text = rival.setting.value
+    if rival.wins == "never":
+        return f"sets {text or 'nothing'}"
+    match rival.effect:
+        case "drops":
+            return "makes systemd drop the key at boot, after our file"
+        case "refused":
+            return (
+                f"says {text!r} after our file, which the kernel refuses; systemd writes only the "
+                "last line of a key"
+            )
+        case "unknown":
+            return f"says {text!r}"
+        case "may set":
+            return f"sets {rival.value}, if the kernel takes that,"
+        case "sets":
+            return (
+                f"sets {text}" if text == rival.value else f"sets {text}, which is {rival.value},"
+            )

@@ -38,7 +38,7 @@ from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
 from intop.hosts.sockets import listening, nobody_listens, port_of
 from intop.report.numbers import counted
 from intop.report.text import few
-from intop.run import load_paths, worker_limits
+from intop.run import load_paths, sysctl_files, worker_limits
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.context import Task, clusters_of
 
@@ -142,6 +142,7 @@ def _examined(
                 _judge(host.address, report, found)
                 if host.address.role == "load-balancer":
                     _judge_listening(host, report.readiness, found)
+                    found.warnings += sysctl_files.warnings(host)
                     if cluster.server == NGINX:
                         _judge_workers(host, workloads, found)
                     else:

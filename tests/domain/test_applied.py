@@ -13,7 +13,7 @@ from intop.domain.applied import (
     drift_of,
     overruled,
 )
-from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting
+from intop.domain.persistent import FILES, PROCPS_LAST, TUNED, Persistent, Setting
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
 KEY = StayingKey(key="net.core.somaxconn", before="4096", left="64", now="64")
@@ -89,5 +89,56 @@ def test_what_takes_effect_after_our_file_overrides_it_with_another_value(
 @pytest.mark.parametrize(("value", "expected"), [("20", ["overridden"]), ("0", [])])
 def test_a_partner_that_is_set_later_takes_the_key_back(value: str, expected: list[str]) -> None:
     later = Setting("vm.dirty_ratio", value, "/etc/sysctl.d/99-zzz.conf:1", (FILES, "99-zzz.conf"))
-    found = overruled({"vm.dirty_bytes": "65536"}, FILE, Persistent(settings=(later,)))
+    key = StayingKey(key="vm.dirty_bytes", before="0", left="65536", now="65536")
+    applied = replace(APPLIED, keys=(key,))
+    found = overruled(applied, Persistent(settings=(later,)))
     assert expected == [drift.kind for drift in found]
+
+
+LATER = Setting(KEY.key, "128", "/etc/sysctl.d/99-zzz.conf:1", (FILES, "99-zzz.conf"))
+TUNED_LATER = replace(
+    LATER, place="TuneD profile web, /etc/tuned/web/tuned.conf:4", turn=(TUNED, "")
+)
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected", "detail"),
+    [
+        (replace(LATER, value="64   # same"), [], ""),
+        (replace(LATER, value="0x40"), [], ""),
+        (replace(LATER, value="0100"), [], ""),
+        (replace(LATER, value="100"), ["overridden"], ":1 sets it to 100 after our file, at each"),
+        (replace(LATER, value="010"), ["overridden"], "sets it to 8 after our file, at each boot"),
+        (
+            replace(LATER, value="'64'"),
+            ["overridden"],
+            "says \"'64'\" after our file, at each boot",
+        ),
+        (replace(LATER, value="", drops=True), ["overridden"], "makes systemd drop the key"),
+        (replace(TUNED_LATER, value=">32"), [], ""),
+        (replace(TUNED_LATER, value="<128"), [], ""),
+        (replace(TUNED_LATER, value=">128"), ["overridden"], "sets it to 128 after our file"),
+        (replace(TUNED_LATER, value="'64'"), [], ""),
+        (replace(TUNED_LATER, doubt="only TuneD evaluates that"), ["not known"], "only TuneD eval"),
+        (replace(TUNED_LATER, value="64", doubt="on some machines only"), [], ""),
+    ],
+)
+def test_what_comes_after_our_file_is_read_as_the_kernel_reads_it(
+    setting: Setting, expected: list[str], detail: str
+) -> None:
+    drifts = drift_of(APPLIED, Persistent(settings=(setting,), by_systemd=True))
+    assert expected == kinds(drifts)
+    assert all(detail in drift.detail for drift in drifts)
+
+
+def test_systemd_writes_only_the_last_line_and_procps_each() -> None:
+    refused = replace(LATER, value="'64'")
+    lines = (replace(LATER, value="64"), refused)
+    assert ["overridden"] == kinds(drift_of(APPLIED, Persistent(settings=lines, by_systemd=True)))
+    assert [] == kinds(drift_of(APPLIED, Persistent(settings=lines)))
+
+
+def test_a_profile_that_only_tuned_evaluates_is_no_certainty() -> None:
+    unknown = "TuneD's profile web includes ${f:exec:x}, which only TuneD evaluates"
+    (drift,) = drift_of(APPLIED, Persistent(unknown=unknown))
+    assert ("not known", "TuneD") == (drift.kind, drift.where)

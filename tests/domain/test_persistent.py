@@ -8,9 +8,8 @@ from intop.domain.persistent import (
     TUNED,
     Persistent,
     Setting,
-    canonical_key,
-    is_glob,
 )
+from intop.domain.sysctl_lines import canonical_key, is_glob
 
 PATH = "/etc/sysctl.d/99-zz-intop.conf"
 

@@ -1,7 +1,6 @@
 """What sets sysctls on a host by itself, read from real files below a root."""
 
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,8 @@ from hypothesis import given, settings
 from damage import anything, damaged
 from intop.domain.persistent import Persistent
 from intop.errors import CommandError
-from intop.hosts.host import Completed
 from intop.hosts.persistent import LONGEST_LINE, MOST_LINES, parse_persistent, read_persistent
-from local_host import LocalHost
+from local_host import LocalHost, RawHost
 
 KEY = "net.core.somaxconn"
 OURS = "/etc/sysctl.d/99-zz-intop.conf"
@@ -89,13 +87,22 @@ def test_an_empty_file_and_a_link_to_null_mask_too(tmp_path: Path) -> None:
     assert {str(tmp_path / f"etc/sysctl.d/50-{name}.conf") for name in "ab"} <= set(found.files)
 
 
-def test_what_is_no_file_masks_nothing_and_is_never_opened(tmp_path: Path) -> None:
-    written(tmp_path, {"usr/lib/sysctl.d/50-a.conf": conf(1), "etc/sysctl.d/x": ""})
+def test_what_is_no_file_masks_a_later_one_and_is_never_opened(tmp_path: Path) -> None:
+    """systemd and procps go by names alone: "Skipping overridden file"."""
+    names = ("link", "pipe", "folder", "other")
+    later = {f"usr/lib/sysctl.d/50-{name}.conf": conf(1) for name in names}
+    written(tmp_path, {**later, "etc/sysctl.d/x": ""})
     os.mkfifo(tmp_path / "etc/sysctl.d/50-pipe.conf")
     (tmp_path / "etc/sysctl.d/50-folder.conf").mkdir()
-    (tmp_path / "etc/sysctl.d/50-a.conf").symlink_to("nowhere")
+    (tmp_path / "etc/sysctl.d/50-link.conf").symlink_to("nowhere")
     (tmp_path / "etc/sysctl.d/a\nend\t.conf").write_text(conf(2))
-    assert ["1 /usr/lib/sysctl.d/50-a.conf:1"] == said(read(tmp_path), tmp_path)
+    for files in ({}, SYSTEMD):
+        assert ["1 /usr/lib/sysctl.d/50-other.conf:1"] == said(read(tmp_path, files), tmp_path)
+
+
+def test_a_hidden_file_is_read_by_procps_only(tmp_path: Path) -> None:
+    assert ["1"] == [s.value for s in read(tmp_path, {"etc/sysctl.d/.1.conf": conf(1)}).settings]
+    assert () == read(tmp_path, SYSTEMD).settings
 
 
 def test_lines_are_comments_assignments_or_nothing(tmp_path: Path) -> None:
@@ -121,11 +128,11 @@ def test_sysctl_conf_is_the_last_to_procps_and_none_to_systemd(tmp_path: Path) -
     found = read(tmp_path, files)
     assert "1 /etc/sysctl.conf:1" == won(found, tmp_path)
     assert ["2", "1"] == [s.value for s in found.after(KEY, OURS)]
-    assert found.reloaded(KEY) is None
+    assert found.reloaded(KEY, "3", ()) is None
     found = read(tmp_path, SYSTEMD)
     assert "2 /etc/sysctl.d/99-zzz.conf:1" == won(found, tmp_path)
     assert ["2"] == [s.value for s in found.after(KEY, OURS)]
-    reloaded = found.reloaded(KEY)
+    reloaded = found.reloaded(KEY, "3", ("1",))
     assert reloaded is not None
     assert "1" == reloaded.value
 
@@ -150,7 +157,11 @@ def test_a_glob_sets_what_no_line_names(tmp_path: Path) -> None:
 def test_an_exclusion_takes_an_assignment_back_where_systemd_reads(tmp_path: Path) -> None:
     files = {"etc/sysctl.d/1.conf": conf(1), "etc/sysctl.d/2.conf": f"-{KEY}\n"}
     assert "1 /etc/sysctl.d/1.conf:1" == won(read(tmp_path, files), tmp_path)
-    assert won(read(tmp_path, SYSTEMD), tmp_path) is None
+    found = read(tmp_path, SYSTEMD)
+    assert won(found, tmp_path) is None
+    fate = found.fate(KEY, "5", "/etc/sysctl.d/1.conf", ())
+    assert fate is not None
+    assert ("drops", None) == (fate.effect, fate.value)
     assert won(read(tmp_path, {"etc/sysctl.d/3.conf": conf(3)}), tmp_path) is not None
 
 
@@ -225,6 +236,49 @@ def test_a_profile_may_include_its_namesake_and_replace_a_section(tmp_path: Path
     assert ["net.a.x"] == [s.key for s in read(tmp_path, files).settings]
 
 
+def test_what_only_tuned_evaluates_is_told_as_not_known(tmp_path: Path) -> None:
+    """Debian's own openshift has such an include; what it sets itself is still named."""
+    include = "${f:virt_check:virtual-guest:throughput-performance}"
+    own = f"[main]\ninclude={include}\n[sysctl]\nnet.a.x=>8\n"
+    found = read(tmp_path, PROFILE | {"etc/tuned/web/tuned.conf": own})
+    assert ["net.a.x"] == [s.key for s in found.settings]
+    told = f"TuneD's profile web includes {include}, which only TuneD evaluates"
+    assert (f"{told}: what else TuneD sets is not known",) == found.problems
+    assert "" == found.unknown  # our file is read again after whatever it is
+    assert told == read(tmp_path, NO_REREADING).unknown
+
+
+def test_variables_conditions_and_switches_are_understood_or_not_known(tmp_path: Path) -> None:
+    text = (
+        "[variables]\nn=5\nm=${n}0\n[sysctl]\nnet.a.x=${m}\nnet.a.y=${other}\nnet.a.z=${f:exec:x}\n"
+        "[off]\ntype=sysctl\nenabled=0\nnet.a.w=1\n[here]\ntype=sysctl\nuname_regex=x\nnet.a.v=1\n"
+    )
+    found = read(tmp_path, PROFILE | {"etc/tuned/web/tuned.conf": text})
+    assert [
+        ("net.a.x", "50", ""),
+        ("net.a.y", "${other}", "only TuneD evaluates that"),
+        ("net.a.z", "${f:exec:x}", "only TuneD evaluates that"),
+        ("net.a.v", "1", "TuneD sets it on some machines only"),
+    ] == [(s.key, s.value, s.doubt) for s in found.settings]
+
+
+@pytest.mark.parametrize("value", ["0", "no", "on"])
+def test_a_rereading_is_off_unless_tuned_takes_the_word_for_true(
+    tmp_path: Path, value: str
+) -> None:
+    main = {"etc/tuned/tuned-main.conf": f"reapply_sysctl = {value}\n"}
+    assert not read(tmp_path, PROFILE | main).rereads
+    assert read(tmp_path, {"etc/tuned/tuned-main.conf": "reapply_sysctl = Y\n"}).rereads
+
+
+def test_a_profile_that_tuned_can_not_read_sets_nothing(tmp_path: Path) -> None:
+    found = read(tmp_path, PROFILE | {"etc/tuned/web/tuned.conf": f"[sysctl]\n{conf(7)}oops\n"})
+    assert () == found.settings
+    (problem,) = found.problems
+    assert "is no profile that TuneD can read" in problem
+    assert problem.endswith("so TuneD sets nothing")
+
+
 def test_a_missing_profile_makes_tuned_set_nothing(tmp_path: Path) -> None:
     found = read(tmp_path, PROFILE | {"etc/tuned/active_profile": "web gone\n"})
     assert () == found.settings
@@ -266,15 +320,6 @@ def test_the_untouched_answer_is_read() -> None:
     assert ["1", "3", "1", "2"] == [s.value for s in found.settings]
     with pytest.raises(ValueError, match="ends early"):
         parse_persistent(ANSWER.removesuffix("end\t\n"))
-
-
-class RawHost(LocalHost):
-    """A host whose bytes arrive as SSH brings them: line ends as they are."""
-
-    def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
-        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=timeout_s)
-        text = [said.decode(errors="replace") for said in (done.stdout, done.stderr)]
-        return Completed(done.returncode, *text)
 
 
 def test_no_content_is_taken_for_another_file(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from findings import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
 from intop.domain.answer import Answer
+from intop.domain.applied import Applied
 from intop.domain.deployment import Origin
 from intop.domain.explanation import Contribution, Kept
+from intop.domain.host_state import HostState
 from intop.domain.persistent import FILES, TUNED, Persistent, Setting, our_file
-from intop.domain.plan import HostPlan, Plan, planned_key
+from intop.domain.plan import HostPlan, Plan, planned_key, problems_of
 from intop.domain.stats import RatioInterval
 from intop.report.document.markdown import as_markdown, code, escaped
 from intop.report.machine import to_json
@@ -35,7 +37,7 @@ PERSISTENT = Persistent(
     on_reload=(Setting(SOMAXCONN.key, "128", "/etc/sysctl.conf:9"),),
 )
 KEYS = (
-    planned_key(RMEM, "4096 131072 33554432", "", PERSISTENT, FILE),
+    planned_key(RMEM, "4096 131072 33554432", "", PERSISTENT, FILE, known=["1 1 1"]),
     planned_key(SOMAXCONN, SOMAXCONN.value, "", PERSISTENT, FILE),
     planned_key(
         replace(RMEM, key=LONGEST, value="60", default="300"), None, "can't be", Persistent(), FILE
@@ -149,7 +151,9 @@ def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]
             Setting(SOMAXCONN.key, "1024", place, (TUNED, "")),
         )
     )
-    host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
+    applied = Applied(about={}, keys=(), file=FILE)
+    keys = (planned_key(SOMAXCONN, "4096", "", found, FILE, known=["1"]),)
+    host = HostPlan(file=FILE, keys=keys, applied=applied)
     said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
     assert f"{place} sets 1024 at boot after our file, and wins (reapply_sysctl is off)" in said
     assert f"{FILE}:2, of an earlier deployment, has 7, and will be replaced" in said
@@ -157,6 +161,55 @@ def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]
     host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
     said = text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),)))
     assert "/etc/sysctl.d/1.conf:3 sets the same value already" in said
+
+
+def test_a_file_of_our_name_that_no_apply_wrote_is_not_called_ours(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    foreign = Setting(SOMAXCONN.key, "7", f"{FILE}:2", (FILES, FILE.rpartition("/")[2]))
+    persistent = Persistent(settings=(foreign,), files=(FILE,))
+    host = HostPlan(
+        file=FILE,
+        keys=(planned_key(SOMAXCONN, "4096", "", persistent, FILE),),
+        problems=problems_of(HostState(), persistent, FILE),
+    )
+    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
+    assert f"IMPOSSIBLE {FILE} is there already, and no apply wrote it: move it away first" in said
+    assert f"NOTE {SOMAXCONN.key}: {FILE}:2 sets 7, and no apply wrote that file" in said
+    assert "earlier deployment" not in said
+
+
+LATE = (FILES, "99-zzz.conf")
+PLACE = "/etc/sysctl.d/99-zzz.conf:1"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ({"value": "0x100"}, f"CONFLICT {{}}: {PLACE} sets 0x100, which is 256, at boot after our"),
+        ({"value": "9"}, f"CONFLICT {{}}: {PLACE} sets 9, if the kernel takes that, at boot after"),
+        (
+            {"value": "'65535'"},
+            f"CONFLICT {{}}: {PLACE} says \"'65535'\" after our file, which the",
+        ),
+        (
+            {"value": "", "drops": True},
+            f"CONFLICT {{}}: {PLACE} makes systemd drop the key at boot",
+        ),
+        ({"value": "$n", "doubt": "only TuneD"}, f"CONFLICT {{}}: {PLACE} says '$n' at boot"),
+        ({"value": f"{SOMAXCONN.value}   # same"}, f"NOTE {{}}: {PLACE} sets the same value alr"),
+    ],
+)
+def test_a_later_line_is_told_as_the_kernel_reads_it(
+    capsys: pytest.CaptureFixture[str], line: dict[str, Any], expected: str
+) -> None:
+    setting = Setting(key=SOMAXCONN.key, place=PLACE, turn=LATE, **line)
+    persistent = Persistent(settings=(setting,), by_systemd=True)
+    key = planned_key(SOMAXCONN, "4096", "", persistent, FILE, known=["128", "65535"])
+    host = HostPlan(file=FILE, keys=(key,))
+    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
+    assert expected.format(SOMAXCONN.key) in said
+    assert ("CONFLICT" in expected) == bool(host.conflicts)
 
 
 def test_the_share_that_the_smallest_set_keeps_is_said(capsys: pytest.CaptureFixture[str]) -> None:
