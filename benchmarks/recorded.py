@@ -245,7 +245,7 @@ def campaign(offered: Offer, answer: Answer, url: str = "sqlite://") -> Iterator
     def testbeds(task: Task) -> Iterator[tuple[Testbed, ...]]:
         yield (RecordedTestbed(task, probed_of(offered.study, offered.probe), answer),)
 
-    with opened(url) as store:
+    with opened(url, in_memory=url == "sqlite://") as store:
         silent = LineProgress(StringIO())
         context = context_of(store, offered.study, progress=silent, testbeds=testbeds)
         (task,) = context.subjects()

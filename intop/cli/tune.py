@@ -111,6 +111,7 @@ def _show_comparison(context: "Context") -> None:
 def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":
     """The campaign that a user wants. Raises UsageError when nobody is there to ask."""
     from intop.run import campaigns
+    from intop.store import shown
 
     latest = store.latest(study.name)
     if latest is None or (new and not store.is_empty(latest)):
@@ -118,7 +119,8 @@ def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool
     if resume or store.is_empty(latest):
         return latest
     state = "is finished" if latest.finished_at else "is not finished"
-    told = f"{study.store} has a campaign of {study.name} from {latest.started_at}, which {state}"
+    store_name, since = shown(study.store), latest.started_at
+    told = f"{store_name} has a campaign of {study.name} from {since}, which {state}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(f"{told}. Say --resume to go on with it, or --new to start anew beside it")
     say(told + ".")

@@ -28,6 +28,7 @@ from intop.domain.cluster import (
 )
 from intop.domain.server import NGINX, SERVERS, Server, ServerName
 from intop.errors import ConfigurationError, UsageError
+from intop.masking import masked_value
 
 Replicas = tuple[Cluster | LabSpec, ...]
 """One cluster, or several that are alike."""
@@ -276,7 +277,9 @@ def host_address(word: str, **options: Any) -> HostAddress:
     It is called `HOST[:PORT]`. Raises UsageError.
     """
     if (match := _HOST.fullmatch(word)) is None:
-        raise UsageError(f"{word!r} is no host: [USER@]HOST[:PORT], an IPv6 address in brackets")
+        raise UsageError(
+            f"{masked_value(word)!r} is no host: [USER@]HOST[:PORT], an IPv6 address in brackets"
+        )
     given = {key: value for key, value in match.groupdict().items() if value is not None}
     hostname = given["hostname"].strip("[]")
     name = f"{hostname}:{given['port']}" if "port" in given else hostname

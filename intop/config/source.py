@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from intop.errors import ConfigurationError
+from intop.masking import masked, masked_value
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
@@ -77,7 +78,8 @@ class Source:
         return source
 
     def problem(self, place: Place, what: str) -> None:
-        """Note a problem at a place such as ("cluster", "arm", "url")."""
+        """Note a problem at a place such as ("cluster", "arm", "url"), without any secrets."""
+        what = masked(what)
         if len(self.problems) >= MOST_PROBLEMS:
             if not self._left_out:
                 self.problems.append(f"{self.path}: and more, which are not told")
@@ -105,7 +107,8 @@ class Source:
         except ValidationError as error:
             for detail in error.errors(include_url=False):
                 inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
-                got = "" if detail["type"] == "missing" else f" (got {short(detail['input'])})"
+                shown = masked_value(detail["input"], str(inner[-1]) if inner else "")
+                got = "" if detail["type"] == "missing" else f" (got {short(shown)})"
                 self.problem((*place, *inner), f"{_plain(detail['msg'])}{got}")
         except ValueError as error:
             self.problem(place, str(error))

@@ -161,7 +161,7 @@ class _GuardrailsModel(Model):
 
 class _StudyModel(Model):
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9_.-]+$")
-    store: LocalPath = "intop.db"
+    store: LocalPath = Field(default="intop.db", min_length=1)
     seed: Annotated[int, Field(ge=0)] = 1
     max_risk: Risk = "medium"
     catalogue: str | None = None

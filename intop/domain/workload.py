@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from intop.domain.training import TREE_MODELS
 from intop.errors import ResultMissingError
+from intop.masking import masked
 
 WorkloadKind = Literal["slt", "dlt"]
 """What requests are for: static files, or pages made on request. The paper's two workloads."""
@@ -34,7 +35,8 @@ class Clients:
     connections resume TLS sessions. With `http` 2 a connection carries up to
     `streams_per_connection` requests at once: over TLS by ALPN, else by prior knowledge. Each
     request has the further `headers` ("Name: value"), a `method`, and a body of `body_bytes`.
-    `source` is the address that connections come from.
+    `source` is the address that connections come from. As a text it has no secrets of headers, so
+    that a new token is the same load.
     """
 
     name: str = ""
@@ -56,7 +58,7 @@ class Clients:
         said = {f.name: getattr(self, f.name) for f in fields(self)}
         default = {f.name: f.default for f in fields(self)}
         return ", ".join(
-            f"{name}={'|'.join(value) if isinstance(value, tuple) else value}"
+            f"{name}={'|'.join(map(masked, value)) if isinstance(value, tuple) else value}"
             for name, value in said.items()
             if value != default[name]
         )

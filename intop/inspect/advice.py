@@ -11,7 +11,7 @@ from intop.domain.probing import Probe
 from intop.domain.transfer import Crosswise
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
-from intop.store import Store, Subject, opened_to_read
+from intop.store import Store, Subject, opened_to_read, shown
 
 STAGES = ("judge", "explain", "contest", "transfer")
 """Those whose trials are behind what is told."""
@@ -30,7 +30,7 @@ def gather_advice(
         name = _name(url, number) if len(stores) > 1 else ""
         with opened_to_read(url) as store:
             if store is None:
-                raise ResultMissingError(f"there is no store {name or url} yet: intop tune")
+                raise ResultMissingError(f"there is no store {shown(url)} yet: intop tune")
             for subject in store.subjects_with(Verdict, Contest, Crosswise):
                 if arch in (None, subject.arch) and workload in (None, subject.workload):
                     cases += _cases(store, subject, name)

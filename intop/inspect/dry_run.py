@@ -18,7 +18,7 @@ from intop.run import registry
 from intop.run.available_space import probed_of
 from intop.run.context import cluster_of
 from intop.run.effort import RETRIED_AT_MOST
-from intop.store import Campaign, Store, Subject
+from intop.store import Campaign, Store, Subject, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ def dry_run(
     campaign = None if store is None or request.new else store.latest(study.name)
     return DryRun(
         study=study.name,
-        store=study.store,
+        store=shown(study.store),
         campaign=found.campaign,
         is_finished=found.finished_at is not None,
         hosts=tuple(touched for arch in archs for touched in _touched(study, arch)),

@@ -18,7 +18,7 @@ from intop.resources import shipped
 from intop.run.context import Context, Task
 from intop.stages.collected import equivalents, learned_samples
 from intop.stages.models import UNIT, target_of
-from intop.store import Store, Subject, opened_to_read
+from intop.store import Store, Subject, opened_to_read, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -62,7 +62,7 @@ def trials(
                     if arch in (None, subject.arch) and workload in (None, subject.workload)
                 ]
     if not any(part.trials for part in parts):
-        raise ResultMissingError(f"{store} has no such trials: intop status --campaign")
+        raise ResultMissingError(f"{shown(str(store))} has no such trials: intop status --campaign")
     return frame(parts, _by_key(known), _explained() if counters else None)
 
 

@@ -31,7 +31,7 @@ from intop.run import effort, registry
 from intop.run.effort import Span
 from intop.run.prospect import Prospect
 from intop.run.stage import AnyStage, Expected
-from intop.store import Campaign, Store, Subject
+from intop.store import Campaign, Store, Subject, shown
 
 AHEAD: tuple[State, ...] = ("begun", "to come")
 
@@ -58,7 +58,9 @@ def campaign_status(
     ]
     subjects = tuple(one.status() for one in known)
     if campaign is None:
-        return CampaignStatus(study=study.name, store=study.store, campaign=None, subjects=subjects)
+        return CampaignStatus(
+            study=study.name, store=shown(study.store), campaign=None, subjects=subjects
+        )
     stored = max((at for one in known for at in one.stored_at()), default=None)
     silent_s = (
         None if stored is None else max(0.0, ((now or datetime.now(UTC)) - stored).total_seconds())
@@ -66,7 +68,7 @@ def campaign_status(
     usual_s = max((p.seconds for one in known for p in one.places[-3:]), default=0.0)
     return CampaignStatus(
         study=study.name,
-        store=study.store,
+        store=shown(study.store),
         campaign=campaign.id,
         started_at=campaign.started_at,
         finished_at=campaign.finished_at,

@@ -23,6 +23,7 @@ from intop.domain.sweep import ArmAt, Sweep
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.domain.verdict import SideBySide, Verdict
+from intop.masking import masked
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
     Across: ("reference", "is_gain"),
@@ -71,7 +72,7 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no word for it
-    return value
+    return masked(value) if isinstance(value, str) else value
 
 
 def _trial(trial: Trial) -> dict[str, Any]:

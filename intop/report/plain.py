@@ -1,4 +1,6 @@
-"""Text from elsewhere, made inert: what a terminal would obey is shown, not sent."""
+"""Text from elsewhere, made inert: what a terminal would obey is shown, a secret is not."""
+
+from intop.masking import masked
 
 KEPT = "\n\t"
 _WITHOUT_KEPT = str.maketrans("", "", KEPT)
@@ -9,8 +11,10 @@ def inert(text: str) -> str:
 
     That is what moves the cursor, colours, sets titles or turns the direction of writing, wherever
     it came from: a value that a host reads back, the words of a failed command, a file's name. Also
-    what no stream could write (a name that is not UTF-8). Line ends and tabs stay.
+    what no stream could write (a name that is not UTF-8). Line ends and tabs stay. Secrets that
+    show by their form are masked.
     """
+    text = masked(text)
     if text.isprintable() or text.translate(_WITHOUT_KEPT).isprintable():
         return text
     return "".join(c if c.isprintable() or c in KEPT else _escaped(c) for c in text)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+from intop.masking import masked
 from intop.report.plain import inert
 from intop.report.terminal import console, is_live
 
@@ -110,6 +111,7 @@ class JsonProgress:
         """Nothing to tidy up."""
 
     def _print(self, said: dict[str, object]) -> None:
+        said = {key: masked(text) if isinstance(text, str) else text for key, text in said.items()}
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         print(json.dumps({"time": at} | said), file=self._stream, flush=True)
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from intop.errors import UsageError
+from intop.masking import masked, masked_url, secrets_of
 
 Access = Literal["write", "read", "look"]
 """Who only looks finds out whose a database is, and recovers nothing that a kill has left."""
@@ -28,10 +29,6 @@ ABANDONED_S = 60
 
 def engine_of(url: str, access: Access) -> sa.Engine:
     """An engine, which has not connected yet. Raises UsageError for what is no store's URL."""
-    if "://" not in url:
-        folder = Path(url).expanduser().absolute().parent
-        if not folder.is_dir():
-            raise UsageError(f"the store can't be made: there is no folder {folder}")
     try:
         parsed = parsed_url(url)
         if access != "write" and (path := file_of(parsed)):
@@ -47,13 +44,13 @@ def engine_of(url: str, access: Access) -> sa.Engine:
         engine = sa.create_engine(parsed)
     except ModuleNotFoundError as error:
         if parsed.drivername != PSYCOPG:
-            raise UsageError(f"{shown(url)} is no store: {error}") from error
+            raise UsageError(f"{shown(url)} is no store: {reason(error, url)}") from error
         raise UsageError(
             f"the store {shown(url)} needs psycopg, which is not installed: "
             f"pip install 'intop[postgresql]'"
         ) from error
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
-        raise UsageError(f"{shown(url)} is no store: {error}") from error
+        raise UsageError(f"{shown(url)} is no store: {reason(error, url)}") from error
     if engine.dialect.name != "sqlite":
         raise UsageError(f"{shown(url)} is no store: stores are in SQLite or PostgreSQL (psycopg)")
     sa.event.listen(engine, "connect", _careful if access == "write" else _patient)
@@ -62,19 +59,22 @@ def engine_of(url: str, access: Access) -> sa.Engine:
 
 def is_there(url: str) -> bool:
     """Whether there is a database to look at: a server's is, a file may not be made yet."""
-    if "://" not in url:
-        return Path(url).expanduser().exists()
     try:
         parsed = parsed_url(url)
     except (SQLAlchemyError, ValueError):
         return False  # which opening it says, without its password
     path = file_of(parsed)
-    return parsed.get_backend_name() != "sqlite" or (path is not None and path.is_file())
+    return parsed.get_backend_name() != "sqlite" or (path is not None and path.exists())
 
 
 def shown(url: str) -> str:
-    """The URL without its password."""
-    return sa.make_url(url).render_as_string() if "://" in url else url
+    """The URL without its secrets."""
+    return masked_url(url)
+
+
+def reason(error: Exception, url: str) -> str:
+    """The first line of what a library says of a store, without the secrets of its URL."""
+    return masked(f"{error or type(error).__name__}".splitlines()[0], secrets_of(url))
 
 
 def parsed_url(url: str) -> sa.URL:

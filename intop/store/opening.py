@@ -10,7 +10,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from intop.errors import IntopError, UsageError
-from intop.store.engine import Access, engine_of, is_there, shown
+from intop.masking import masked, secrets_of
+from intop.store.engine import Access, engine_of, is_there, reason, shown
+from intop.store.files import check_name, of_disk
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
 from intop.store.session import Session
 from intop.store.sqlite_file import SqliteFile
@@ -33,14 +35,18 @@ _MIGRATING = Lock()
 
 
 @contextmanager
-def opened(url: str, say: Callable[[str], None] = lambda _: None) -> Iterator[Store]:
+def opened(
+    url: str, say: Callable[[str], None] = lambda _: None, *, in_memory: bool = False
+) -> Iterator[Store]:
     """The store at a URL or in an SQLite file; made when it is missing, updated when it is old.
 
     Nothing is written before it is clear that the database is a store. `say` hears of it while a
-    server does not answer. Raises UsageError when it can't be opened, belongs to another program,
-    or was made by a later intop, IntopError where its file was removed or replaced meanwhile.
+    server does not answer. A store `in_memory` is lost at the end, which has to be asked for.
+    Raises UsageError when it can't be opened, belongs to another program, or was made by a later
+    intop, IntopError where its file was removed or replaced meanwhile.
     """
-    _looked_at(url)
+    if not in_memory:
+        _looked_at(url)
     with _connected(url, "write") as engine:
         with _asked(engine, url) as connection:
             # Of several programs that open a new store, one makes its tables.
@@ -48,7 +54,7 @@ def opened(url: str, say: Callable[[str], None] = lambda _: None) -> Iterator[St
             if _version(connection, url) != HEAD:
                 _migrate(connection)
                 connection.commit()
-        session = Session(engine, say, SqliteFile.of(engine))
+        session = Session(engine, _discreet(say, url), SqliteFile.of(engine))
         try:
             yield Store(session)
         finally:
@@ -71,7 +77,7 @@ def opened_to_read(url: str, say: Callable[[str], None] = lambda _: None) -> Ite
                 f"the store {shown(url)} was made by an earlier intop: any stage brings it up to "
                 f"date; this command only reads it"
             )
-        yield Store(Session(engine, say))
+        yield Store(Session(engine, _discreet(say, url)))
 
 
 def is_begun(url: str) -> bool:
@@ -85,8 +91,9 @@ def is_begun(url: str) -> bool:
 def _looked_at(url: str) -> str:
     """What `_version` finds, "" where there is no database yet. No byte of any file changes.
 
-    Raises what `_version` does.
+    Raises what `check_name` and `_version` do.
     """
+    check_name(url)
     if not is_there(url):
         return ""
     with _connected(url, "look") as engine, _asked(engine, url) as connection:
@@ -100,7 +107,7 @@ def _connected(url: str, access: Access) -> Iterator[sa.Engine]:
     try:
         yield engine
     except SQLAlchemyError as error:
-        raise IntopError(f"the store {shown(url)}: {str(error).splitlines()[0]}") from error
+        raise IntopError(f"the store {shown(url)}: {_reason(error, url)}") from error
     finally:
         engine.dispose()
 
@@ -113,8 +120,18 @@ def _asked(engine: sa.Engine, url: str) -> Iterator[sa.Connection]:
             yield connection
     except (SQLAlchemyError, TypeError, ValueError) as error:  # the latter for a URL's options
         raise UsageError(
-            f"the store {shown(url)} can't be opened: {str(error).splitlines()[0]}"
+            f"the store {shown(url)} can't be opened: {_reason(error, url)}"
         ) from error
+
+
+def _reason(error: Exception, url: str) -> str:
+    """What a database says, and what the disk of an SQLite file adds to it."""
+    return f"{reason(error, url)}{of_disk(error, url)}"
+
+
+def _discreet(say: Callable[[str], None], url: str) -> Callable[[str], None]:
+    """`say` without the URL's secrets, which a driver's error may quote."""
+    return lambda text: say(masked(text, secrets_of(url)))
 
 
 def _version(connection: sa.Connection, url: str) -> str:

@@ -92,3 +92,8 @@ def test_headers_are_told_apart() -> None:
 def test_a_scheme_is_at_its_usual_port(scheme: Any, of_cluster: str, expected: str) -> None:
     its_own = replace(SLT, scheme=scheme)
     assert (expected, scheme) == (its_own.url(of_cluster), its_own.traffic)
+
+
+def test_the_traffic_has_no_secret_of_a_header() -> None:
+    clients = Clients(headers=("Authorization: Bearer geheim", "Accept: */*"), method="PUT")
+    assert "headers=Authorization: ***|Accept: */*, method=PUT" == f"{clients}"

@@ -1,15 +1,17 @@
 """Opening a store: a file or a URL, ours or somebody else's."""
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from subprocess import PIPE
 
 import pytest
 from sqlalchemy.exc import InternalError, OperationalError
 
-from intop.errors import UsageError
+from intop.errors import IntopError, UsageError
 from intop.store import Store, is_begun, opened, opened_to_read
 from postgres import Server
 from stored import PLAN, begun, kept, rows, trial
@@ -181,3 +183,85 @@ def test_without_psycopg_the_error_says_what_to_install(monkeypatch: pytest.Monk
 def test_a_database_of_another_kind_is_no_store() -> None:
     with pytest.raises(UsageError, match=r"is no store"), opened("mysql://me:s3cret@db/x") as _:
         pytest.fail("must not open")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "has no name: write a file such as intop.db, or a URL"),
+        ("  ", "has no name: write a file such as intop.db, or a URL"),
+        ("x" * 300, "has too long a name: at most 247 bytes"),
+        ("x" * 250, "has too long a name: at most 247 bytes"),
+        ("ö" * 150, "has too long a name: at most 247 bytes"),
+        ("sqlite:///{folder}/" + "x" * 300, "has too long a name"),
+        ("/".join(["folder" * 40] * 3) + "/x.db", "can't be made: there is no folder"),
+        ("x" * 300 + "/x.db", "can't be opened: File name too long"),
+        ("sqlite://", "is in memory, so all that is measured would be lost"),
+        ("sqlite:///:memory:", "is in memory"),
+        ("sqlite:///file:x?mode=memory&uri=true", "is in memory"),
+        (":memory:", "is in memory"),
+        (".", "is a folder: name a file in it"),
+        ("/dev/null", "is no file: name another one"),
+        ("~nosuchuser/x.db", "there is no user of that home folder"),
+        ("postgresql:me@db.example/intop", "is neither a file's name nor a URL"),
+        ("host=db.example dbname=intop user=me", "is neither a file's name nor a URL"),
+        ("sqlite:intop.db", "is neither a file's name nor a URL"),
+        ("a\0b", "its name has a null character"),
+    ],
+)
+def test_a_name_that_no_store_can_have_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for ask in (opened, opened_to_read):
+        with (
+            pytest.raises(UsageError, match=re.escape(message)),
+            ask(name.format(folder=tmp_path)),
+        ):
+            pytest.fail("must not open")
+    with pytest.raises(UsageError, match=re.escape(message)):
+        is_begun(name.format(folder=tmp_path))
+    assert [] == [*tmp_path.iterdir()]
+
+
+def test_a_path_that_is_too_long_for_sqlite_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*["folder" * 20] * 4)
+    folder.mkdir(parents=True)
+    with (
+        pytest.raises(UsageError, match="is too long for SQLite: at most 504"),
+        opened(str(folder / "x.db")),
+    ):
+        pytest.fail("must not open")
+
+
+def test_the_longest_names_hold_a_store(tmp_path: Path) -> None:
+    """What is refused is what SQLite can't open, and not less."""
+    longest = tmp_path / ("x" * 247)
+    left = 504 - len(str(tmp_path)) - len("/") - len("/x.db")
+    deep = tmp_path / f"{'d' * (left // 2)}/{'d' * (left - left // 2 - 1)}"
+    deep.mkdir(parents=True)
+    for path in (longest, deep / "x.db"):
+        with opened(str(path)) as store:
+            begun(store)
+    assert 504 == len(str(deep / "x.db"))
+
+
+@pytest.mark.parametrize("kind", ["size=1m", "size=1m,nr_inodes=2"])
+def test_a_full_disk_is_named(tmp_path: Path, kind: str) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", kind, "none", tmp_path], check=True)
+    try:
+        path = tmp_path / "mine.db"
+        if "inodes" not in kind:
+            path.write_bytes(b"")
+            (tmp_path / "full").write_bytes(b"x" * ((1 << 20) - 4096))
+            with suppress(OSError), (tmp_path / "full").open("ab", buffering=0) as full:
+                while full.write(b"x" * 4096):
+                    pass
+        with (
+            pytest.raises(IntopError, match=rf"the disk is full: .*{tmp_path}") as caught,
+            opened(str(path)) as store,
+        ):
+            begun(store)
+        assert "mine.db" in str(caught.value)
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path], check=True)

@@ -9,6 +9,7 @@ from typing import Any
 from intop.atomic import write_atomically
 from intop.domain.spreadsheet import cell, quoting
 from intop.errors import IntopError
+from intop.masking import masked
 from intop.report.document.columns import Column, Link, Span, Value
 from intop.report.document.model import Document, Table
 
@@ -50,5 +51,5 @@ def _cells(column: Column, value: Value) -> tuple[str | float, ...]:
     if isinstance(value, Span):
         return value.value, value.low, value.high
     value = value.text if isinstance(value, Link) else value
-    first = cell(value) if isinstance(value, str) else "" if value is None else value
+    first = cell(masked(value)) if isinstance(value, str) else "" if value is None else value
     return (first, *("" for _ in _names(column)[1:]))
