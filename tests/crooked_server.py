@@ -108,8 +108,9 @@ def _whole(status: str, body: bytes, *more: str, version: str = "1.1") -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-async def _ok(writer: asyncio.StreamWriter, _: Asked) -> bool:
-    writer.write(_whole("200 OK", BODY))
+async def _ok(writer: asyncio.StreamWriter, asked: Asked) -> bool:
+    whole = _whole("200 OK", BODY)
+    writer.write(whole.removesuffix(BODY) if asked.method == "HEAD" else whole)
     return True
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyAddress, model_validator
 
+from intop.config.request_heads import LONGEST, check_together, header_line
+from intop.config.request_heads import method as request_method
 from intop.config.source import Model
 from intop.domain.workload import (
     WORKLOAD_KINDS,
@@ -61,12 +63,8 @@ WorkloadName = Annotated[str, AfterValidator(_workload_name)]
 Paths = Annotated[tuple[UrlPath, ...], BeforeValidator(_by_weight)]
 Script = Annotated[str, Field(pattern=r"^([^\n]*/)?[A-Za-z0-9_-]{1,40}\.lua$")]
 """A Lua file, relative to the study's."""
-Header = Annotated[str, Field(max_length=1000, pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+: [ -~]+$")]
+Header = Annotated[str, Field(max_length=LONGEST), AfterValidator(header_line)]
 """One line of a request's head: a name, a colon, a blank, printable ASCII."""
-
-
-OF_ONE_CONNECTION = ("connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade")
-"""Headers that make a request over HTTP/2 malformed."""
 
 
 class _ClientsModel(Model):
@@ -80,7 +78,7 @@ class _ClientsModel(Model):
     http: Http = "1.1"
     streams_per_connection: Annotated[int, Field(ge=1, le=1000)] = 1
     headers: tuple[Header, ...] = ()
-    method: Annotated[str, Field(pattern=r"^[A-Z]{1,20}$")] = "GET"
+    method: Annotated[str, AfterValidator(request_method)] = "GET"
     body_bytes: Annotated[int, Field(ge=0, le=100_000_000)] = 0
     source: IPvAnyAddress | None = None
 
@@ -88,10 +86,7 @@ class _ClientsModel(Model):
     def _fits_http(self) -> Self:
         if self.http != "2" and self.streams_per_connection > 1:
             raise ValueError('streams_per_connection is for http = "2"')
-        names = [header.partition(":")[0] for header in self.headers]
-        stray = [name for name in names if name.lower() in OF_ONE_CONNECTION]
-        if self.http == "2" and stray:
-            raise ValueError(f"headers: HTTP/2 has no {', '.join(stray)}")
+        check_together(self.headers, self.method, self.body_bytes)
         return self
 
 

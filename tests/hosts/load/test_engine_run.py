@@ -192,6 +192,18 @@ def test_requests_have_headers_method_and_body(server: CrookedServer, directory:
     assert {("gzip, br", "shop.example")} == found
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", "PURGE", "PROPFIND"])
+@pytest.mark.parametrize("body_bytes", [0, 10])
+def test_other_methods_are_answered(
+    server: CrookedServer, directory: Path, method: str, body_bytes: int
+) -> None:
+    """Those that a study may name; HEAD has no body, neither there nor back."""
+    clients = Clients(method=method, body_bytes=0 if method == "HEAD" else body_bytes)
+    result = run(load(server, rate_rps=20, clients=clients), directory)
+    assert {} == result.errors
+    assert {method} == {one.method for one in server.asked}
+
+
 def test_connections_come_from_the_source_address(server: CrookedServer, directory: Path) -> None:
     run(load(server, rate_rps=20, clients=Clients(source="127.0.0.77")), directory)
     assert {"127.0.0.77"} == {one.peer for one in server.asked}
