@@ -43,7 +43,6 @@ from intop.cli.exit_codes import INTERRUPTED
 from intop.cli.options import Group, examples
 from intop.cli.output import say, say_stopped
 from intop.errors import IntopError
-from intop.report.plain import inert
 from intop.version import __version__
 
 

@@ -24,7 +24,8 @@ class Intended:
 
     `keys` may be written, `varied` are those of them that get other values than their own.
     `is_probed` says that the host was asked which it has: else they are those that the study
-    allows. `lacking` are lines about what has to be done before.
+    allows. `lacking` are lines about what has to be done before, `warnings` about what would
+    measure nothing.
     """
 
     subject: SubjectStatus
@@ -33,6 +34,7 @@ class Intended:
     varied: tuple[str, ...]
     is_probed: bool
     lacking: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from intop.config.study import Study
 from intop.domain.campaign_status import StageStatus, SubjectStatus
-from intop.domain.cluster import HostAddress
+from intop.domain.cluster import HostAddress, LabSpec
 from intop.domain.dry_run import DryRun, Intended, Touched
 from intop.domain.parameter import RISKS, barred
 from intop.domain.probing import Probe
@@ -18,6 +18,7 @@ from intop.run import registry
 from intop.run.available_space import probed_of
 from intop.run.context import cluster_of
 from intop.run.effort import RETRIED_AT_MOST
+from intop.run.load_room import problems, rooms_after, rooms_on_lab
 from intop.store import Campaign, Store, Subject, shown
 
 
@@ -129,7 +130,25 @@ def _intended(
         varied=_varied(keys, chosen, {stage.name for stage in stages if stage.left}),
         is_probed=probe is not None,
         lacking=tuple(_lacking(subject, by_name, request)),
+        warnings=tuple(_starved(study, subject)),
     )
+
+
+def _starved(study: Study, subject: SubjectStatus) -> Iterable[str]:
+    """A line for each class of clients that has too few connections, whatever the server does.
+
+    Nobody was asked: of what an answer takes, only the think time and a lab's links are known.
+    """
+    workload = study.workloads[subject.workload]
+    lines: list[str] = []
+    for replica in study.clusters[subject.arch]:
+        rooms = (
+            rooms_on_lab(workload, replica)
+            if isinstance(replica, LabSpec)
+            else rooms_after(workload, 0.0)
+        )
+        lines += problems(subject.arch, rooms)
+    return dict.fromkeys(lines)  # replicas are alike
 
 
 def _by_itself(

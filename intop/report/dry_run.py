@@ -117,6 +117,7 @@ def _line(one: Intended) -> str:
 
 def _details(one: Intended) -> Iterator[str]:
     yield from (f"  {line}" for line in one.lacking)
+    yield from (f"  WARNING  {line}" for line in one.warnings)
     if one.stages and not one.left:
         yield "  no key would be written"
         return

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from intop.config.study import Study
 from intop.domain.applied import title_of
+from intop.domain.concurrency import saturated
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.probe import NginxProbe
 from intop.domain.nginx.probe import probed as probed_nginx
@@ -293,6 +294,7 @@ class ClusterTestbed:
             max_load_cpu=budget.max_load_cpu,
             max_lag=budget.max_lag,
             pruned=_pruned(result.stopped_after_s, workload.counted_s, prune_above_ms),
+            too_few=saturated(workload, result.achieved_rps),
         )
 
 

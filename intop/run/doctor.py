@@ -38,7 +38,7 @@ from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
 from intop.hosts.sockets import listening, nobody_listens, port_of
 from intop.report.numbers import counted
 from intop.report.text import few
-from intop.run import load_paths, sysctl_files, worker_limits
+from intop.run import load_paths, load_room, sysctl_files, worker_limits
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.context import Task, clusters_of
 
@@ -243,6 +243,10 @@ def _judge_answers(
         everything += fetched
         found.problems += load_paths.problems(name, url, fetched)
         found.warnings += load_paths.warnings(name, url, fetched)
+        for workload in some:
+            rooms = load_room.rooms_of(workload, found.cluster, url, fetched)
+            found.problems += load_room.problems(name, rooms)
+            found.warnings += load_room.warnings(name, rooms)
     # Those of the first generator are shown; what is wrong is told of each.
     found.fetched = found.fetched or tuple(everything)
 

@@ -15,19 +15,23 @@ Manner = tuple[Http, tuple[str, ...]]
 def asked(workloads: Iterable[Workload], cluster: Cluster) -> dict[Manner, tuple[str, ...]]:
     """What the workloads GET, each path once, by how a class of clients asks.
 
-    dlt adds a number to its path, as its load does (lua/dlt.lua). Clients of another method are
-    left out: their requests may change something on the server.
+    Clients of another method are left out: their requests may change something on the server.
     """
     found: dict[Manner, dict[str, None]] = {}
     for workload in workloads:
         for path in workload.asked(cluster.static_paths, cluster.dynamic_path):
-            join = "&" if "?" in path else "?"
-            numbered = f"{path}{join}r=1" if workload.kind == "dlt" else path
             for clients in workload.clients:
                 if clients.method == "GET":
                     manner = (clients.http, clients.headers)
-                    found.setdefault(manner, {})[numbered] = None
+                    found.setdefault(manner, {})[numbered(workload, path)] = None
     return {manner: tuple(paths) for manner, paths in found.items()}
+
+
+def numbered(workload: Workload, path: str) -> str:
+    """A path as the workload asks for it first: dlt adds a number (lua/dlt.lua)."""
+    if workload.kind != "dlt":
+        return path
+    return f"{path}{'&' if '?' in path else '?'}r=1"
 
 
 def problems(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:

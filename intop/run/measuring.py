@@ -11,7 +11,7 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError
 from intop.run.context import Task
 from intop.run.distrust import distrusted
-from intop.run.overload import doubted, is_repeated
+from intop.run.overload import doubted, is_repeated, remedies
 from intop.run.pruner import prune_above_ms
 from intop.run.remote import RemoteTestbed, request_of, this_process
 from intop.run.stage import Stage
@@ -195,7 +195,7 @@ def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) 
     if _has_to_work(trial):
         raise BaselineError(
             f"{task.title}: the default configuration can't be measured: {trial.detail}\n"
-            f"Look at the cluster with: intop doctor --arch {task.subject.arch}"
+            f"{remedies(task, [trial])}"
         )
     limit = task.context.study.budget.max_failures
     failures = sum(t.status == "failed" for t in made.values())

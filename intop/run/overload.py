@@ -3,11 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from intop.domain.concurrency import saturated
 from intop.domain.overload import default_before, is_doubted
 from intop.domain.server import SERVERS
 from intop.domain.trial import Trial
 from intop.errors import BaselineError
+from intop.hosts.load.engine import PENDING
+from intop.run.context import Task
+from intop.run.loads import load_of
 from intop.run.stage import Stage
+from intop.run.validity import PORTS, main_error
 
 
 def doubted(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) -> list[Trial] | None:
@@ -52,16 +57,38 @@ def is_repeated(
 def _too_much(stage: Stage[Any], defaults: Sequence[Trial]) -> BaselineError:
     """What is known of two overloaded defaults in a row, and what to do."""
     task, workload = stage.task, stage.task.workload.name
-    server = SERVERS[defaults[-1].conditions.server].title
     evidence = "".join(f"\n  {_evidence(one)}" for one in defaults)
     return BaselineError(
         f"{task.title}: {defaults[-1].replica} does not carry this load with its default "
         f"configuration, twice in a row, so {stage.name} would compare failures:{evidence}\n"
-        f"Look at {server} and its backends, and with: intop doctor --arch {task.subject.arch}\n"
+        f"{remedies(task, defaults)}\n"
         "Once that is mended the same command measures this default again and goes on; all trials "
         f"are stored. Or lower rate_rps in [workload.{workload}] of {task.context.study.path} and "
         "begin anew with --new"
     )
+
+
+def remedies(task: Task, trials: Sequence[Trial]) -> str:
+    """What to do about trials that were overloaded or without any answer, a line for each thing."""
+    last = trials[-1]
+    ask = f"intop doctor --arch {task.subject.arch}"
+    if any(trial.errors.get(PORTS) for trial in trials):
+        return (
+            "The load generator ran out of ports. There, widen net.ipv4.ip_local_port_range; in "
+            "the study, raise requests_per_connection, or share the load among several "
+            f"[[cluster.{task.subject.arch}.load_generators]]"
+        )
+    server = SERVERS[last.conditions.server].title
+    lines = [f"Look at {server} and its backends, and with: {ask}"]
+    workload = load_of(last.planned, task.workload)
+    too_few = saturated(workload, last.achieved_rps)
+    if too_few and main_error(last.errors) in ("", PENDING):
+        lines.append(
+            f"Or the load has too few connections: {too_few}. That is so if an idle {server} takes "
+            f"as long for an answer ({ask} shows it): then raise connections in "
+            f"[workload.{workload.name}]"
+        )
+    return "\n".join(lines)
 
 
 def _evidence(trial: Trial) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from intop.domain.overload import RATE_TOLERANCE
 from intop.domain.trial import HostMetrics, Status
+from intop.hosts.load.engine import PENDING
 
 ERROR_TOLERANCE = 0.01
 """The share of requests that may fail before the configuration counts as overloaded."""
@@ -12,6 +13,10 @@ ERROR_TOLERANCE = 0.01
 
 LAG_FLOOR_MS = 2.0
 """A load generator may always be so late for its own slots: less is the noise of any machine."""
+
+PORTS = "ports"
+"""The kind of errors where no port was left for a connection (EADDRNOTAVAIL)."""
+OUT_OF_PORTS = "the load generator itself had no port left for its connections"
 
 CLOCK_STEP_S = 0.05
 """By so much a clock is set, not slewed: NTP slews by at most 0.5 ms a second."""
@@ -109,6 +114,7 @@ def judge(
     max_load_cpu: float,
     max_lag: float,
     pruned: str = "",
+    too_few: str = "",
 ) -> Validity:
     """The validity of a load; the limits are as in `disturbance`, `max_load_cpu` is a share, and
     `max_lag` one of P99.
@@ -116,6 +122,7 @@ def judge(
     `offered_rps` is the rate at which requests were due, in fact: random arrivals of a short load
     are often 5 % fewer than were asked for. `pruned` says why the load was stopped before its end;
     it is empty where it was not. For a stopped load, rates and metrics are those until then.
+    `too_few` says what follows if the load had too few connections (`concurrency.saturated`).
 
     Disturbance comes first: a rate that was missed while others took the CPU says nothing about
     the configuration. What counts is what a configuration can't cause, or a bad one would be
@@ -134,7 +141,7 @@ def judge(
         return Validity("disturbed", problem)
     failed = sum(errors.values())
     if requests <= failed:
-        return Validity("failed", f"no request was answered; errors: {dict(errors)}")
+        return Validity("failed", _unanswered(errors, too_few))
     if problem := late_generator(metrics, p99_ms, max_lag) or idle_backend(metrics, backends):
         return Validity("disturbed", problem)
     is_failing = failed > ERROR_TOLERANCE * requests
@@ -152,5 +159,25 @@ def judge(
     if achieved_rps < RATE_TOLERANCE * offered_rps:
         return Validity("overloaded", f"{achieved_rps:.0f} of {offered_rps:.0f} requests/s")
     if is_failing:
-        return Validity("overloaded", f"{failed} of {requests} requests failed: {dict(errors)}")
+        out = f"; {OUT_OF_PORTS}" if errors.get(PORTS) else ""
+        return Validity(
+            "overloaded", f"{failed} of {requests} requests failed: {dict(errors)}{out}"
+        )
     return Validity("ok")
+
+
+def main_error(errors: Mapping[str, int]) -> str:
+    """The most frequent kind of errors, "" where there are none."""
+    return max((kind for kind in errors if errors[kind]), key=lambda kind: errors[kind], default="")
+
+
+def _unanswered(errors: Mapping[str, int], too_few: str) -> str:
+    """Why no request was answered: by the kind of most errors."""
+    if errors.get(PORTS):
+        return f"no request was answered: {OUT_OF_PORTS}; errors: {dict(errors)}"
+    if too_few and main_error(errors) in ("", PENDING):
+        return (
+            f"of the counted requests none was answered in time, since earlier ones held all "
+            f"connections: {too_few}; errors: {dict(errors)}"
+        )
+    return f"no request was answered; errors: {dict(errors)}"

@@ -261,3 +261,19 @@ def test_the_lab_is_reckoned_to_take_what_it_took(
     assert took.pop("refine") == pytest.approx(likely.pop("refine"), rel=0.6)
     assert took == pytest.approx(likely, rel=0.25)
     assert all(stage["left_s"] <= stage["most_s"] for stage in stages.values())
+
+
+def test_too_few_connections_are_foreseen(study: Path, call: Call) -> None:
+    """By the think time and the lab's links, since nobody is asked."""
+    text = study.read_text()
+    few = "x86: slt: 8 connections carry at most 4.0 of 100 requests/s, since each request holds"
+    study.write_text(text.replace("[workload.slt]", "[workload.slt]\nthink_ms = 2000"))
+    _, out, _ = call("collect", "--dry-run", "-c", study)
+    assert f"WARNING  {few} one for 2,000 ms, think_ms 2000 included (Little's law)" in out
+    link = "[cluster.x86]\nlink = { delay_ms = 1000 }"
+    study.write_text(text.replace("[cluster.x86]", link))
+    _, out, _ = call("tune", "--dry-run", "--json", "-c", study)
+    (intended,) = json.loads(out)["intended"]
+    assert intended["warnings"][0].startswith(few)
+    study.write_text(text)
+    assert "WARNING" not in call("collect", "--dry-run", "-c", study)[1]

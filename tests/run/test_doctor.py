@@ -398,3 +398,32 @@ def test_a_replica_that_cannot_be_reached_leaves_the_other_as_it_is(examined: Ex
     assert ("b-b1: no route",) == there.problems
     assert ["b-lg", "b-lb"] == [host.name for host in there.hosts]
     assert ((), {}) == (there.offered, there.refused)
+
+
+def test_too_few_connections_for_what_an_answer_takes_are_a_problem(
+    study: Study, examined: Examine
+) -> None:
+    (found,) = examined(a_lg={"us": 2_002_000})
+    slow = [problem for problem in found.problems if "Little's law" in problem]
+    assert len(study.workloads) == len(slow)
+    assert slow[0].startswith("a-lg: slt: ")
+    assert " connections carry at most " in slow[0]
+    assert "write connections = " in slow[0]
+
+
+def test_think_time_counts_where_a_load_has_too_few_connections(study: Study) -> None:
+    slt = replace(study.workloads["slt"], clients=(Clients(think_ms=60_000, method="POST"),))
+    (found,) = examine((cluster(),), study, Answers, workloads=[slt])
+    (problem,) = found.problems
+    assert "think_ms 60000 included" in problem
+
+
+def test_connections_that_may_be_too_few_are_a_warning(study: Study) -> None:
+    """The first answer has the time of its connection in it, so it may be half of that."""
+    slt = replace(study.workloads["slt"], rate_rps=100, connections=10, paths=("/a",))
+    (found,) = examine(
+        (cluster(),), study, lambda address: Answers(address, us=150_000), workloads=[slt]
+    )
+    assert () == found.problems
+    (warning,) = found.warnings
+    assert warning.startswith("a-lg: slt may have too few connections: for 100 requests/s")

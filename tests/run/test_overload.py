@@ -14,12 +14,14 @@ from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import BaselineError
 from intop.run import registry
 from intop.run.measuring import measure
+from intop.run.overload import remedies
 from intop.run.prospect import Prospect
 from intop.run.replicas import Replicas
 from intop.stages import pilot, verify
 from intop.stages.blocks import blocks
 from intop.stages.collect import Collect
 from intop.stages.sentinels import with_sentinels
+from samples import trial
 
 LOW: Status = "overloaded"
 CONFIGURATIONS = [Configuration({"net.core.somaxconn": str(n)}) for n in range(1, 7)]
@@ -345,3 +347,29 @@ def test_a_cluster_that_does_not_carry_its_load_is_mended_and_goes_on(
     assert [(0, 0), (0, 1), (0, 2)] == places[:3]
     # 8 configurations and 2 replicates, with the default among them.
     assert set(range(13)) <= {place for place, _ in places}
+
+
+# What to do ---------------------------------------------------------------------------------------
+
+
+def failing(testbed: FakeTestbed, errors: dict[str, int], achieved_rps: float) -> str:
+    (plan,) = with_sentinels([], 2)
+    one = replace(
+        trial(DEFAULT, 5_000, status=LOW), planned=plan, errors=errors, achieved_rps=achieved_rps
+    )
+    return remedies(testbed.task, [one])
+
+
+def test_a_generator_without_ports_is_no_matter_of_the_server(testbed: FakeTestbed) -> None:
+    text = failing(testbed, {"ports": 90, "timeout": 10}, 50)
+    assert text.startswith("The load generator ran out of ports. There, widen net.ipv4.ip_local")
+    assert "nginx" not in text
+
+
+def test_too_few_connections_are_named_beside_the_server(testbed: FakeTestbed) -> None:
+    workload = testbed.task.workload
+    text = failing(testbed, {"pending": 90}, workload.rate_rps / 20)
+    assert text.startswith("Look at nginx and its backends, and with: intop doctor --arch x86\n")
+    assert f"the rate needs {20 * workload.connections:,} of them" in text
+    assert f"raise connections in [workload.{workload.name}]" in text
+    assert "connections" not in failing(testbed, {"status": 90, "pending": 5}, 5)

@@ -210,3 +210,28 @@ def test_a_backend_that_took_no_part_disturbs(
 def test_where_no_request_was_answered_a_trial_has_failed() -> None:
     expected = Validity("failed", "no request was answered; errors: {'refused': 1000}")
     assert expected == judged(errors={"refused": 1000}, achieved_rps=0.0)
+
+
+TOO_FEW = "its 10 connections carried 5.0 of 100 requests/s"
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ({"pending": 800}, f"since earlier ones held all connections: {TOO_FEW}; errors: "),
+        ({}, f"since earlier ones held all connections: {TOO_FEW}; errors: "),
+        ({"refused": 790, "pending": 10}, "no request was answered; errors: {'refused': 790"),
+        ({"ports": 700, "pending": 100}, "the load generator itself had no port left for its"),
+    ],
+)
+def test_why_no_request_was_answered_is_named(errors: dict[str, int], expected: str) -> None:
+    requests = sum(errors.values())
+    found = judged(requests=requests, errors=errors, achieved_rps=5.0, too_few=TOO_FEW)
+    assert "failed" == found.status
+    assert expected in found.detail
+
+
+def test_a_generator_without_ports_is_named_where_some_requests_fail() -> None:
+    found = judged(errors={"ports": 100})
+    assert "overloaded" == found.status
+    assert "the load generator itself had no port left" in found.detail

@@ -1,0 +1,85 @@
+"""Little's law: the connections that a load needs, before and after it was sent."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from intop.domain.concurrency import Held, Room, places_of, rooms, saturated
+from intop.domain.workload import Clients, Workload
+
+
+def load(*clients: Clients, **changes: Any) -> Workload:
+    values: dict[str, Any] = {"name": "slt", "kind": "slt", "rate_rps": 100.0, "connections": 10}
+    values |= {"threads": 1, "duration_s": 8, "warmup_s": 1, "timeout_s": 10}
+    return Workload(clients=clients or (Clients(),), **(values | changes))
+
+
+def room(workload: Workload, least_ms: float, most_ms: float | None = None) -> Room:
+    held = Held(least_s=least_ms / 1000, most_s=(most_ms or least_ms) / 1000)
+    (made,) = rooms(workload, [(workload.clients[0], held)])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("clients", "least_ms", "most_ms", "expected"),
+    [
+        ({}, 2002, 2002, "too small"),
+        ({}, 90, 90, "large enough"),
+        ({}, 99, 101, "may be too small"),
+        # Within the tolerance a trial is on rate.
+        ({}, 104, 104, "may be too small"),
+        ({}, 106, 106, "too small"),
+        ({"think_ms": 200}, 1, 1, "too small"),
+        ({"think_ms": 90}, 9, 9, "large enough"),
+        ({"http": "2", "streams_per_connection": 25}, 2000, 2000, "large enough"),
+        ({"http": "2", "streams_per_connection": 10}, 2000, 2000, "too small"),
+    ],
+)
+def test_a_load_has_room_for_its_rate_or_not(
+    clients: dict[str, Any], least_ms: float, most_ms: float, expected: str
+) -> None:
+    made = room(load(Clients(**clients)), least_ms, most_ms)
+    words = "may be too small" if made.may_be_too_small else "large enough"
+    assert expected == ("too small" if made.is_too_small else words)
+
+
+def test_what_is_missing_is_said_with_its_remedy() -> None:
+    made = room(load(), 2002)
+    assert (
+        "slt: 10 connections carry at most 5.0 of 100 requests/s, since each request holds one for "
+        "2,002 ms (Little's law)"
+    ) == f"{made}"
+    assert "write connections = 301 into [workload.slt], or a lower rate_rps" == made.remedy()
+    assert not room(load(connections=made.advised), 2002).may_be_too_small
+
+
+def test_classes_have_their_own_shares_and_connections() -> None:
+    few = Clients(name="few", share=0.2, connections=3, think_ms=1000)
+    many = Clients(name="many", share=0.8)
+    workload = load(few, many)
+    assert 11 == places_of(workload)
+    held = Held(least_s=0.05, most_s=0.05)
+    first, second = rooms(workload, [(few, held), (many, held)])
+    assert (3, 20.0, True) == (first.places, first.rate_rps, first.is_too_small)
+    assert (8, 80.0, False) == (second.places, second.rate_rps, second.is_too_small)
+    assert "slt (clients few): 3 connections carry" in f"{first}"
+    assert "think_ms 1000 included" in f"{first}"
+    assert "[[workload.slt.clients]] few" in first.remedy()
+
+
+def test_a_closed_loop_has_no_rate_to_miss() -> None:
+    workload = load(arrivals="closed")
+    assert () == rooms(workload, [(workload.clients[0], Held(least_s=9, most_s=9))])
+    assert "" == saturated(workload, 5)
+
+
+def test_what_was_carried_says_how_many_connections_are_needed() -> None:
+    workload = load(Clients(think_ms=500))
+    assert (
+        "its 10 connections carried 5.0 of 100 requests/s, so a request held one for up to "
+        "2,000 ms, 500 ms of it think_ms, and by Little's law the rate needs 200 of them"
+    ) == saturated(workload, 5)
+    assert "" == saturated(workload, 0)
+    assert "" == saturated(workload, 100)
+    assert "" == saturated(replace(workload, connections=1), 101)
