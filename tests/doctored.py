@@ -10,6 +10,7 @@ from typing import Any
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.diagnosis import Diagnosis
 from intop.errors import CommandError
+from intop.hosts.connection_limits import LIMITS
 from intop.hosts.facts import FACTS
 from intop.hosts.host import Completed
 from intop.hosts.load.tools import FIND_TOOL
@@ -71,6 +72,7 @@ class Answers:
     shows: str = SHOWS
     answers: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     us: int = 1500
+    limits: str = "ports 32768 60999\nreuse 2\n"
     clock_s: float | None = None
     lost: str = ""
     files: str = "end\t\n"
@@ -90,6 +92,7 @@ class Answers:
             return Completed(0, self._fetched(stdin.split()), "")
         texts = {FACTS: self.facts, READINESS: self.has, FIND_TOOL: self.tools}
         texts |= {LISTENING: self.listens, RUNNING: self.nginx, SHOW: self.shows}
+        texts |= {LIMITS: self.limits}
         if command in texts:
             return Completed(0, texts[command], "")
         if command.endswith(SCRIPT):

@@ -31,14 +31,13 @@ from intop.hosts.facts import facts
 from intop.hosts.fetch import INTERPRETER, fetch
 from intop.hosts.host import Connect, Host
 from intop.hosts.load.tools import PACKAGE
-from intop.hosts.nginx import running, what_it_reads
 from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.readiness import NEEDED, packages_of, readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
 from intop.hosts.sockets import listening, nobody_listens, port_of
 from intop.report.numbers import counted
 from intop.report.text import few
-from intop.run import load_paths, load_room, sysctl_files, worker_limits
+from intop.run import load_paths, load_room, nginx_connections, sysctl_files
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.context import Task, clusters_of
 
@@ -144,7 +143,7 @@ def _examined(
                     _judge_listening(host, report.readiness, found)
                     found.warnings += sysctl_files.warnings(host)
                     if cluster.server == NGINX:
-                        _judge_workers(host, workloads, found)
+                        found.warnings += nginx_connections.warnings(host, workloads, cluster)
                     else:
                         _judge_configuration(host, found)
                 if host.address.role == "load-generator":
@@ -308,19 +307,6 @@ def _judge_configuration(host: Host, found: _Examined) -> None:
                 f"{where} could not check its configuration with the rights of user "
                 f"{refusal.user}: {refusal.text}"
             )
-
-
-def _judge_workers(host: Host, workloads: Sequence[Workload], found: _Examined) -> None:
-    """Whether nginx's workers may have as many connections as the loads."""
-    conf = None
-    seen = running(host)
-    if seen.masters == 1:
-        try:
-            conf = what_it_reads(host)
-        except HostError as error:
-            found.warnings.append(f"worker_connections was not looked at: {error}")
-    most = worker_limits.connections_of(workloads)
-    found.warnings += worker_limits.warnings(host.address.name, seen, conf, most)
 
 
 def _installing(programs: Collection[str]) -> str:

@@ -427,3 +427,24 @@ def test_connections_that_may_be_too_few_are_a_warning(study: Study) -> None:
     assert () == found.problems
     (warning,) = found.warnings
     assert warning.startswith("a-lg: slt may have too few connections: for 100 requests/s")
+
+
+def test_a_connection_for_each_request_is_found_and_explained(study: Study) -> None:
+    direct = SHOWS.replace(
+        "http { }", "http { server { location / { proxy_pass http://10.0.0.3:8080; } } }"
+    )
+    slt = replace(study.workloads["slt"], rate_rps=1_000, connections=64)
+    (found,) = examine(
+        (cluster(),), study, lambda address: Answers(address, shows=direct), workloads=[slt]
+    )
+    kept, ports = found.warnings
+    assert kept.startswith("a-lb: proxy_pass at /etc/nginx/nginx.conf:2 (http, server, location)")
+    assert ports.startswith("a-lb: each request opens a connection to a backend, 1,000/s to each")
+    assert () == found.problems
+
+
+def test_a_full_conntrack_is_a_warning(study: Study) -> None:
+    limits = "ports 32768 60999\ntracked 65000\ntracked_most 65536\n"
+    (found,) = examine((cluster(),), study, lambda address: Answers(address, limits=limits))
+    (warning,) = found.warnings
+    assert warning.startswith("a-lb: conntrack follows 65,000 of at most 65,536 connections")

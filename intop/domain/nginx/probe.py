@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.directive import Directive, Needs, NginxFacts
+from intop.domain.nginx.proxied import direct
 from intop.domain.nginx.standing import Directives, current, deciding, standing
 from intop.domain.presence import is_before
 
@@ -100,7 +101,9 @@ def _has_no_place(directive: Directive, conf: Conf) -> str:
     if directive.level == "upstream" and not any(
         place.context == ("http",) for place in conf.named("upstream")
     ):
-        return "there is no upstream block"
+        names = next(iter(direct(conf)), None)
+        why = "" if names is None else f": proxy_pass at {names.where} names its backend itself"
+        return f"there is no upstream block{why}"
     if not directive.inserted and not (*found.own, *found.inner):
         return f"no {directive.name} stands that it could be added to"
     if found.shared and not (*found.own, *found.inner):

@@ -1,0 +1,146 @@
+"""Whether nginx keeps its connections to backends, or opens one for each request.
+
+A `proxy_pass` keeps them where its backends stand in an upstream block with `keepalive`, over
+HTTP/1.1, and without a `Connection: close`. nginx does the last three by itself since KEPT_SINCE.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from intop.domain.nginx.conf import Conf, Place
+from intop.domain.nginx.directive import Version
+
+KEPT_SINCE: Version = (1, 29, 7)
+
+_TARGET = re.compile(r"https?://(?P<host>\[[^\]]*\]|[^/:$]+)(?P<port>:[0-9]+)?(?:/.*)?", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unkept:
+    """A `proxy_pass` that opens a connection for each request: where it stands, why, the remedy."""
+
+    where: str
+    why: str
+    remedy: str
+
+
+def unkept(conf: Conf, version: Version) -> tuple[Unkept, ...]:
+    """The places of `proxy_pass` whose connections nginx does not keep, each text once.
+
+    Left out is what nobody can tell from the files: a target with a variable, or a unix socket.
+    """
+    upstreams = _upstreams(conf)
+    found: dict[tuple[str, int], Unkept] = {}
+    for place in conf.named("proxy_pass"):
+        target = _target(place)
+        if place.context[:1] != ("http",) or target is None:
+            continue
+        host, port = target
+        reason = _reason(conf, place, host + port, upstreams.get(host.lower()), version)
+        if reason is not None and place.span not in found:
+            found[place.span] = Unkept(where=place.where, why=reason[0], remedy=reason[1])
+    return tuple(found.values())
+
+
+def direct(conf: Conf) -> Iterator[Place]:
+    """The places of `proxy_pass` that name a backend itself, and no upstream block."""
+    upstreams = _upstreams(conf)
+    for place in conf.named("proxy_pass"):
+        target = _target(place)
+        if place.context[:1] == ("http",) and target and target[0].lower() not in upstreams:
+            yield place
+
+
+def _upstreams(conf: Conf) -> dict[str, Place]:
+    return {
+        place.statement.arguments[0].lower(): place
+        for place in conf.named("upstream")
+        if place.context == ("http",) and place.statement.arguments
+    }
+
+
+def _target(place: Place) -> tuple[str, str] | None:
+    """Host and port of a `proxy_pass`, None for what can't be told."""
+    arguments = place.statement.arguments
+    match = _TARGET.fullmatch(arguments[0]) if arguments and "$" not in arguments[0] else None
+    if match is None or match["host"] == "unix":
+        return None
+    return match["host"], match["port"] or ""
+
+
+def _reason(
+    conf: Conf, place: Place, target: str, upstream: Place | None, version: Version
+) -> tuple[str, str] | None:
+    """Why connections are not kept, and what to do; None where they are."""
+    is_old = version < KEPT_SINCE
+    beside = 'proxy_http_version 1.1; and proxy_set_header Connection "";'
+    if upstream is None:
+        remedy = f"write upstream NAME {{ server {target}; keepalive 64; }} and proxy_pass to NAME"
+        return (
+            f"it names {target} itself, and no upstream block",
+            f"{remedy}, with {beside} beside it" if is_old else remedy,
+        )
+    name = upstream.statement.arguments[0]
+    kept = _kept(conf, upstream)
+    if kept == 0 or (kept is None and is_old):
+        remedy = f"write keepalive 64; at the end of upstream {name}"
+        return (
+            f"upstream {name} keeps none (keepalive)",
+            f"{remedy}, and {beside} beside proxy_pass" if is_old else remedy,
+        )
+    http = _inherited(conf, place, "proxy_http_version")
+    spoken = http[-1].statement.arguments[:1] if http else ("1.0" if is_old else "1.1",)
+    if spoken == ("1.0",):
+        return "it speaks HTTP/1.0 (proxy_http_version)", f"write {beside} beside it"
+    headers = [
+        one.statement.arguments[1]
+        for one in _inherited(conf, place, "proxy_set_header")
+        if len(one.statement.arguments) == 2 and one.statement.arguments[0].lower() == "connection"
+    ]
+    if any(value.lower() == "close" for value in headers) or (is_old and not headers):
+        return (
+            "it asks the backend to close them (Connection: close)",
+            'write proxy_set_header Connection ""; beside it',
+        )
+    return None
+
+
+def _kept(conf: Conf, upstream: Place) -> int | None:
+    """How many idle connections an upstream keeps by what stands there, None where it is silent."""
+    for place in conf.named("keepalive"):
+        is_its = place.parents and place.parents[-1].span == upstream.span
+        if is_its and (number := place.statement.arguments[:1]) and number[0].isdecimal():
+            return int(number[0])
+    return None
+
+
+def _inherited(conf: Conf, place: Place, name: str) -> list[Place]:
+    """The statements of this name that hold at a place: those of the innermost block that has any.
+
+    The blocks `if` and `limit_except` inherit as others do.
+    """
+    by_block: dict[tuple[tuple[str, int], ...], list[Place]] = {}
+    for one in conf.named(name):
+        by_block.setdefault(_path(one.parents), []).append(one)
+    for depth in range(len(place.parents), 0, -1):
+        if statements := by_block.get(_path(place.parents[:depth])):
+            return statements
+    return []
+
+
+def _path(parents: tuple[Place, ...]) -> tuple[tuple[str, int], ...]:
+    return tuple(parent.span for parent in parents)
+
+
+def lines(places: tuple[Unkept, ...]) -> Iterator[str]:
+    """A line for each reason, with its places and the remedy."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for one in places:
+        alike.setdefault((one.why, one.remedy), []).append(one.where)
+    for (why, remedy), where in alike.items():
+        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        yield (
+            f"proxy_pass at {where[0]}{more} opens a connection to a backend for each request, "
+            f"since {why}: {remedy}"
+        )

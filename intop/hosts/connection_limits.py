@@ -1,0 +1,80 @@
+"""What bounds a host's connections beside its sockets: local ports, and conntrack's table."""
+
+from dataclasses import dataclass
+
+from intop.errors import CommandError
+from intop.hosts.answers import count, lines
+from intop.hosts.host import Host, output
+
+LIMITS = """
+tell() { said=$(cat "/proc/sys/net/$2" 2>/dev/null) && echo "$1" $said; }
+tell ports ipv4/ip_local_port_range
+tell reserved ipv4/ip_local_reserved_ports
+tell reuse ipv4/tcp_tw_reuse
+tell tracked netfilter/nf_conntrack_count
+tell tracked_most netfilter/nf_conntrack_max
+tell tracked_s netfilter/nf_conntrack_tcp_timeout_time_wait
+exit 0
+"""
+"""POSIX sh: a word and its numbers on each line. By cat: the kernel gives a sysctl in one read."""
+
+MOST_PORTS = 65_535
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionLimits:
+    """`ports` are those that a connection to one address may come from, None where not known.
+
+    `reuses_ports` says whether one in TIME_WAIT may be taken again (tcp_tw_reuse 1). `tracked` is
+    how many connections conntrack follows of `tracked_most`, and `tracked_s` for how long it
+    remembers a closed one; None where conntrack is not at work.
+    """
+
+    ports: int | None = None
+    reuses_ports: bool = False
+    tracked: int | None = None
+    tracked_most: int | None = None
+    tracked_s: int | None = None
+
+
+def connection_limits(host: Host) -> ConnectionLimits:
+    """Ask the host. Raises CommandError when its answer makes no sense."""
+    answer = output(host, LIMITS)
+    try:
+        return parse_limits(answer)
+    except ValueError as error:
+        raise CommandError(
+            host.address.name, f"its connections can't be looked at ({error}): {answer[:200]!r}"
+        ) from error
+
+
+def parse_limits(text: str) -> ConnectionLimits:
+    """From the lines that `LIMITS` prints. Raises ValueError."""
+    values = {word: rest for word, _, rest in (line.partition(" ") for line in lines(text))}
+    ports = None
+    if "ports" in values:
+        low, high = (count(number) for number in values["ports"].split())
+        if not low <= high <= MOST_PORTS:
+            raise ValueError(f"its local ports are {values['ports']}")
+        ports = high - low + 1 - _reserved(values.get("reserved", ""), low, high)
+
+    def number(word: str) -> int | None:
+        return count(values[word]) if values.get(word) else None
+
+    return ConnectionLimits(
+        ports=ports,
+        reuses_ports=values.get("reuse") == "1",
+        tracked=number("tracked"),
+        tracked_most=number("tracked_most"),
+        tracked_s=number("tracked_s"),
+    )
+
+
+def _reserved(text: str, low: int, high: int) -> int:
+    """How many ports of a range a list such as 8080,9000-9100 takes away."""
+    taken = 0
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        begin, end = count(first), count(last or first)
+        taken += max(0, min(high, end) - max(low, begin) + 1)
+    return taken
