@@ -26,6 +26,8 @@ _WORD = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPED = re.compile(r"\\([\"'\\trn])")
+_CONTROLS = {"t": "\t", "r": "\r", "n": "\n"}
 _LUA = re.compile(
     r"""--\[(?P<note>=*)\[.*?\](?P=note)\]      # a long comment
     | --[^\n]*
@@ -48,9 +50,12 @@ class Word:
 
     @property
     def value(self) -> str:
-        """What nginx makes of it: without its quotes, and without the backslashes that it drops."""
+        """What nginx makes of it: without its quotes, and without the backslashes that it drops.
+
+        nginx keeps a backslash before a blank, and makes a tab or a line end of `\\t`, `\\r`, `\\n`.
+        """
         inner = self.text[1:-1] if self.text[0] in "\"'" else self.text
-        return re.sub(r"\\([\"'\\ ])", r"\1", inner)
+        return _ESCAPED.sub(lambda m: _CONTROLS.get(m[1], m[1]), inner)
 
 
 @dataclass(frozen=True, kw_only=True)
