@@ -1,6 +1,7 @@
 """Hosts that answer a doctor as texts."""
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from intop.hosts.load.tools import FIND_TOOL
 from intop.hosts.nginx import RUNNING
 from intop.hosts.nginx_conf import SHOW
 from intop.hosts.persistent import SCRIPT
+from intop.hosts.reader import script
 from intop.hosts.readiness import READINESS
 from intop.hosts.sockets import LISTENING
 from intop.hosts.sysctl import PROBE
@@ -70,6 +72,7 @@ class Answers:
     listens: str = NGINX
     nginx: str = RUNS
     shows: str = SHOWS
+    page: str = ""
     answers: Mapping[str, tuple[int, int, str]] = field(default_factory=dict)
     us: int = 1500
     limits: str = "ports 32768 60999\nreuse 2\n"
@@ -99,6 +102,9 @@ class Answers:
             return Completed(0, self.files, "")
         if command.startswith("date"):
             return Completed(0, f"{self.clock_s or time.time()}\n", "")
+        if command == f"bash -c {shlex.quote(script())}":
+            mark = stdin.split("\n")[0]
+            return Completed(0, f"{mark} host\n{mark} status\n{self.page}\n{mark}\n", "")
         if command.startswith("taskset"):
             return Completed(1, "", "taskset: failed to set pid 0's affinity: Invalid argument\n")
         assert "guard.sh" in command, command

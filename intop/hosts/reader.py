@@ -199,6 +199,14 @@ def parse_reading(text: str, mark: str, port: int | None) -> Reading:
     )
 
 
+def status_answer(text: str, mark: str) -> Sequence[str]:
+    """What nginx's page answered, head and body, in the reader's answer. Raises KeyError or
+    ValueError.
+    """
+    *_, sections = _split(text, mark)
+    return sections["status"]
+
+
 def _split(text: str, mark: str) -> list[Sections]:
     """The samples and the whole reading of an answer. Raises ValueError."""
     found: list[dict[str, list[str]]] = []

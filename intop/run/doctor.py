@@ -26,7 +26,7 @@ from intop.domain.probing import Probe, asked_keys, other_values, tried_keys
 from intop.domain.server import NGINX
 from intop.domain.workload import Workload
 from intop.errors import HostError, IntopError, LoadOutputError
-from intop.hosts import guard, other_servers, sysctl
+from intop.hosts import guard, other_servers, status_page, sysctl
 from intop.hosts.facts import facts
 from intop.hosts.fetch import INTERPRETER, fetch
 from intop.hosts.host import Connect, Host
@@ -144,6 +144,7 @@ def _examined(
                     found.warnings += sysctl_files.warnings(host)
                     if cluster.server == NGINX:
                         found.warnings += nginx_connections.warnings(host, workloads, cluster)
+                        found.warnings += status_page.warnings(host, cluster)
                     else:
                         _judge_configuration(host, found)
                 if host.address.role == "load-generator":

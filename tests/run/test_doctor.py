@@ -448,3 +448,40 @@ def test_a_full_conntrack_is_a_warning(study: Study) -> None:
     (found,) = examine((cluster(),), study, lambda address: Answers(address, limits=limits))
     (warning,) = found.warnings
     assert warning.startswith("a-lb: conntrack follows 65,000 of at most 65,536 connections")
+
+
+PAGE = "Active connections: 1 \nserver accepts handled requests\n 5 4 9 \n"
+PAGE += "Reading: 0 Writing: 1 Waiting: 0 \n"
+STATUS = "http://127.0.0.1:8080/nginx_status"
+
+
+@pytest.mark.parametrize(
+    ("page", "behaviour"),
+    [
+        ("HTTP/1.1 404 Not Found\nServer: nginx\n\n<html>", "answers 404 Not Found, so"),
+        ("HTTP/1.1 301 Moved\n\n", "answers 301 Moved, so"),
+        ("HTTP/1.1 200 OK\n\nIt works!", "answers with another text than stub_status has ('It"),
+        ("HTTP/1.1 200 OK\n\n", "answers with another text than stub_status has, so"),
+        ("SSH-2.0-OpenSSH", "answers with something else than HTTP ('SSH-2.0-OpenSSH'), so"),
+        ("", "does not answer within 0.5 s, so trials will lack nginx's own counters"),
+    ],
+)
+def test_a_page_of_nginx_that_is_not_there_is_told_with_the_next_step(
+    examined: Examine, page: str, behaviour: str
+) -> None:
+    (found,) = examined(cluster(stub_status=STATUS), a_lb={"page": page})
+    (warning,) = found.warnings
+    assert warning.startswith(f"a-lb: stub_status: {STATUS} {behaviour}")
+    assert "listens on 127.0.0.1:8080 the block location = /nginx_status { stub_status;" in warning
+    assert () == found.problems
+
+
+def test_a_page_of_nginx_that_is_there_needs_no_word(examined: Examine) -> None:
+    page = f"HTTP/1.1 200 OK\nServer: nginx\n\n{PAGE}"
+    (found,) = examined(cluster(stub_status=STATUS), a_lb={"page": page})
+    assert ((), ()) == (found.problems, found.warnings)
+
+
+def test_a_page_of_nginx_that_trials_do_not_read_is_not_asked_for(examined: Examine) -> None:
+    (found,) = examined(cluster(stub_status=STATUS, emulation="qemu"), a_lb={"page": "SSH"})
+    assert ((), ()) == (found.problems, found.warnings)
