@@ -105,10 +105,14 @@ def of_http(body: str, *, main: str = "", events: str = "") -> Conf:
 
 
 class RealNginx:
-    """Debian's nginx over files in a folder: none is started."""
+    """Debian's nginx over files in a folder: none is started.
 
-    def __init__(self, folder: Path, pair: str) -> None:
+    In a network namespace it opens its sockets there.
+    """
+
+    def __init__(self, folder: Path, pair: str, namespace: str = "") -> None:
         self.folder = folder
+        self.inside = ["nsenter", f"--net=/run/netns/{namespace}"] if namespace else []
         (folder / "pair.pem").write_text(pair)
         (folder / "body").mkdir()
         shown = subprocess.run(["nginx", "-V"], capture_output=True, text=True, check=True).stderr
@@ -117,22 +121,32 @@ class RealNginx:
         )
 
     def write(self, texts: Mapping[str, str]) -> None:
-        """Files by their whole paths."""
+        """Files by their paths, byte by byte."""
         for path, text in texts.items():
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(text)
+            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / path).write_bytes(text.encode(errors="surrogateescape"))
 
-    def run(self, option: str) -> subprocess.CompletedProcess[str]:
-        """Nginx with -t or -T."""
-        command = ["nginx", option, "-p", str(self.folder), "-e", "stderr", "-c", "nginx.conf"]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+    def run(self, *options: str) -> subprocess.CompletedProcess[str]:
+        """Nginx with options such as -t or -T."""
+        words = [*self.inside, "nginx", *options, "-p", str(self.folder)]
+        ended = subprocess.run(
+            [*words, "-e", "stderr", "-c", "nginx.conf"], capture_output=True, check=False
+        )
+        return subprocess.CompletedProcess(
+            ended.args, ended.returncode, _text(ended.stdout), _text(ended.stderr)
+        )
 
     def shown(self) -> Conf:
         """What nginx says is effective. Raises AssertionError with its words where it refuses."""
         ended = self.run("-T")
-        assert 0 == ended.returncode, _complaint(ended.stderr)
+        assert 0 == ended.returncode, complaint(ended.stderr)
         return parse_shown(ended.stdout)
 
 
-def _complaint(stderr: str) -> str:
-    return "\n".join(re.findall(r"^nginx: .*", stderr, re.MULTILINE))
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="surrogateescape")
+
+
+def complaint(stderr: str) -> str:
+    """Why nginx refuses its files."""
+    return "\n".join(re.findall(r"\[emerg\] .*|^nginx: .*", stderr, re.MULTILINE))

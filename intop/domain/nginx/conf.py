@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cached_property
 from posixpath import dirname, join
 
+from intop.domain.nginx.pattern import matches
 from intop.domain.nginx.syntax import Source, Statement, parse
 from intop.errors import NginxFileError
 
@@ -116,18 +116,6 @@ class Conf:
                     yield from self._walk(path, parents, chain)
             elif statement.body:
                 yield from self._within(source, statement.body, (*parents, place), chain)
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Whether glob(3) finds a path by a pattern.
-
-    No wildcard stands for a slash, nor for a dot that begins a name.
-    """
-    parts, patterns = path.split("/"), pattern.split("/")
-    return len(parts) == len(patterns) and all(
-        fnmatchcase(part, wanted) and (part[:1] != "." or wanted[:1] == ".")
-        for part, wanted in zip(parts, patterns, strict=True)
-    )
 
 
 def parse_shown(text: str) -> Conf:

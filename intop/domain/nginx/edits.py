@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from intop.domain.nginx import quantity
 from intop.domain.nginx.conf import Conf, Place
@@ -10,16 +11,18 @@ from intop.domain.nginx.directive import Directive, NginxFacts
 from intop.domain.nginx.standing import (
     Directives,
     Standing,
+    choice_of,
     current,
     deciding,
     default,
     is_file_log,
+    is_off,
     standing,
+    zone_in,
 )
-from intop.domain.nginx.syntax import Source, Statement, Word
-from intop.domain.space import Capacity
-
-_PLAIN = re.compile(r"[A-Za-z0-9_.,:=/*\[\]-]+")
+from intop.domain.nginx.syntax import Source, Statement
+from intop.domain.nginx.wording import Splice, difference, with_last, with_zone, without_repeats
+from intop.domain.space import Capacity, Order
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,10 @@ def changed(
 ) -> Changed:
     """The files with these values of directives, by key.
 
-    A value that holds already changes nothing, so a second time nothing changes. Where a wanted
-    value has to agree with others (`proxy_buffers` and its family), these get one value in all
-    places, too. Raises ValueError for a key or a value that is none.
+    A value that holds in all places changes nothing, so a second time nothing changes. A default
+    that follows others is written all the same. Where a wanted value has to agree with others
+    (`proxy_buffers` and its family), these get one value in all places, too. Raises ValueError for
+    a key or a value that is none.
     """
     for key, value in wanted.items():
         if key not in directives.by_key:
@@ -92,19 +96,33 @@ def _agreed(
                 room = (int(known[c.count]) - 1) * int(known[c.size])
                 if follows > room:
                     values[directive.key] = str(room)
-    return values
+        known[directive.key] = values.get(directive.key, str(follows))
+    return values | _reconciled(directives, known, wanted)
+
+
+def _reconciled(
+    directives: Directives, known: Mapping[str, str], wanted: Mapping[str, str]
+) -> dict[str, str]:
+    """What else must change, since values of several blocks that are now in one do not fit."""
+    numbers = {
+        key: int(known[key])
+        for key in directives.related(wanted)
+        if key in known and directives.by_key[key].level == "http" and known[key].isdigit()
+    }
+    before = dict(numbers)
+    for c in 2 * directives.constraints:
+        if not isinstance(c, Order | Capacity) or not numbers.keys() >= set(c.columns):
+            continue
+        if isinstance(c, Order):
+            for low, high in pairwise(c.columns):
+                least, most = sorted((numbers[low], numbers[high]))
+                numbers |= {low: least} if high in wanted else {high: most}
+        elif (numbers[c.count] - 1) * numbers[c.size] < numbers[c.held]:
+            numbers[c.count] = 1 - (-numbers[c.held] // numbers[c.size])
+    return {k: str(v) for k, v in numbers.items() if v != before[k] and k not in wanted}
 
 
 Part = tuple[Directive, str]
-
-
-@dataclass
-class _Splice:
-    """What comes in place of a file's text from `start` to `end`."""
-
-    start: int
-    end: int
-    text: str
 
 
 @dataclass
@@ -112,7 +130,7 @@ class _Editor:
     directives: Directives
     conf: Conf
     facts: NginxFacts
-    splices: dict[str, list[_Splice]] = field(default_factory=dict)
+    splices: dict[str, list[Splice]] = field(default_factory=dict)
     added: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     left: dict[str, None] = field(default_factory=dict)
 
@@ -152,19 +170,24 @@ class _Editor:
         inner = found.inner if parts[0][0].inner == "change" else ()
         is_off = any(d.as_is is not None and v != d.as_is for d, v in parts)
         levels: set[tuple[Place, ...]] = set()
-        for place in (*found.own, *inner):
-            statement = place.statement
-            # Quotes that are not needed hide neither a value nor an option.
-            old = [w.value if _PLAIN.fullmatch(w.value) else w.text for w in statement.words]
+        places = (*found.own, *inner)
+        off = {place.parents for place in places if place.statement.arguments[:1] == ("off",)}
+        effective = _effective(places, parts[0][0])
+        for place in places:
+            statement = effective[place.span].statement
+            # Quotes hide neither a value nor an option.
+            old = [word.value for word in statement.words]
             new = self._words(old, parts)
             # Several logs of one level become one `off`.
+            if is_off and place.parents in off:
+                continue
             if is_off and place.parents in levels:
                 new = None
             levels.add(place.parents)
             if new is None:
-                self._remove(place.source, statement)
-            elif new != old:
-                self._splice(place.source.path, _difference(statement.words, old, new))
+                self._remove(place.source, place.statement)
+            elif new != old and statement is place.statement:
+                self._splice(place.source.path, difference(statement.words, old, new))
 
     def _words(self, old: Sequence[str], parts: Sequence[Part]) -> list[str] | None:
         """A statement's words with these values, or None where it is to go."""
@@ -185,15 +208,16 @@ class _Editor:
         if directive.option:
             return self._with_option(words, directive, value, text)
         at = head + directive.argument - 1
-        if directive.argument and self._is_same(words[at : at + 1], directive, value):
+        end = at + 1 if directive.parameter.is_numeric or directive.as_is is not None else None
+        if directive.argument and self._is_same(words[at:end], directive, value):
             return words
         if value == directive.absent:
-            return None
+            return words if directive.zone and zone_in(words[head:]) is None else None
         if directive.zone:
-            return _with_zone(words, directive.zone, text)
+            return with_zone(words, directive.zone, text)
         if directive.as_is is not None:
             return words if value == directive.as_is else [words[0], text]
-        return [*words[:at], text, *words[at + 1 :]]
+        return [*words[:at], text, *(words[end:] if end else ())]
 
     def _with_option(
         self, words: list[str], directive: Directive, value: str, text: str
@@ -202,6 +226,10 @@ class _Editor:
             return words
         prefix = f"{directive.option}="
         head = 1 + len(directive.fixed)
+        if is_off(directive, words[head:]):
+            if value == directive.absent or directive.beside:
+                return words
+            words = [*words[:head], *(word for word in words[head:] if word != "off")]
         has = [word for word in words if word.startswith(prefix)]
         if value == directive.absent:
             siblings = [
@@ -215,26 +243,31 @@ class _Editor:
             rest = [word for word in words if not word.startswith(gone)]
             return rest if len(rest) > head else None
         if has:
-            number = has[0].removeprefix(prefix)
-            if self._is_same([number], directive, value):
+            # Of several nginx takes the last.
+            if self._is_same([has[-1].removeprefix(prefix)], directive, value):
                 return words
-            return [f"{prefix}{text}" if word is has[0] else word for word in words]
+            return with_last(self._once(words, directive), has[-1], f"{prefix}{text}")
         if directive.beside and not any(w.startswith(f"{directive.beside}=") for w in words):
             return words
         if default(directive, self.facts) == value:
             return words
-        if words[head:] == ["off"]:
-            words = words[:head]
         # A log's format comes before its buffer.
         missing = ["combined"] if words[0] == "access_log" and len(words) == 2 else []
-        return [*words, *missing, f"{prefix}{text}"]
+        return [*self._once(words, directive), *missing, f"{prefix}{text}"]
+
+    def _once(self, words: Sequence[str], directive: Directive) -> list[str]:
+        """The words without options that a later word replaces: nginx counts them all the same."""
+        options = [d.option for d in self.directives.by_key.values() if _use(d) == _use(directive)]
+        return without_repeats(words, [f"{option}=" for option in options if option])
 
     def _is_same(self, texts: Sequence[str], directive: Directive, value: str) -> bool:
         """Whether a text says a value already, perhaps in other words: 1024k, 1m."""
         if texts == ["auto"] and directive.per_cpu:
             return value == str(self.facts.cpus)
-        if not directive.parameter.is_numeric:
+        if directive.as_is is not None:
             return list(texts) == [value]
+        if not directive.parameter.is_numeric:
+            return len(texts) == 1 and choice_of(directive, texts[0]) == value
         return bool(texts) and str(quantity.read(texts[0], directive.parameter.unit)) == value
 
     # What doesn't stand yet ------------------------------------------------------------------
@@ -262,7 +295,7 @@ class _Editor:
                     value = values.get(d.key, default(d, self.facts))
                     words.append(quantity.written(value, d.parameter.unit))
         elif first.zone:
-            words = _with_zone(words, first.zone, quantity.written(parts[0][1], _unit(first)))
+            words = with_zone(words, first.zone, quantity.written(parts[0][1], _unit(first)))
         else:
             options = {d.option for d, _ in parts if d.key in has}
             for d, value in parts:
@@ -354,9 +387,9 @@ class _Editor:
         start, end = statement.start, statement.end
         if rest is not None and not source.text[line:start].strip():
             start, end = line, rest.end()
-        self._splice(source.path, _Splice(start, end, ""))
+        self._splice(source.path, Splice(start, end, ""))
 
-    def _splice(self, path: str, splice: _Splice) -> None:
+    def _splice(self, path: str, splice: Splice) -> None:
         self.splices.setdefault(path, []).append(splice)
 
     def _add(self, path: str, offset: int, text: str) -> None:
@@ -367,7 +400,7 @@ class _Editor:
         splices = list(self.splices.get(path, []))
         for (of, offset), texts in self.added.items():
             if of == path:
-                splices.append(_Splice(offset, offset, "".join(texts)))
+                splices.append(Splice(offset, offset, "".join(texts)))
         for splice in sorted(splices, key=lambda s: (s.start, s.end), reverse=True):
             text = text[: splice.start] + splice.text + text[splice.end :]
         return text
@@ -381,31 +414,15 @@ def _unit(directive: Directive) -> str:
     return directive.parameter.unit
 
 
-def _with_zone(words: Sequence[str], name: str, size: str) -> list[str]:
-    has = next((word for word in words if word.startswith("shared:")), None)
-    if has is None:
-        return [words[0], f"shared:{name}:{size}"]
-    of = has.split(":")[1]
-    unchanged = quantity.read(has.split(":")[-1], "bytes") == quantity.read(size, "bytes")
-    return [f"shared:{of}:{size}" if word is has and not unchanged else word for word in words]
+def _effective(places: Sequence[Place], directive: Directive) -> dict[tuple[str, int], Place]:
+    """By their spans: the last place in the block of each, which nginx goes by.
 
-
-def _difference(words: Sequence[Word], old: Sequence[str], new: Sequence[str]) -> _Splice:
-    """The least of a statement that must be replaced to have the new words."""
-    first = next(
-        (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
-        min(len(old), len(new)),
-    )
-    last = 0
-    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
-        last += 1
-    gone, come = len(old) - last, len(new) - last
-    text = " ".join(new[first:come])
-    if first == gone:  # only new words
-        return _Splice(words[first - 1].end, words[first - 1].end, f" {text}")
-    if first == come:  # only words that go
-        return _Splice(words[first - 1].end, words[gone - 1].end, "")
-    return _Splice(words[first].start, words[gone - 1].end, text)
+    Each `listen` and each log counts by itself.
+    """
+    if directive.name in ("listen", "access_log"):
+        return {place.span: place for place in places}
+    last = {place.parents: place for place in places}
+    return {place.span: last[place.parents] for place in places}
 
 
 def _indent_within(source: Source, block: Statement) -> str:

@@ -84,6 +84,8 @@ def _lacking(
     directive: Directive, conf: Conf, facts: NginxFacts, value: str | None
 ) -> dict[str, str]:
     """The choices that are not offered, with the reason; what it has now is."""
+    if directive.as_is not in (None, value):
+        return {directive.as_is: f"the files have {value}, and nothing to put in its place"}
     return {
         choice: why
         for choice, needs in directive.choice_needs.items()

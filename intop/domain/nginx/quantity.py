@@ -46,4 +46,4 @@ def read(text: str, unit: str) -> int | None:
             return None
         total = sum(int(number) * _TIME_SUFFIX[suffix] for number, suffix in parts)
         return -(-total // TIMES[unit])
-    return int(text) if re.fullmatch(r"-?[0-9]{1,15}", text) else None
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,15}", text) else None

@@ -1,12 +1,13 @@
 """What is effective now: where a directive stands, and the value that it has there."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from intop.domain.nginx import quantity
 from intop.domain.nginx.conf import Conf, Place
 from intop.domain.nginx.directive import HOST_DEFAULTS, Directive, NginxFacts
+from intop.domain.nginx.listening import listening
 from intop.domain.parameter import Parameter
 from intop.domain.space import Capacity, Constraint, Order
 
@@ -40,10 +41,6 @@ class Directives:
 
 
 _SHARED = re.compile(r"shared:([^:]+):(.+)")
-
-SETTING = ("backlog=", "rcvbuf=", "sndbuf=", "fastopen=", "so_keepalive=", "ipv6only=", "setfib=")
-SETTING_FLAGS = ("deferred", "reuseport", "bind", "multipath")
-"""Of all `listen` with one address, only one may have any of these."""
 
 
 @dataclass(frozen=True)
@@ -108,48 +105,13 @@ def _is_meant(directive: Directive, place: Place) -> bool:
 
 
 def is_file_log(arguments: tuple[str, ...]) -> bool:
-    """Whether an `access_log` writes to a file that it can buffer."""
-    return bool(arguments) and not re.match(r"off$|syslog:|.*\$", arguments[0])
+    """Whether an `access_log` writes to a file whose buffer can be set.
 
-
-def listening(conf: Conf) -> dict[str, Place]:
-    """The TCP addresses of `http`, and the `listen` that has or may have each one's options.
-
-    An address of one interface is left out where all interfaces are listened to at its port: as
-    long as it has no options they share a socket. So is what nginx reads for several servers.
+    With `gzip` nginx always buffers, so such a log is left alone.
     """
-    found: dict[str, list[Place]] = {}
-    times: dict[tuple[str, int], int] = {}
-    for place in conf.named("listen"):
-        arguments = place.statement.arguments
-        times[place.span] = times.get(place.span, 0) + 1
-        is_tcp = arguments and not arguments[0].startswith("unix:") and "quic" not in arguments
-        if is_tcp and place.context == ("http", "server"):
-            found.setdefault(address(arguments[0]), []).append(place)
-    chosen: dict[str, Place] = {}
-    for name, places in found.items():
-        host, _, port = name.rpartition(":")
-        everywhere = f"{'[::]' if host.startswith('[') else '*'}:{port}"
-        single = [p for p in places if times[p.span] == 1]
-        setting = [p for p in places if is_setting(p.statement.arguments)]
-        best = next(iter(setting or single), None)
-        if best in single and best is not None and (name == everywhere or everywhere not in found):
-            chosen[name] = best
-    return chosen
-
-
-def address(text: str) -> str:
-    """HOST:PORT of what `listen` names, with * for all interfaces."""
-    if re.fullmatch(r"[0-9]+(-[0-9]+)?", text):
-        return f"*:{text}"
-    found = re.fullmatch(r"(\[.*\]|[^:]*)(?::([0-9-]+))?", text)
-    host, port = (found[1], found[2] or "80") if found else (text, "80")
-    return f"{'*' if host in ('*', '0.0.0.0', '') else host}:{port}"  # noqa: S104
-
-
-def is_setting(arguments: Iterable[str]) -> bool:
-    """Whether a `listen` has options of its socket."""
-    return any(a.startswith(SETTING) or a in SETTING_FLAGS for a in arguments)
+    is_compressed = any(re.match("gzip(=|$)", a) for a in arguments[2:])
+    is_plain = bool(arguments) and not re.match(r"off$|syslog:|.*\$", arguments[0])
+    return is_plain and not is_compressed
 
 
 def value_of(directive: Directive, place: Place, facts: NginxFacts) -> str | None:
@@ -157,27 +119,59 @@ def value_of(directive: Directive, place: Place, facts: NginxFacts) -> str | Non
     arguments = place.statement.arguments[len(directive.fixed) :]
     if directive.flag:
         return "on" if directive.flag in arguments else "off"
-    if directive.option:
-        prefix = f"{directive.option}="
-        text = next((a.removeprefix(prefix) for a in arguments if a.startswith(prefix)), None)
-        return default(directive, facts) if text is None else _value(directive, text, facts)
-    if directive.zone:
-        shared = next((m for a in arguments if (m := _SHARED.fullmatch(a))), None)
-        return directive.absent if shared is None else _value(directive, shared[2], facts)
-    if len(arguments) < directive.argument:
-        return None
     if directive.as_is is not None:
-        return directive.as_is if is_file_log(arguments) else "off"
+        return "off" if arguments[:1] == ("off",) else directive.as_is
+    if directive.option:
+        option = None if is_off(directive, arguments) else _option(directive, arguments)
+        return default(directive, facts) if option is None else _value(directive, option, facts)
+    if directive.zone:
+        shared = zone_in(arguments)
+        return directive.absent if shared is None else _value(directive, shared[2], facts)
+    # A choice is the whole statement: `worker_cpu_affinity auto 01` is another thing than `auto`.
+    is_more = not directive.parameter.is_numeric and len(arguments) > directive.argument
+    if len(arguments) < directive.argument or is_more:
+        return None
     return _value(directive, arguments[directive.argument - 1], facts)
+
+
+def _option(directive: Directive, arguments: Sequence[str]) -> str | None:
+    """The text of an option, or None. Of several nginx takes the last."""
+    prefix = f"{directive.option}="
+    return next((a.removeprefix(prefix) for a in reversed(arguments) if a.startswith(prefix)), None)
+
+
+def is_off(directive: Directive, arguments: Sequence[str]) -> bool:
+    """Whether a directive of options is off, wherever the word stands, as in `max=5 off`."""
+    is_of_options = directive.level == "http" and directive.inserted and bool(directive.option)
+    return is_of_options and "off" in arguments
+
+
+def zone_in(arguments: Sequence[str]) -> re.Match[str] | None:
+    """The shared zone among the caches of `ssl_session_cache`, with its name and size.
+
+    Of several nginx takes the last, and none beside `off` or `none`.
+    """
+    if "off" in arguments or "none" in arguments:
+        return None
+    return next((m for a in reversed(arguments) if (m := _SHARED.fullmatch(a))), None)
 
 
 def _value(directive: Directive, text: str, facts: NginxFacts) -> str | None:
     if not directive.parameter.is_numeric:
-        return text if text in directive.parameter.choices else None
+        return choice_of(directive, text)
     if text == "auto" and directive.per_cpu:
         return str(facts.cpus)
     number = quantity.read(text, directive.parameter.unit)
     return None if number is None else str(number)
+
+
+def choice_of(directive: Directive, text: str) -> str | None:
+    """The choice that nginx's text stands for: `ON` is on, and 4M is 4m. Or None."""
+    size = quantity.read(text, "bytes") if text[:1].isdigit() else None
+    for choice in directive.parameter.choices:
+        if text.lower() == choice or (size is not None and size == quantity.read(choice, "bytes")):
+            return choice
+    return None
 
 
 def default(directive: Directive, facts: NginxFacts) -> str:
@@ -200,9 +194,19 @@ def is_without_effect(directives: Directives, key: str, held: Mapping[str, str |
 
 
 def deciding(found: Standing, directive: Directive) -> Place | None:
-    """The place whose value counts as the directive's: the outermost one, of these the first."""
+    """The place whose value counts as the directive's: in the outermost block, of these the first.
+
+    Of several in one block nginx takes the last, where it takes several at all. One `off` switches
+    all logs of a block off.
+    """
     inner = found.inner if directive.inner == "change" else ()
-    return next(iter((*found.own, *inner)), None)
+    first = next(iter((*found.own, *inner)), None)
+    if first is None or directive.level == "listen":
+        return first
+    places = [place for place in (*found.own, *inner) if place.parents == first.parents]
+    if directive.name != "access_log":
+        return places[-1]
+    return next((p for p in places if p.statement.arguments[:1] == ("off",)), first)
 
 
 def current(directives: Directives, conf: Conf, facts: NginxFacts) -> dict[str, str | None]:

@@ -6,6 +6,8 @@ characters and the rest of the file stays as it is: comments, blanks, quotes, li
 The rules are those of `ngx_conf_read_token` (src/core/ngx_conf_file.c). A quote, `#` and `}` mean
 something only where a word begins. Blocks of Lua (`content_by_lua_block { }`) are taken as a whole,
 as OpenResty takes them.
+
+More is read than nginx accepts: nginx refuses a word or a comment of 4,096 bytes.
 """
 
 import re
@@ -52,7 +54,8 @@ class Word:
     def value(self) -> str:
         """What nginx makes of it: without its quotes, and without the backslashes that it drops.
 
-        nginx keeps a backslash before a blank, and makes a tab or a line end of `\\t`, `\\r`, `\\n`.
+        nginx drops one before a quote and a backslash, and one with t, r or n is a character. All
+        others stay.
         """
         inner = self.text[1:-1] if self.text[0] in "\"'" else self.text
         return _ESCAPED.sub(lambda m: _CONTROLS.get(m[1], m[1]), inner)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from intop.domain.nginx.conf import Conf, matches, parse_shown
+from intop.domain.nginx.conf import Conf, parse_shown
+from intop.domain.nginx.pattern import matches
 from intop.errors import NginxFileError
 from nginx_files import TEXTS, conf
 
@@ -43,6 +44,17 @@ def test_included_files_come_in_nginx_order() -> None:
         ("/a/.b.conf", "/a/.*", True),
         ("/a/b1", "/a/b[0-9]", True),
         ("/a/B", "/a/b", False),
+        ("/a/b", "/a/[^a]", True),
+        ("/a/a", "/a/[!a]", False),
+        ("/a/]", "/a/[]]", True),
+        ("/a/7", "/a/[[:digit:]x]", True),
+        ("/a/[", "/a/[", True),
+        ("/a/*b", r"/a/\*[b]", True),
+        ("/a/cb", r"/a/\*[b]", False),
+        (r"/a/x\y", r"/a/x\y", True),
+        ("/a/é", "/a/?", False),
+        ("/a/é", "/a/??", True),
+        ("/a/b", "/a/[z-a]*", False),
     ],
 )
 def test_patterns_are_those_of_glob(path: str, pattern: str, expected: bool) -> None:

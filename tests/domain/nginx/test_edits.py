@@ -237,6 +237,27 @@ def test_a_family_of_buffers_gets_one_value_everywhere() -> None:
     ] == lines(found, {"http.proxy_buffer_size": "32"})
 
 
+def test_buffers_of_several_blocks_fit_each_other_once_they_are_in_one() -> None:
+    found = of_http(
+        "server {\nproxy_buffers 8 16k;\n}\nserver {\nproxy_temp_file_write_size 8k;\n}\n"
+    )
+    assert [
+        "+proxy_buffers 8 16k;",
+        "+proxy_buffer_size 8k;",
+        "+proxy_temp_file_write_size 16k;",
+        "-proxy_temp_file_write_size 8k;",
+        "+proxy_temp_file_write_size 16k;",
+    ] == lines(found, {"http.proxy_buffer_size": "8"})
+    found = of_http("server {\nproxy_buffers 4 4k;\n}\nserver {\nproxy_busy_buffers_size 24k;\n}\n")
+    assert [
+        "+proxy_buffers 7 4k;",
+        "+proxy_buffer_size 8k;",
+        "+proxy_busy_buffers_size 24k;",
+        "-proxy_buffers 4 4k;",
+        "+proxy_buffers 7 4k;",
+    ] == lines(found, {"http.proxy_buffer_size": "8"})
+
+
 def test_text_that_stands_in_other_blocks_too_is_left_alone() -> None:
     texts = {"nginx.conf": "events {} http { include t; } stream { include t; }"}
     found = conf(texts | {"t": "ssl_session_timeout 1h;\ntcp_nodelay off;\n"})

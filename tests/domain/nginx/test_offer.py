@@ -167,3 +167,8 @@ def test_nginx_says_what_it_is() -> None:
     assert (1, 27, 1) == made.version
     with pytest.raises(ValueError, match="nginx -V printed"):
         NginxFacts.of("command not found", kernel="6.1", cpus=2, page_bytes=4096, nofile=9)
+
+
+def test_logs_that_are_off_are_nothing_that_can_be_switched_off() -> None:
+    found = offered(of_http("access_log off;\n"), by_name={LOG}).refused[LOG]
+    assert "only off is offered: the files have off, and nothing to put in its place" == found

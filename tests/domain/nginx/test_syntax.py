@@ -116,6 +116,7 @@ def test_whatever_stands_there_is_read_or_has_an_error_with_its_line(text: str) 
         ("a ${b}c $d;", [("${b}c", "$d")]),
         ("a b#c d}e;", [("b#c", "d}e")]),
         ("a \\; \\{ 'it\\'s';", [("\\;", "\\{", "it's")]),
+        ("a 'x\\ty' \\ z \\n\\\\n;", [("x\ty", "\\ z", "\n\\n")]),
         ("a b\n  # c;\n d;", [("b", "d")]),
         ("x_by_lua_block { return '}' -- }\n }", [("x_by_lua_block", [])]),
         ("x_by_lua_block { --[[ } ]] local a = [==[ } ]] ]==] {} }", [("x_by_lua_block", [])]),
