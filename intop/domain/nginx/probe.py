@@ -64,8 +64,17 @@ def unmet(needs: Needs, conf: Conf, facts: NginxFacts) -> str:
 
 
 def _serves(conf: Conf, protocol: str) -> bool:
-    is_option = any(protocol in place.statement.arguments for place in conf.named("listen"))
-    return is_option or any(p.statement.arguments == ("on",) for p in conf.named(protocol))
+    """Whether an address of `http` has it, by an option of `listen` or a directive that is on."""
+    is_option = any(
+        protocol in place.statement.arguments[1:]
+        for place in conf.named("listen")
+        if place.context == ("http", "server")
+    )
+    return is_option or any(
+        [argument.lower() for argument in place.statement.arguments] == ["on"]
+        for place in conf.named(protocol)
+        if place.context in (("http",), ("http", "server"))
+    )
 
 
 def _unfit(directive: Directive, conf: Conf, facts: NginxFacts, value: str | None) -> str:

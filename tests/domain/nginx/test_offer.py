@@ -59,7 +59,9 @@ def test_wanted_patterns_and_risks() -> None:
         ("listen.backlog", "", "http listens on no address whose options can be set"),
         ("http.ssl_buffer_size", "server { listen 80; }", "no address is served with TLS"),
         ("http.http2_chunk_size", "server { listen 80 ssl; }", "no address is served with HTTP/2"),
+        ("http.ssl_buffer_size", "map $a $b { listen ssl; ssl on; }", "no address is served with"),
         ("http.access_log.buffer", "access_log off;", "no access_log stands that"),
+        ("http.access_log.buffer", "access_log a combined gzip;", "no access_log stands that"),
         ("http.access_log.flush", "access_log a;", None),
         ("http.tcp_nopush", "sendfile $x;", "without effect: nginx:http.sendfile is off"),
         (
