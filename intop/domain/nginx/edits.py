@@ -103,10 +103,13 @@ def _agreed(
 def _reconciled(
     directives: Directives, known: Mapping[str, str], wanted: Mapping[str, str]
 ) -> dict[str, str]:
-    """What else must change, since values of several blocks that are now in one do not fit."""
+    """What else must change, since values of several blocks that are now in one do not fit.
+
+    What contradicts a wanted value is left to nginx, which refuses it.
+    """
     numbers = {
         key: int(known[key])
-        for key in directives.related(wanted)
+        for key in directives.related(wanted) - set(wanted)
         if key in known and directives.by_key[key].level == "http" and known[key].isdigit()
     }
     before = dict(numbers)
@@ -115,11 +118,10 @@ def _reconciled(
             continue
         if isinstance(c, Order):
             for low, high in pairwise(c.columns):
-                least, most = sorted((numbers[low], numbers[high]))
-                numbers |= {low: least} if high in wanted else {high: most}
+                numbers[high] = max(numbers[low], numbers[high])
         elif (numbers[c.count] - 1) * numbers[c.size] < numbers[c.held]:
             numbers[c.count] = 1 - (-numbers[c.held] // numbers[c.size])
-    return {k: str(v) for k, v in numbers.items() if v != before[k] and k not in wanted}
+    return {key: str(number) for key, number in numbers.items() if number != before[key]}
 
 
 Part = tuple[Directive, str]
