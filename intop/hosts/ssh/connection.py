@@ -17,7 +17,7 @@ from intop.errors import CommandError, UnreachableError
 from intop.hosts.guard_script import BY_LOGIN, TRUSTED, UNTRUSTED
 from intop.hosts.host import SAID, Completed, Connect, output
 from intop.hosts.ssh import command as commands
-from intop.hosts.ssh import config, keys, known_hosts, sudo
+from intop.hosts.ssh import config, keys, known_hosts, revoked, sudo
 from intop.hosts.ssh.config import Route
 from intop.hosts.ssh.conversation import SshConversation
 from intop.hosts.ssh.secret import Secret
@@ -272,7 +272,7 @@ def _way(address: HostAddress, route: Route, stack: ExitStack, jumps: int) -> An
             ) from error
     if route.command is not None:
         return stack.enter_context(_spoken_to(address, route.command))
-    sock = socket.create_connection((route.hostname, route.port), timeout=route.timeout_s)
+    sock = _tcp(route)
     stack.callback(sock.close)
     # Commands are small and wait for an answer: Nagle's delay would only cost time.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -280,6 +280,20 @@ def _way(address: HostAddress, route: Route, stack: ExitStack, jumps: int) -> An
         # A host that lost its power says nothing: else the kernel hopes for 15 minutes.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_S * 1000)
     return sock
+
+
+def _tcp(route: Route) -> socket.socket:
+    """A connection to the first address that takes it, of those that the route allows."""
+    source = (route.bind_address, 0) if route.bind_address else None
+    problem: OSError | None = None
+    kind = socket.SOCK_STREAM
+    for *_, target in socket.getaddrinfo(route.hostname, route.port, route.family, kind):
+        host, port = str(target[0]), int(target[1])
+        try:
+            return socket.create_connection((host, port), route.timeout_s, source)
+        except OSError as error:
+            problem = problem or error
+    raise problem or OSError(f"{route.hostname} has no address")
 
 
 @contextmanager
@@ -327,7 +341,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def _check_key(address: HostAddress, transport: Transport, route: Route) -> None:
     """Greet the host, and see that its key is a known one."""
     try:
-        listed = known_hosts.kinds(route.known_hosts, route.known_as, route.port)
+        listed = known_hosts.kinds(route.known_hosts, route.known_as, route.known_port)
     except OSError as error:
         raise UnreachableError(
             address.name, f"its known_hosts file can't be read: {error}"
@@ -338,8 +352,10 @@ def _check_key(address: HostAddress, transport: Transport, route: Route) -> None
     options.key_types = tuple(known + [kind for kind in options.key_types if kind not in known])
     transport.start_client(timeout=route.timeout_s)
     key = transport.get_remote_server_key()
-    problem = known_hosts.refusal(
-        route.known_hosts, route.known_as, route.port, key.get_name(), key.asbytes()
+    shown = key.get_name(), key.asbytes()
+    problem = revoked.refusal(route.revoked, *shown) if route.revoked else None
+    problem = problem or known_hosts.refusal(
+        route.known_hosts, route.known_as, route.known_port, *shown, ignored=route.ignored
     )
     if problem is not None:
         raise UnreachableError(address.name, f"{route.where} was refused: {problem}")

@@ -3,7 +3,7 @@
 import shlex
 import socket
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import UnknownKeyType
 
 from intop.errors import UnreachableError
+from intop.hosts.ssh.certificates import Certificate, plain_of, read
 from intop.hosts.ssh.config import Route
 
 AGENT_LIMIT_S = 30.0
@@ -111,17 +112,59 @@ def _agent(route: Route, offer: _Offer) -> "_Agent | _NoAgent":
 def _keys(route: Route, agent: AgentSSH, offer: _Offer) -> Iterator[tuple[str, paramiko.PKey]]:
     files = [file for file in route.identities if file.is_file()]
     publics = {file: _public(file) for file in files}
-    held = {key.asbytes(): key for key in agent.get_keys()}
-    for blob in publics.values():
-        if blob is not None and blob in held:
-            yield _label(held[blob]), held[blob]
-    if not route.only_identities:
-        for blob, key in held.items():
-            if blob not in publics.values():
-                yield _label(key), key
+    own = {public: file for file, public in publics.items() if public is not None}
+    held = _held(agent)
+    papers = _certificates(route, offer)
+    for public in [*own, *(other for other in held if other not in own)]:
+        if public in own or not route.only_identities:
+            for key in held.get(public, ()):
+                yield from _of_agent(key, papers.get(public, ()))
     for file in files:
-        if publics[file] is None or publics[file] not in held:
-            yield from _of_file(file, publics[file], offer)
+        public = publics[file]
+        if public is None or public not in held:
+            yield from _of_file(file, public, papers, offer)
+
+
+def _held(agent: AgentSSH) -> dict[bytes, list[AgentKey]]:
+    """Return the agent's keys by their public part, each certificate of it before the key alone."""
+    held: dict[bytes, list[AgentKey]] = {}
+    for key in agent.get_keys():
+        plain = plain_of(key.blob)
+        if plain is None:
+            held.setdefault(key.asbytes(), []).append(key)
+        else:
+            # Else paramiko would show the key alone as a certificate.
+            key.inner_key = None
+            held.setdefault(plain, []).insert(0, key)
+    return held
+
+
+def _certificates(route: Route, offer: _Offer) -> dict[bytes, list[Certificate]]:
+    """Return the certificates in files by the public part of their keys: those that are named, or
+    those beside the identities.
+    """
+    beside = [file.with_name(f"{file.name}-cert.pub") for file in route.identities]
+    papers: dict[bytes, list[Certificate]] = {}
+    for file in route.certificates or [file for file in beside if file.is_file()]:
+        try:
+            certificate = read(file)
+        except (OSError, ValueError, IndexError) as error:
+            reason = (isinstance(error, OSError) and error.strerror) or error
+            offer.unusable[file] = f"can't be used as a certificate ({reason})"
+            continue
+        papers.setdefault(certificate.plain, []).append(certificate)
+    return papers
+
+
+def _of_agent(
+    key: AgentKey, papers: Iterable[Certificate]
+) -> Iterator[tuple[str, paramiko.PKey]]:
+    """The key with each of its certificates, and the key alone."""
+    for certificate in papers if plain_of(key.blob) is None else ():
+        certified = AgentKey(key.agent, key.blob, key.comment)
+        certified.public_blob = certificate.blob
+        yield f"{_label(key)} with {certificate.file}", certified
+    yield _label(key), key
 
 
 def _label(key: AgentKey) -> str:
@@ -129,30 +172,30 @@ def _label(key: AgentKey) -> str:
 
 
 def _of_file(
-    file: Path, public: bytes | None, offer: _Offer
+    file: Path, public: bytes | None, papers: Mapping[bytes, list[Certificate]], offer: _Offer
 ) -> Iterator[tuple[str, paramiko.PKey]]:
-    """The key with its certificate, where there is one, and the key alone."""
+    """The key with each of its certificates, and the key alone."""
     kind = _kind(public) if public else ""
     if kind and not kind.startswith(KINDS):
         offer.unusable[file] = f"is a {kind} key, which only an agent can use: {_adding(file)}"
         return
 
-    def loaded() -> paramiko.PKey:
-        return paramiko.PKey.from_path(str(file))
-
     try:
-        key = loaded()
+        key = paramiko.PKey.from_path(str(file))
+        # One beside the file is among ours where it counts.
+        key.public_blob = None
     except (TypeError, paramiko.PasswordRequiredException):
         offer.unusable[file] = f"is encrypted, and the agent doesn't have it: {_adding(file)}"
         return
     except (paramiko.SSHException, UnknownKeyType, OSError, ValueError) as error:
         offer.unusable[file] = f"can't be used ({error or 'it is no private key'})"
         return
-    yield str(file), key
-    if key.public_blob is not None:
-        plain = loaded()
-        plain.public_blob = None
-        yield f"{file} without its certificate", plain
+    own = papers.get(key.asbytes(), ())
+    for certificate in own:
+        certified = paramiko.PKey.from_path(str(file))
+        certified.public_blob = certificate.blob
+        yield f"{file} with {certificate.file}", certified
+    yield f"{file} without its certificate" if own else str(file), key
 
 
 def _adding(file: Path) -> str:
@@ -161,7 +204,7 @@ def _adding(file: Path) -> str:
 
 def _public(file: Path) -> bytes | None:
     """The public part of a key file, which is readable even when the rest is encrypted."""
-    readers: tuple[Callable[[Path], bytes], ...] = (_of_private, _of_public)
+    readers: tuple[Callable[[Path], bytes], ...] = (_of_private, _of_itself, _of_public)
     for reader in readers:
         try:
             return reader(file)
@@ -188,6 +231,15 @@ def _of_private(file: Path) -> bytes:
 
 def _of_public(file: Path) -> bytes:
     return b64decode(file.with_name(f"{file.name}.pub").read_text().split()[1])
+
+
+def _of_itself(file: Path) -> bytes:
+    """An identity may be a public key, which selects one of the agent's."""
+    kind, encoded = file.read_text().split()[:2]
+    public = b64decode(encoded)
+    if _kind(public) != kind:
+        raise ValueError("no public key")
+    return public
 
 
 def _kind(public: bytes) -> str:

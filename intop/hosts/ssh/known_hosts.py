@@ -1,7 +1,7 @@
 """Which host keys are known: OpenSSH's known_hosts files, read as `ssh` reads them.
 
-Names may be hashed, patterns or negated, and keys revoked. Certificate authorities are left out:
-what they sign counts as unknown.
+Names may be hashed, patterns or negated, and keys revoked. What a certificate authority signs
+counts as unknown, since paramiko takes no host certificates; the refusal says so.
 """
 
 import hashlib
@@ -14,17 +14,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SSH_PORT = 22
+MARKERS = ("", "@revoked", "@cert-authority")
+"""Before a line's names; ssh skips a line with any other."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One key that is listed for a host, and where: `line` counts from 1."""
+    """One key that is listed for a host, and where: `line` counts from 1.
+
+    It may be `revoked`, or an `authority` that signs keys of hosts.
+    """
 
     path: Path
     line: int
     kind: str
     key: bytes
     revoked: bool
+    authority: bool
 
 
 def known_name(hostname: str, port: int) -> str:
@@ -33,7 +39,7 @@ def known_name(hostname: str, port: int) -> str:
 
 
 def entries(paths: Iterable[Path], name: str) -> list[Entry]:
-    """All keys listed for `name`. Files that aren't there list none; other OSErrors are raised."""
+    """All keys listed for `name`, authorities too. Files that aren't there list none; other OSErrors are raised."""
     found: list[Entry] = []
     for path in paths:
         try:
@@ -46,13 +52,22 @@ def entries(paths: Iterable[Path], name: str) -> list[Entry]:
 
 def kinds(paths: Sequence[Path], hostname: str, port: int) -> set[str]:
     """The kinds of keys, such as `ssh-ed25519`, that are listed for a host."""
-    listed = entries(paths, known_name(hostname, port))
-    listed = listed or entries(paths, known_name(hostname, SSH_PORT))
-    return {entry.kind for entry in listed if not entry.revoked}
+    listed = _plain(entries(paths, known_name(hostname, port)))
+    listed = listed or _plain(entries(paths, known_name(hostname, SSH_PORT)))
+    return {entry.kind for entry in listed}
 
 
-def refusal(paths: Sequence[Path], hostname: str, port: int, kind: str, key: bytes) -> str | None:
+def _plain(listed: Iterable[Entry]) -> list[Entry]:
+    """Return the keys that a host may show itself."""
+    return [entry for entry in listed if not entry.revoked and not entry.authority]
+
+
+def refusal(
+    paths: Sequence[Path], hostname: str, port: int, kind: str, key: bytes, *, ignored: str = ""
+) -> str | None:
     """Why a host's key is not to be trusted, with the line that mends it; None when it is known.
+
+    `ignored` is a keyword of ssh's that could name the key, and that intop does not follow.
 
     `kind` is such as `ssh-ed25519`, `key` the public key in SSH's encoding. A key that is known for
     the host's usual port holds at its other ports too, as with `ssh`.
@@ -63,18 +78,30 @@ def refusal(paths: Sequence[Path], hostname: str, port: int, kind: str, key: byt
     for entry in (*listed, *usual):
         if entry.revoked and entry.key == key:
             return f"its host key is marked as revoked in {entry.path}, line {entry.line}"
-    keys = [entry.key for entry in listed or usual if not entry.revoked]
-    if key in keys:
+    if key in [entry.key for entry in _plain(listed) or _plain(usual)]:
         return None
-    if changed := [entry for entry in listed if not entry.revoked]:
+    note = _note([entry for entry in (*listed, *usual) if entry.authority])
+    note += f"intop doesn't run {ignored}, which ssh asks for keys. " if ignored else ""
+    if changed := _plain(listed):
         where, line = changed[0].path, changed[0].line
         removing = shlex.join(["ssh-keygen", "-f", str(where), "-R", name])
         return (
             f"its host key is not the known one ({where}, line {line}), but "
-            f"{_print_of(kind, key)}. "
+            f"{_print_of(kind, key)}. {note}"
             f"If the host was really set up anew, remove the old key with: {removing}"
         )
-    return f"its host key is not known: {_print_of(kind, key)}. {_adding(paths, name, kind, key)}"
+    adding = _adding(paths, name, kind, key)
+    return f"its host key is not known: {_print_of(kind, key)}. {note}{adding}"
+
+
+def _note(authorities: Sequence[Entry]) -> str:
+    if not authorities:
+        return ""
+    path, line = authorities[0].path, authorities[0].line
+    return (
+        f"The @cert-authority of {path}, line {line}, is for this host, but intop can't check "
+        "certificates of hosts: it needs a line with the host's own key. "
+    )
 
 
 def _adding(paths: Sequence[Path], name: str, kind: str, key: bytes) -> str:
@@ -97,10 +124,10 @@ def _print_of(kind: str, key: bytes) -> str:
 
 
 def _entries(path: Path, text: str, name: str) -> Iterator[Entry]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         fields = line.split()
         marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
-        if len(fields) < 3 or fields[0].startswith("#") or marker == "@cert-authority":
+        if len(fields) < 3 or fields[0].startswith("#") or marker not in MARKERS:
             continue
         names, kind, encoded = fields[:3]
         if not _matches(names, name):
@@ -109,7 +136,14 @@ def _entries(path: Path, text: str, name: str) -> Iterator[Entry]:
             key = b64decode(encoded, validate=True)
         except ValueError:
             continue
-        yield Entry(path, number, kind, key, revoked=marker == "@revoked")
+        yield Entry(
+            path,
+            number,
+            kind,
+            key,
+            revoked=marker == "@revoked",
+            authority=marker == "@cert-authority",
+        )
 
 
 def _matches(names: str, name: str) -> bool:
