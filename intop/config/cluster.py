@@ -33,8 +33,13 @@ from intop.masking import masked_value
 Replicas = tuple[Cluster | LabSpec, ...]
 """One cluster, or several that are alike."""
 
-HostName = Annotated[str, Field(max_length=253, pattern=r"^[A-Za-z0-9_:][A-Za-z0-9_.:-]*$")]
-"""Of a host, and what we call it: in messages, file names and columns of tables."""
+_NAME = r"[A-Za-z0-9_:][A-Za-z0-9_.:-]*"
+Name = Annotated[str, Field(max_length=253, pattern=f"^{_NAME}$")]
+"""What we call a host: in messages, file names and columns of tables."""
+HostName = Annotated[
+    str, Field(max_length=253, pattern=f"^({_NAME}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*%[A-Za-z0-9_.-]+)$")
+]
+"""Where a host is: a name or an address, which may have an interface's name as its zone."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 ShellWord = Annotated[str, Field(pattern=f"^{SHELL_WORD}$")]
 CpuList = Annotated[str, Field(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$")]
@@ -43,22 +48,27 @@ CpuList = Annotated[str, Field(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-
 
 class _HostModel(Model):
     hostname: HostName
-    name: HostName | None = None
+    name: Name | None = None
     port: Port | None = None
     user: ShellWord | None = None
     key_file: LocalPath | None = None
     known_hosts: LocalPath | None = None
     ssh_config: LocalPath | None = Field(default=None, min_length=1)
-    sudo: Literal[False, True, "ask"] = False
+    sudo: Literal[False, True, "ask", "doas"] = False
     state_dir: str = Field(default="/var/lib/intop", pattern=r"^/[^\n\t]*[^/\s]$")
     lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
     config_root: str = Field(default="/", pattern=r"^/([^\n\t]*[^/\s])?$")
     jump: "_HostModel | None" = None
     load_cpus: CpuList | None = None
 
+    @property
+    def called(self) -> str:
+        """Its name: the host's own without one, where a zone's sign is no sign of a name."""
+        return self.name or self.hostname.replace("%", "-")
+
     def address(self, role: Role) -> HostAddress:
         return HostAddress(
-            name=self.name or self.hostname,
+            name=self.called,
             role=role,
             hostname=self.hostname,
             port=self.port,
@@ -76,7 +86,7 @@ class _HostModel(Model):
 
 
 _HOST = re.compile(
-    r"((?P<user>[^\s:]+)@)?(?P<hostname>\[[0-9A-Fa-f:.]+\]|[^\s@:\[\]]+)(:(?P<port>[0-9]+))?"
+    r"((?P<user>[^\s:]+)@)?(?P<hostname>\[[0-9A-Fa-f:.]+(%[^\s\[\]]+)?\]|[^\s@:\[\]]+)(:(?P<port>[0-9]+))?"
 )
 
 
@@ -197,7 +207,7 @@ class _ClusterModel(Model):
 
     @model_validator(mode="after")
     def _distinct(self) -> "_ClusterModel":
-        names = [h.name or h.hostname for h in self._hosts()]
+        names = [h.called for h in self._hosts()]
         lower = [n.lower() for n in names]
         if twice := {n for n in names if lower.count(n.lower()) > 1}:
             raise ValueError(f"two hosts are called {', '.join(sorted(twice))}: give each a name")
@@ -283,6 +293,7 @@ def host_address(word: str, **options: Any) -> HostAddress:
     given = {key: value for key, value in match.groupdict().items() if value is not None}
     hostname = given["hostname"].strip("[]")
     name = f"{hostname}:{given['port']}" if "port" in given else hostname
+    name = name.replace("%", "-")
     given |= {"hostname": hostname, "name": name, **options}
     source = Source(Path(f"--host {word}"), "", given)
     model = source.check(lambda: _HostModel.model_validate(source.data), ())

@@ -35,6 +35,10 @@ SHELL_WORD = r"[^-\s\x00-\x1f\x7f'\"`$\\;&<>|(){}][^\s\x00-\x1f\x7f'\"`$\\;&<>|(
 OpenSSH has it."""
 
 
+Sudo = bool | Literal["ask", "doas"]
+"""Whether commands run through sudo; `ask`: it wants a password; `doas`: by doas in its place."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class HostAddress:
     """How one host is reached over SSH.
@@ -46,8 +50,7 @@ class HostAddress:
 
     `port`, `user`, `key_file`, `known_hosts` and `jump` are what a study says; where it says
     nothing, OpenSSH's configuration does (`ssh_config`: a file in place of the usual ones, or
-    `none`), and then root at port 22. `sudo` runs every command through sudo; `ask` says that it
-    wants a password. `share` is a load generator's of the load; None: as much as any other.
+    `none`), and then root at port 22. `sudo` is by what every command becomes root. `share` is a load generator's of the load; None: as much as any other.
     `load_cpus` are the processors that its load may run on, as taskset lists them; "" is all.
     """
 
@@ -60,7 +63,7 @@ class HostAddress:
     known_hosts: str | None = None
     jump: "HostAddress | None" = None
     ssh_config: str | None = None
-    sudo: bool | Literal["ask"] = False
+    sudo: Sudo = False
     state_dir: str = "/var/lib/intop"
     lease_s: float = 30.0
     config_root: str = "/"

@@ -78,7 +78,7 @@ class SshHost:
             raise self._lost()
         _check_text(name, command, "")
         dialogue = sudo.Dialogue(self._password) if self._password else None
-        words = sudo.wrapped(command, dialogue, as_is=not self._address.sudo)
+        words = sudo.wrapped(command, dialogue, self._address.sudo)
         what = command.split(maxsplit=1)[0]
         conversation = SshConversation(name, what, self._transport, dialogue)
         conversation.start(words, CHECK_LIMIT_S)
@@ -113,9 +113,14 @@ class SshHost:
         if done.stdout == _PROBED:
             return
         if self._address.sudo and done.exit_code != 0:
-            raise CommandError(
-                self._address.name, sudo.refusal(self._user, done.stderr, asked=False)
+            said = sudo.refusal(
+                self._user,
+                done.stderr,
+                asked=False,
+                exit_code=done.exit_code,
+                by=self._address.sudo,
             )
+            raise CommandError(self._address.name, said)
         said = " ".join((done.stdout + done.stderr).split())[:200]
         raise CommandError(
             self._address.name,
@@ -135,7 +140,7 @@ class SshHost:
         _check_text(name, command, stdin)
         short = command if len(command) <= SHOWN else f"{command[:SHOWN]} ..."
         dialogue = sudo.Dialogue(self._password) if self._password else None
-        words = before + sudo.wrapped(command, dialogue, as_is=not self._address.sudo)
+        words = before + sudo.wrapped(command, dialogue, self._address.sudo)
         exchange = commands.Exchange(stdin.encode(), dialogue)
         try:
             exit_code = exchange.run(self._transport, words, timeout_s)
@@ -159,7 +164,7 @@ class SshHost:
             raise self._lost()
         err = dialogue.heard(exchange.err) if dialogue else exchange.err
         if dialogue and not dialogue.running:
-            said = sudo.refusal(self._user, _text(err), asked=dialogue.asked)
+            said = sudo.refusal(self._user, _text(err), asked=dialogue.asked, exit_code=exit_code)
             raise CommandError(name, said)
         return Completed(exit_code, _text(exchange.out), _text(err))
 

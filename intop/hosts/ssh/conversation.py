@@ -19,6 +19,8 @@ from intop.hosts.ssh.sudo import Dialogue
 from intop.hosts.ssh.transport import Transport, is_over
 
 LOST = (paramiko.SSHException, OSError, EOFError)
+STATUS_LIMIT_S = 2
+"""How long a command that has ended may take to say its exit code."""
 KEPT_BYTES = 10_000
 """Of what it says on standard error, for a message."""
 
@@ -40,6 +42,7 @@ class SshConversation:
         self._woken = threading.Event()
         self._out = bytearray()
         self._err = bytearray()
+        self._exit_code = -1
 
     def start(self, words: str, timeout_s: float) -> None:
         """Start the command; with a dialogue, answer sudo first.
@@ -112,6 +115,8 @@ class SshConversation:
             if is_done():
                 return
             if has_ended and not (channel.recv_ready() or channel.recv_stderr_ready()):
+                channel.status_event.wait(STATUS_LIMIT_S)
+                self._exit_code = channel.exit_status
                 raise self._ended(self._words())
             try:
                 patience.check()
@@ -129,8 +134,11 @@ class SshConversation:
             raise CommandError(self._name, f"said more than {OUTPUT_LIMIT_BYTES >> 20} MB")
 
     def _words(self) -> str:
+        return " ".join(self._heard().split())[-300:]
+
+    def _heard(self) -> str:
         heard = self._dialogue.heard(self._err) if self._dialogue else self._err
-        return " ".join(heard.decode(errors="replace").split())[-300:]
+        return heard.decode(errors="replace")
 
     def _ended(self, why: str) -> HostError:
         if is_over(self._transport):
@@ -139,6 +147,7 @@ class SshConversation:
             )
         if self._dialogue is not None and not self._dialogue.running:
             user = self._transport.get_username() or "the user"
-            told = sudo.refusal(user, self._words(), asked=self._dialogue.asked)
-            return CommandError(self._name, told)
+            asked, code = self._dialogue.asked, self._exit_code
+            refusal = sudo.refusal(user, self._heard(), asked=asked, exit_code=code)
+            return CommandError(self._name, refusal)
         return UnreachableError(self._name, f"{self._what} ended: {why or 'it says nothing'}")

@@ -156,9 +156,7 @@ def _certificates(route: Route, offer: _Offer) -> dict[bytes, list[Certificate]]
     return papers
 
 
-def _of_agent(
-    key: AgentKey, papers: Iterable[Certificate]
-) -> Iterator[tuple[str, paramiko.PKey]]:
+def _of_agent(key: AgentKey, papers: Iterable[Certificate]) -> Iterator[tuple[str, paramiko.PKey]]:
     """The key with each of its certificates, and the key alone."""
     for certificate in papers if plain_of(key.blob) is None else ():
         certified = AgentKey(key.agent, key.blob, key.comment)

@@ -1,4 +1,4 @@
-"""sudo: how a command is wrapped, what it is told, and what its refusals mean.
+"""sudo and doas: how a command is wrapped, what it is told, and what its refusals mean.
 
 A password goes over standard input, and only when sudo asks for it: where it doesn't (NOPASSWD, or
 it remembers), the line would else become input of the command. The command's own input is sent
@@ -10,7 +10,12 @@ import re
 import secrets
 import shlex
 
+from intop.domain.cluster import Sudo
 from intop.hosts.ssh.secret import Secret
+
+DOAS = "doas"
+SHOWN = 300
+"""Characters of what sudo says in a message."""
 
 
 class Dialogue:
@@ -18,10 +23,11 @@ class Dialogue:
 
     def __init__(self, password: Secret) -> None:
         self._password = password
-        # Nobody else's text on standard error can be taken for these.
-        token = secrets.token_hex(8)
-        self._prompt = f"[password {token}]"
-        self._mark = f"[running {token}]\n".encode()
+        # Nobody else's text on standard error can be taken for these. They don't stand in our words
+        # as they are printed either: a refusal, a shell's error or its trace quotes our words.
+        self._token = secrets.token_hex(8)
+        self._prompt = f"[password% {self._token}]"
+        self._mark = f"[running {self._token}]\n".encode()
         self._asked = 0
         self.running = False
 
@@ -32,8 +38,9 @@ class Dialogue:
 
     def wrapped(self, command: str) -> str:
         """The words that run a sh command as root."""
-        marked = f"printf %s {shlex.quote(self._mark.decode())} >&2\n{command}"
-        return f"sudo -S -p {shlex.quote(self._prompt)} -- sh -c {shlex.quote(marked)}"
+        marked = f"printf '[running %s]\\n' {self._token} >&2\n{command}"
+        prompt = self._prompt.replace("%", "%%")
+        return f"sudo -S -p {shlex.quote(prompt)} -- sh -c {shlex.quote(marked)}"
 
     def answer(self, said: bytes) -> bytes | None:
         """What to send, now that standard error has said all this; None: nothing, ever again."""
@@ -53,11 +60,12 @@ class Dialogue:
         return after if mark else before.replace(self._prompt.encode(), b"")
 
 
-def wrapped(command: str, dialogue: Dialogue | None, *, as_is: bool) -> str:
+def wrapped(command: str, dialogue: Dialogue | None, by: Sudo) -> str:
     """The words that run a sh command as root, or as the user there where that is wanted."""
     if dialogue is not None:
         return dialogue.wrapped(command)
-    return f"{'' if as_is else 'sudo -n -- '}sh -c {shlex.quote(command)}"
+    program = "" if not by else "doas -n -- " if by == DOAS else "sudo -n -- "
+    return f"{program}sh -c {shlex.quote(command)}"
 
 
 def unfinished(said: str, timeout_s: float) -> str:
@@ -69,30 +77,72 @@ def unfinished(said: str, timeout_s: float) -> str:
     )
 
 
-def refusal(user: str, said: str, *, asked: bool) -> str:
-    """What sudo's words (those of locale C) mean, with the next step.
+MISSING = 127
+"""The exit code of shells, and of env, for a program that is not there; sudo's own is 1."""
+
+
+def refusal(user: str, said: str, *, asked: bool, exit_code: int = 1, by: Sudo = True) -> str:
+    """What the words of sudo or doas (those of locale C) mean, with the next step.
 
     `asked` says whether it asked for the password, and was told.
     """
+    program = "doas" if by == DOAS else "sudo"
+    # Neither what it ran nor what a shell shows of our words is a reason.
+    reasons = re.sub(r"(execute|run) ('.*'|/.*) (as|on) ", r"\1 it \3 ", said, flags=re.DOTALL)
+    if exit_code == MISSING or re.search(_ABSENT.format(program), reasons, re.IGNORECASE):
+        return (
+            f'has no {program}. Install it there, or reach it as root: user = "root", sudo = false'
+        )
+    words = " ".join(reasons.split())[-SHOWN:] or "it says nothing"
+    meanings = _of_doas(user) if by == DOAS else _of_sudo(user, words, asked=asked)
+    for pattern, meaning in meanings.items():
+        if re.search(pattern, reasons, re.IGNORECASE):
+            return meaning
+    trial = f"{program} -n true" if by == DOAS or not asked else "sudo -k true"
+    return f"{program} does not work there: {words}. Try it there as {user}: {trial}"
+
+
+_ABSENT = r"{0}: (command )?not found|unknown command:? .?{0}|env: .*{0}.*: no such file"
+
+
+def _of_sudo(user: str, words: str, *, asked: bool) -> dict[str, str]:
     line = "In `visudo -f /etc/sudoers.d/intop` there, as root, it takes the line: {}"
     nopasswd = line.format(f"{user} ALL=(root) NOPASSWD: ALL")
-    known = {
+    every = f"NOPASSWD for single commands is not enough. {nopasswd}"
+    return {
+        r"not in the sudoers|may not run|not allowed|can't do that": (
+            f"sudo refuses {user} the shell by which intop runs commands: {every}"
+            if "not allowed to execute" in words
+            else f"sudo refuses {user}. {nopasswd}"
+        ),
         r"must have a tty|tty to run|terminal to run": (
             "sudo wants a terminal. " + line.format(f"Defaults:{user} !requiretty")
         ),
-        r"not in the sudoers|may not run|not allowed": f"sudo refuses {user}. {nopasswd}",
-        r"sudo: (command )?not found|unknown command": (
-            'has no sudo. Install it there, or reach it as root: user = "root", sudo = false'
+        r"no new privileges|setuid|effective uid|must be owned by uid": (
+            f"sudo can't become root there: {words}. Correct how it is installed, or reach the "
+            'host as root: user = "root", sudo = false'
         ),
-        r"password is required|incorrect password|no password was": (
+        r"parse error|syntax error|no valid sudoers": (
+            f"sudo can't read its sudoers there: {words}. Correct it with visudo, as root"
+        ),
+        r"account validation|account is locked|expired|account management": (
+            f"sudo refuses the account of {user}: {words}. See chage -l {user} there, as root"
+        ),
+        r"(password|authentication) is required|incorrect (password|authentication)"
+        r"|no password was|authentication failed": (
             f"sudo did not take the password of {user}. It was tried once; run again with the "
             "right one"
             if asked
-            else f'sudo wants the password of {user}. Set sudo = "ask" for this host. {nopasswd}'
+            else f'sudo wants the password of {user}. Set sudo = "ask" for this host. {every}'
         ),
     }
-    for pattern, meaning in known.items():
-        if re.search(pattern, said, re.IGNORECASE):
-            return meaning
-    words = " ".join(said.split())[-300:] or "it says nothing"
-    return f"sudo does not work there: {words}. {nopasswd}"
+
+
+def _of_doas(user: str) -> dict[str, str]:
+    line = f"In /etc/doas.conf there, as root, it takes the line: permit nopass {user} as root"
+    return {
+        r"authentication (required|failed)|a tty is required": (
+            f"doas wants the password of {user}, and takes it from a terminal only. {line}"
+        ),
+        r"not permitted|not enabled|doas\.conf": f"doas refuses {user}. {line}",
+    }

@@ -25,12 +25,26 @@ SHELLS = {
     "noisy": "echo Welcome\nexec /bin/sh",
     "gateway": "echo no login >&2; exit 1 #",
     "codes": 'PATH="${0%/*}/fake:$PATH" exec /bin/sh',
+    "bare": 'PATH="${0%/*}/without" exec /bin/sh',
+    "german": 'PATH="${0%/*}/abroad:${0%/*}/without" exec /bin/sh',
+    "traced": "exec /bin/sh -x",
+    "permitted": 'PATH="${0%/*}/fake:$PATH" exec /bin/sh',
 }
 FAKE_SUDO = "#!/bin/sh\nprintf 'Verification code: ' >&2\nread code\n"
 """With a second factor, as PAM asks for it; a real one would be a package of its own."""
+FAKE_DOAS = """#!/bin/sh
+[ "$1 $2" = "-n --" ] || exit
+shift 2
+[ "$(id -un)" = permitted ] && exec /usr/bin/sudo -n -- "$@"
+echo 'doas: Operation not permitted' >&2
+exit 1
+"""
+"""By sudo, with the words that doas takes. A real one is in few distributions' base."""
+FAKE_ENV = "#!/bin/sh\necho 'env: »sudo«: Datei oder Verzeichnis nicht gefunden' >&2; exit 127\n"
+"""That of a host whose language is another one."""
 
-USERS = ("asks", "remembers", "free", "plain", "terminal", *SHELLS)
-"""What sudo makes of them is in SUDOERS; those with shells of their own are not in it."""
+USERS = ("asks", "remembers", "free", "plain", "terminal", "some", "few", *SHELLS)
+"""What sudo makes of them is in SUDOERS."""
 
 SUDOERS = """\
 Defaults use_pty, timestampdir={0}/ts, lecture_status_dir={0}/lectured, logfile={0}/sudo.log
@@ -38,8 +52,11 @@ Defaults secure_path=/usr/sbin:/usr/bin:/sbin:/bin
 Defaults:asks timestamp_timeout=0
 Defaults:remembers timestamp_type=global
 Defaults:terminal requiretty
-asks,remembers,terminal ALL=(root) ALL
-free ALL=(root) NOPASSWD: ALL
+Defaults:traced timestamp_timeout=0
+asks,remembers,terminal,traced ALL=(root) ALL
+free,permitted ALL=(root) NOPASSWD: ALL
+some ALL=(root) NOPASSWD: /usr/bin/id, /usr/sbin/nginx
+few ALL=(root) /usr/bin/id
 """
 
 # HOME: the dot files of this machine's users may take long.
@@ -145,14 +162,17 @@ def _machine() -> Iterator[Machine]:
 
 def _write(made: Machine) -> None:
     folder = made.folder
-    for name in ("etc", "authorized", "ts", "lectured", "home", "fake"):
+    for name in ("etc", "authorized", "ts", "lectured", "home", "fake", "without", "abroad"):
         (folder / name).mkdir()
     new_key(folder / "hostkey")
     new_key(made.key)
     new_key(folder / "ca")
     shutil.copy(folder / "ca.pub", folder / "authorized" / "ca.pub")
     programs = {name: f'#!/bin/sh\n{script} "$@"\n' for name, script in SHELLS.items()}
-    for name, script in {**programs, "fake/sudo": FAKE_SUDO}.items():
+    for name in ("env", "sh"):
+        (folder / "without" / name).symlink_to(f"/usr/bin/{name}")
+    fakes = {"fake/sudo": FAKE_SUDO, "fake/doas": FAKE_DOAS, "abroad/env": FAKE_ENV}
+    for name, script in {**programs, **fakes}.items():
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
     own = {name: Path("/etc", name).read_text() for name in ("passwd", "shadow", "group")}

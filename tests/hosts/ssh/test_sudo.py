@@ -3,6 +3,7 @@
 import logging
 import pickle
 import secrets
+import shlex
 import threading
 import time
 import traceback
@@ -36,7 +37,14 @@ def opened(machine: Any, user: str, sudo: object, password: str | None = None) -
 
 @pytest.mark.parametrize(
     ("user", "sudo"),
-    [("free", True), ("free", "ask"), ("asks", "ask"), ("remembers", "ask")],
+    [
+        ("free", True),
+        ("free", "ask"),
+        ("asks", "ask"),
+        ("remembers", "ask"),
+        ("traced", "ask"),
+        ("permitted", "doas"),
+    ],
 )
 def test_commands_run_as_root_and_get_their_own_input(
     machine: Any, user: str, sudo: object
@@ -53,11 +61,31 @@ def test_commands_run_as_root_and_get_their_own_input(
     assert (7, "out\n", "err\n") == (done.exit_code, done.stdout, done.stderr)
 
 
+def test_a_shell_that_traces_does_not_get_the_password(machine: Any) -> None:
+    """It shows the words of sudo's prompt before sudo runs, and asks for nothing."""
+    before = machine.sudo_log().count("incorrect password")
+    with opened(machine, "traced", "ask") as host:
+        assert "0\n" == output(host, "id -u")
+    assert before == machine.sudo_log().count("incorrect password")
+
+
 def test_a_conversation_is_refused_as_a_command_is(machine: Any) -> None:
     with opened(machine, "asks", "ask") as host:
         host._password = Secret("wrong")
         with pytest.raises(CommandError, match="sudo did not take the password of asks"):
             host.converse("cat")
+
+
+def test_a_conversation_names_the_shell_that_sudo_refuses(machine: Any) -> None:
+    """The refusal quotes what was to run, and a long command must not hide what it says."""
+    with opened(machine, "asks", "ask") as host:
+        other = machine.address("few", sudo="ask")
+        host._transport = connection._connected(other, host._stack, jumps=0)
+        for command in ("cat", f": {'x' * 2_000}\ncat"):
+            with pytest.raises(CommandError, match=r"sudo refuses few the shell .*few ALL="):
+                host.converse(command)
+            with pytest.raises(CommandError, match=r"sudo refuses few the shell .*few ALL="):
+                host.run(command, stdin="not for sudo")
 
 
 def test_without_a_password_the_user_stays_who_it_is(machine: Any) -> None:
@@ -100,6 +128,19 @@ def test_a_wrong_password_is_tried_once(machine: Any) -> None:
         ("plain", True, r"wants the password of plain"),
         ("plain", "ask", r"sudo refuses plain.*visudo.*plain ALL=\(root\) NOPASSWD: ALL"),
         ("terminal", "ask", r"Defaults:terminal !requiretty"),
+        (
+            "some",
+            "ask",
+            r"sudo refuses some the shell .*single commands .*some ALL=\(root\) NOPASS",
+        ),
+        ("some", True, r"sudo wants the password of some.*NOPASSWD for single commands is not en"),
+        ("few", "ask", r"sudo refuses few the shell .*few ALL=\(root\) NOPASSWD: ALL"),
+        ("bare", True, r"the-bare: has no sudo. Install it .*sudo = false"),
+        ("bare", "ask", r"the-bare: has no sudo. Install it .*sudo = false"),
+        ("bare", "doas", r"the-bare: has no doas. Install it .*sudo = false"),
+        ("german", True, r"the-german: has no sudo. Install it .*sudo = false"),
+        ("german", "ask", r"the-german: has no sudo. Install it .*sudo = false"),
+        ("codes", "doas", r"doas refuses codes.*permit nopass codes as root"),
     ],
 )
 def test_what_sudo_refuses_is_said_with_the_line_to_add(
@@ -180,8 +221,21 @@ def test_a_secret_shows_itself_to_nobody() -> None:
 
 
 def _prompt(dialogue: Dialogue) -> bytes:
+    """As sudo prints it: it takes %% for %."""
     words = dialogue.wrapped("true")
-    return words.split("-p ")[1].split(" -- ")[0].strip("'").encode()
+    return words.split("-p ")[1].split(" -- ")[0].strip("'").replace("%%", "%").encode()
+
+
+@pytest.mark.parametrize("command", ["true", "echo 'it''s'"])
+def test_what_quotes_our_words_is_neither_prompt_nor_command(command: str) -> None:
+    """As sudo's refusal, a shell's trace, or fish's error; also with another kind of quotes."""
+    dialogue = Dialogue(Secret("hunter2"))
+    words = dialogue.wrapped(command)
+    plain = " ".join(shlex.split(words))
+    for said in (words, plain, plain.replace("\n", "\\n"), plain.replace("\n", "#012")):
+        assert b"" == dialogue.answer(said.encode())
+    assert not dialogue.running
+    assert not dialogue.asked
 
 
 def test_the_password_is_sent_when_it_is_asked_for_and_once() -> None:
@@ -207,16 +261,49 @@ def test_a_prompt_in_two_halves_is_one_prompt() -> None:
     assert b"hunter2\n" == dialogue.answer(prompt)
 
 
+REFUSED = "Sorry, user me is not allowed to execute '/bin/sh -c {}' as root on lb."
+
+
 @pytest.mark.parametrize(
     ("said", "asked", "meaning"),
     [
         ("sh: 1: sudo: not found", False, "has no sudo"),
+        ("bash: line 1: sudo: command not found", False, "has no sudo"),
         ("fish: Unknown command: sudo", False, "has no sudo"),
-        ("Sorry, user me may not run sudo on lb.", True, "sudo refuses me"),
+        ("sudo: Command not found.", False, "has no sudo"),
+        ("env: 'sudo': No such file or directory", False, "has no sudo"),
+        ("env: ‘sudo’: No such file or directory", False, "has no sudo"),
+        ("env: can't execute 'sudo': No such file or directory", False, "has no sudo"),
+        ("Sorry, user me may not run sudo on lb.", True, "sudo refuses me. In"),
+        ("sudo: I'm sorry me. I'm afraid I can't do that", True, "sudo refuses me. In"),
+        (REFUSED.format("id"), True, "sudo refuses me the shell"),
+        (REFUSED.format("echo 'sudo: not found, a password is required'"), True, "the shell"),
         ("sudo: 1 incorrect password attempt", True, "tried once"),
+        ("sudo: Maximum 3 incorrect authentication attempts", True, "tried once"),
+        ("sudo: interactive authentication is required", False, 'Set sudo = "ask"'),
+        ("sudo: a password is required", False, "single commands is not enough"),
+        ('sudo: The "no new privileges" flag is set', False, "can't become root there: sudo: The"),
+        ("sudo: /usr/bin/sudo must be owned by uid 0 and have the setuid bit set", False, "become"),
+        ("/etc/sudoers:3:9: syntax error\nsudo: no valid sudoers sources", False, "with visudo"),
+        ("sudo: account validation failure, is your account locked?", True, "chage -l me"),
         ("sudo: unable to open /etc/sudoers: no\n luck", True, "does not work there: sudo: unable"),
+        ("sudo: something new", True, "Try it there as me: sudo -k true"),
         ("", True, "it says nothing"),
     ],
 )
 def test_what_sudo_says_has_a_meaning(said: str, asked: bool, meaning: str) -> None:
     assert meaning in refusal("me", said, asked=asked)
+
+
+@pytest.mark.parametrize(
+    ("said", "meaning"),
+    [
+        ("doas: Operation not permitted", "doas refuses me. In /etc/doas.conf"),
+        ("doas: doas is not enabled, /etc/doas.conf: No such file", "permit nopass me as root"),
+        ("doas: Authentication required", "doas wants the password of me"),
+        ("sh: doas: not found", "has no doas"),
+        ("doas: setresuid: not now", "does not work there: doas: setresuid: not now. Try it there"),
+    ],
+)
+def test_what_doas_says_has_a_meaning(said: str, meaning: str) -> None:
+    assert meaning in refusal("me", said, asked=False, by="doas")
