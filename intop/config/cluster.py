@@ -86,7 +86,9 @@ class _HostModel(Model):
 
 
 _HOST = re.compile(
-    r"((?P<user>[^\s:]+)@)?(?P<hostname>\[[0-9A-Fa-f:.]+(%[^\s\[\]]+)?\]|[^\s@:\[\]]+)(:(?P<port>[0-9]+))?"
+    r"((?P<user>[^\s:]+)@)?"
+    r"(?P<hostname>\[[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?\]|[^\s@:\[\]]+)"
+    r"(:(?P<port>[0-9]+))?"
 )
 
 

@@ -50,8 +50,9 @@ class HostAddress:
 
     `port`, `user`, `key_file`, `known_hosts` and `jump` are what a study says; where it says
     nothing, OpenSSH's configuration does (`ssh_config`: a file in place of the usual ones, or
-    `none`), and then root at port 22. `sudo` is by what every command becomes root. `share` is a load generator's of the load; None: as much as any other.
-    `load_cpus` are the processors that its load may run on, as taskset lists them; "" is all.
+    `none`), and then root at port 22. `sudo` is by what every command becomes root. `share` is a
+    load generator's of the load; None: as much as any other. `load_cpus` are the processors that
+    its load may run on, as taskset lists them; "" is all.
     """
 
     name: str

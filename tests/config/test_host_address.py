@@ -30,6 +30,16 @@ def test_a_host_can_be_named_as_ssh_names_it(
     assert replace(plain, **given) == host_address(word)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("root@[fe80::1%eth0.5]", "fe80::1-eth0.5"), ("root@[fe80::1%eth0]:23", "fe80::1-eth0:23")],
+)
+def test_an_address_may_have_a_zone(word: str, name: str) -> None:
+    """Its sign is none of a name, which stands in files' names and columns of tables."""
+    found = host_address(word)
+    assert (word[6 : word.index("]")], name) == (found.hostname, found.name)
+
+
 def test_what_else_is_known_of_a_host_is_said_as_in_a_file() -> None:
     known = {"sudo": True, "state_dir": "/srv/intop", "key_file": "k", "known_hosts": "h"}
     found = host_address("lb", **known)  # type: ignore[arg-type]
@@ -39,7 +49,7 @@ def test_what_else_is_known_of_a_host_is_said_as_in_a_file() -> None:
 @pytest.mark.parametrize(
     "word",
     ["", "@", "a@", "@lb", "lb:", "lb:ssh", "a b", "lb\n", "2001:db8::1", "[x]", "lb:22:22",
-     "lb:-1"],
+     "lb:-1", "[fe80::1%eth0;id]", "fe80::1%eth0"],
 )  # fmt: skip
 def test_what_is_no_host_is_refused_with_the_form(word: str) -> None:
     with pytest.raises(UsageError, match=r"is no host: \[USER@\]HOST\[:PORT\]"):
@@ -52,6 +62,7 @@ def test_what_is_no_host_is_refused_with_the_form(word: str) -> None:
         ("lb:0", {}, "port"),
         ("lb:65536", {}, "port"),
         ("-oProxyCommand=true", {}, "hostname"),
+        ("lb%eth0", {}, "hostname"),
         ("lb", {"state_dir": "relative"}, "state_dir"),
         ("lb", {"config_root": "relative"}, "config_root"),
         ("lb", {"config_root": "/srv/"}, "config_root"),

@@ -6,7 +6,6 @@ import shlex
 import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import unquote
 
 from intop.domain.cluster import SHELL_WORD, HostAddress
 from intop.errors import UnreachableError
@@ -227,14 +226,13 @@ def _jump(address: HostAddress, said: str | None, tokens: Tokens) -> HostAddress
     before, _, hop = hops.rpartition(",")
     if (found := _HOP.fullmatch(hop)) is None:
         raise UnreachableError(address.name, f"ProxyJump {said} can't be understood")
-    plain = unquote if hop.startswith("ssh://") else str
-    host = plain(found["host"]).strip("[]")
+    host = found["host"].strip("[]")
     given = HostAddress(
         name=f"jump host {host}",
         role=address.role,
         hostname=host,
         port=int(found["port"]) if found["port"] else None,
-        user=plain(found["user"]) if found["user"] else None,
+        user=found["user"],
         ssh_config=address.ssh_config,
     )
     # Of a jump host that ssh names we are the user that ssh would be.

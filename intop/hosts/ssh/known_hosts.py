@@ -39,7 +39,10 @@ def known_name(hostname: str, port: int) -> str:
 
 
 def entries(paths: Iterable[Path], name: str) -> list[Entry]:
-    """All keys listed for `name`, authorities too. Files that aren't there list none; other OSErrors are raised."""
+    """All keys listed for `name`, authorities too.
+
+    Files that aren't there list none; other OSErrors are raised.
+    """
     found: list[Entry] = []
     for path in paths:
         try:

@@ -1,6 +1,8 @@
 """What OpenSSH's configuration says of a host, and that a study's own words come first."""
 
 import getpass
+import os
+import pwd
 from collections.abc import Callable
 from pathlib import Path
 
@@ -183,6 +185,180 @@ def test_a_jump_that_is_no_host(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "config").write_text("Host a\n  ProxyJump ssh://\n")
     with pytest.raises(UnreachableError, match="lb: "):
         ask("a")
+
+
+# What `ssh -G` leaves to its reader ---------------------------------------------------------------
+
+
+@pytest.fixture
+def says(tmp_path: Path) -> Callable[..., Route]:
+    """The route to `web`, by a configuration of these lines."""
+
+    def routed(lines: str, **said: object) -> Route:
+        config = tmp_path / "config"
+        config.write_text(lines.format(folder=tmp_path) + "\n")
+        said = {"hostname": "web", "ssh_config": str(config), **said}
+        return route(HostAddress(name="lb", role="backend", **said))  # type: ignore[arg-type]
+
+    return routed
+
+
+def hops(jump: HostAddress | None) -> list[tuple[str | None, str, int | None]]:
+    """The first hop first."""
+    return [] if jump is None else [*hops(jump.jump), (jump.user, jump.hostname, jump.port)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("ProxyJump j-%h", [("me", "j-web", None)]),
+        ("HostName inner\nPort 2222\nProxyJump %h-%p-%n", [("me", "inner-2222-web", None)]),
+        ("User deploy\nProxyJump %r-jump@gate:2201", [("deploy-jump", "gate", 2201)]),
+        ("HostKeyAlias known\nProxyJump %k", [("me", "known", None)]),
+        ("ProxyJump a%%b", [("me", "a%b", None)]),
+        ("ProxyJump a-%h,b-%h", [("me", "a-web", None), ("me", "b-web", None)]),
+        # The second ssh expands what the first has left: for its own host.
+        ("ProxyJump a-%%h,b", [("me", "a-b", None), ("me", "b", None)]),
+        ("ProxyJump ssh://a,ssh://b:23/", [("me", "a", None), ("me", "b", 23)]),
+    ],
+)
+def test_jump_hosts_have_their_tokens_replaced(
+    says: Callable[..., Route], lines: str, expected: list[tuple[str, str, int | None]]
+) -> None:
+    me = getpass.getuser()
+    expected = [(me if user == "me" else user, *other) for user, *other in expected]  # type: ignore[misc]
+    assert expected == hops(says(f"Host web\n{lines}").jump)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ProxyJump %d-gate",
+        "ProxyJump %C",
+        "ProxyCommand nc %q",
+        "ProxyCommand nc %u",
+        "ProxyCommand nc %",
+        "IdentityFile /%q",
+        "IdentityFile /%C",
+        "IdentityFile /${{INTOP_NOWHERE}}/key",
+        "CertificateFile /%j",
+    ],
+)
+def test_tokens_that_stand_for_nothing_are_refused(says: Callable[..., Route], line: str) -> None:
+    keyword = line.split()[0]
+    with pytest.raises(UnreachableError, match=rf"lb: {keyword} .*configuration can't be used: "):
+        says(line)
+
+
+def test_what_the_study_says_needs_no_tokens(says: Callable[..., Route]) -> None:
+    gate = HostAddress(name="gate", role="backend", hostname="gate")
+    assert gate is says("ProxyJump %q", jump=gate).jump
+    assert (Path("/key%q"),) == says("IdentityFile /%q", key_file="/key%q").identities
+
+
+def test_a_token_is_replaced_once(
+    says: Callable[..., Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PART", "%h")
+    monkeypatch.setenv("LOGNAME", "somebody")
+    me = pwd.getpwuid(os.getuid()).pw_name
+    lines = (
+        "IdentityFile /${{PART}}/%%h/%u/%k\nUserKnownHostsFile /%%h\nProxyCommand x ${{PART}} %%h"
+    )
+    found = says(lines)
+    assert (Path(f"/%h/%h/{me}/web"),) == found.identities
+    assert Path("/%h") == found.known_hosts[0]
+    assert "x ${PART} %h" == found.command
+
+
+def test_agents_named_by_a_variable(
+    says: Callable[..., Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTS", "/run/agents")
+    assert "/run/agents/one-web" == says("IdentityAgent ${{AGENTS}}/one-%h").agent
+    assert "/run/agents" == says("IdentityAgent $AGENTS").agent
+    assert "/run/%h" == says("IdentityAgent /run/%%h").agent
+
+
+@pytest.mark.parametrize(
+    ("lines", "port"),
+    [
+        ("Match final\n Port 2200", 2200),
+        ("HostName inner\nMatch final host inner\n Port 2200", 2200),
+        ("Match user root\n Port 2200", 2200),
+        ("CanonicalizeHostname yes\nMatch canonical\n Port 2200", 2200),
+        ("Match final user nobody\n Port 2200", 22),
+    ],
+)
+def test_the_second_reading_and_the_user_count(
+    says: Callable[..., Route], lines: str, port: int
+) -> None:
+    assert port == says(lines).port
+
+
+def test_who_we_are_by_default_is_known_to_the_configuration(
+    says: Callable[..., Route], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("intop.hosts.ssh.config.DEFAULT_USER", "somebody")
+    me = pwd.getpwuid(os.getuid()).pw_name
+    assert ("somebody", 2200) == user_and_port(says("Match user somebody\n Port 2200"))
+    assert (me, 22) == user_and_port(says(f"User {me}\nMatch user somebody\n Port 2200"))
+    assert ("deploy", 22) == user_and_port(says("Match final\n User deploy\n"))
+    assert ("a", 22) == user_and_port(says(f"User {me}", user="a"))
+
+
+def user_and_port(found: Route) -> tuple[str, int]:
+    return found.user, found.port
+
+
+def test_a_file_with_any_name_and_permissions_is_read(tmp_path: Path) -> None:
+    """As by ssh -F; in an Include it would be a pattern, and refused where others may write."""
+    config = tmp_path / 'a "[file]" *'
+    config.write_text("Port 2200")
+    config.chmod(0o666)
+    address = HostAddress(name="lb", role="backend", hostname="web", ssh_config=str(config))
+    assert 2200 == route(address).port
+
+
+@pytest.mark.parametrize("value", ["0", "none"])
+def test_no_limit_of_time_is_ours(says: Callable[..., Route], value: str) -> None:
+    assert 15 == says(f"ConnectTimeout {value}").timeout_s
+
+
+def test_known_hosts_of_another_name_have_no_port(says: Callable[..., Route]) -> None:
+    found = says("Port 2222\nHostKeyAlias alias")
+    assert ("alias", 22) == (found.known_as, found.known_port)
+    found = says("Port 2222")
+    assert ("web", 2222) == (found.known_as, found.known_port)
+
+
+def test_known_hosts_files_with_blanks(says: Callable[..., Route], tmp_path: Path) -> None:
+    for name in ("a file", "of known hosts"):
+        (tmp_path / name).touch()
+    lines = 'UserKnownHostsFile "{folder}/a file" ~/known "{folder}/of known hosts" /x y'
+    expected = (tmp_path / "a file", Path.home() / "known", tmp_path / "of known hosts")
+    assert (*expected, Path("/x"), Path("y")) == says(lines).known_hosts[:5]
+
+
+def test_what_would_lead_elsewhere_is_refused(says: Callable[..., Route]) -> None:
+    with pytest.raises(UnreachableError, match=r"lb: .*BindInterface eth1.*write BindAddress"):
+        says("BindInterface eth1")
+    assert "web" == says("BindInterface eth1\nHost web\n ProxyJump gate").hostname
+    assert "10.0.0.1" == says("BindInterface eth1\nBindAddress 10.0.0.1").bind_address
+    with pytest.raises(UnreachableError, match=r"lb: .*ProxyUseFdpass yes.*ProxyCommand pass"):
+        says("ProxyUseFdpass yes\nProxyCommand nc -F %h %p")
+    assert "web" == says("ProxyUseFdpass yes").hostname
+
+
+def test_an_address_with_a_zone(says: Callable[..., Route]) -> None:
+    assert "fe80::1%eth0" == says("", hostname="fe80::1%eth0").hostname
+    assert "fe80::1%eth0" == says("HostName fe80::1%%eth0").hostname
+    gate = HostAddress(name="gate", role="backend", hostname="fe80::1%eth0")
+    address = HostAddress(
+        name="lb", role="backend", hostname="fe80::2%eth1", ssh_config="none", jump=gate
+    )
+    line = "ssh -F none -J 'root@[fe80::1%%eth0]:22' -p 22 -l root fe80::2%eth1 true"
+    assert line == by_hand(address, route(address))
 
 
 def test_the_line_to_type_says_what_the_study_says() -> None:

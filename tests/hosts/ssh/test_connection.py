@@ -272,6 +272,66 @@ def test_the_way_that_the_configuration_says(
     assert (2 if "gate1" in lines else 1 if lines else 0) == hops
 
 
+def test_the_address_that_we_come_from(by_config: Callable[..., HostAddress], gateway: Any) -> None:
+    """A jump host binds none of ours: it is bound on the way to the first hop."""
+
+    def source(lines: str) -> str:
+        host = connect(by_config(lines))
+        try:
+            return output(host, "echo $SSH_CONNECTION").split()[0]
+        finally:
+            host.close()
+
+    assert "127.0.0.9" == source("Host target\n BindAddress 127.0.0.9")
+    assert "127.0.0.1" == source("Host target\n ProxyJump gate\nHost gate\n BindAddress 127.0.0.9")
+    assert "Accepted publickey for gateway from 127.0.0.9" in connections(gateway)
+    with pytest.raises(UnreachableError, match=r"no SSH connection to plain@127.0.0.1"):
+        connect(by_config("Host target\n BindAddress 192.0.2.1"))
+
+
+def test_addresses_of_one_family_only(by_config: Callable[..., HostAddress], machine: Any) -> None:
+    assert str(machine.port) == seen_from(by_config("Host target\n AddressFamily inet"))
+    with pytest.raises(UnreachableError, match=r"no SSH connection to plain@127.0.0.1"):
+        connect(by_config("Host target\n AddressFamily inet6"))
+
+
+def test_an_address_with_a_zone() -> None:
+    address = HostAddress(name="lb", role="backend", hostname="fe80::1%lo", ssh_config="none")
+    with socket.create_server(("::", 0), family=socket.AF_INET6) as server:
+        closed = server.getsockname()[1]
+    with pytest.raises(UnreachableError, match=rf"no SSH connection to root@fe80::1%lo:{closed}"):
+        connect(replace(address, port=closed))
+
+
+def test_a_key_of_a_host_that_is_revoked_by_a_list(
+    by_config: Callable[..., HostAddress], machine: Any, tmp_path: Path
+) -> None:
+    revoked = tmp_path / "revoked"
+    revoked.write_text((machine.folder / "hostkey.pub").read_text())
+    with pytest.raises(
+        UnreachableError, match=rf"was refused: its host key is revoked in {revoked}"
+    ):
+        connect(by_config(f"RevokedHostKeys {revoked}"))
+    revoked.write_text("")
+    assert str(machine.port) == seen_from(by_config(f"RevokedHostKeys {revoked}"))
+
+
+def test_a_host_that_is_known_by_another_name(
+    by_config: Callable[..., HostAddress], machine: Any, tmp_path: Path
+) -> None:
+    """As ssh: the other name has no port in known_hosts."""
+    address = by_config("HostKeyAlias alias")
+    known = tmp_path / "known_hosts"
+    key = machine.known_hosts.read_text().partition(" ")[2]
+    known.write_text(f"[alias]:{machine.port} {key}")
+    with pytest.raises(
+        UnreachableError, match=r"host key is not known.*add it with: echo 'alias ssh"
+    ):
+        connect(address)
+    known.write_text(f"alias {key}")
+    assert str(machine.port) == seen_from(address)
+
+
 def test_the_studys_jump_comes_first_and_may_be_an_alias(
     by_config: Callable[..., HostAddress], machine: Any
 ) -> None:

@@ -151,6 +151,119 @@ def test_a_certificate_and_the_key_alone(machine: Any, tmp_path: Path, keygen: K
         assert "plain" == who(address)
 
 
+KINDS = pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
+
+
+@pytest.fixture
+def signed(machine: Any, tmp_path: Path, keygen: Keygen) -> Callable[..., tuple[Path, Path]]:
+    """A key, and a certificate of it for a user; sshd trusts the authority alone."""
+
+    def made(kind: str, user: str = "plain", name: str = "key") -> tuple[Path, Path]:
+        key = keygen(tmp_path / name, "-t", kind)
+        authority = str(machine.folder / "ca")
+        sign = ["ssh-keygen", "-q", "-s", authority, "-I", "test", "-n", user, f"{key}.pub"]
+        subprocess.run(sign, check=True)
+        return key, key.with_name(f"{name}-cert.pub")
+
+    return made
+
+
+@KINDS
+@pytest.mark.parametrize("where", ["file", "agent"])
+def test_a_certificate_with_a_name_of_its_own(
+    signed: Callable[..., tuple[Path, Path]],
+    agent: Path,
+    add: Any,
+    by_config: Callable[[str], HostAddress],
+    kind: str,
+    where: str,
+) -> None:
+    key, certificate = signed(kind)
+    other = certificate.rename(certificate.with_name("signed of web"))
+    if where == "agent":
+        add(agent, key)
+        key.unlink()
+    lines = f"IdentityFile {key}"
+    with pytest.raises(UnreachableError, match="refused the key"):
+        connect(by_config(lines))
+    assert "plain" == who(by_config(f'{lines}\nCertificateFile "{other.parent}/signed of web"'))
+
+
+@KINDS
+def test_a_certificate_beside_a_key_that_the_agent_has(
+    signed: Callable[..., tuple[Path, Path]],
+    agent: Path,
+    add: Any,
+    by_config: Callable[[str], HostAddress],
+    kind: str,
+) -> None:
+    """The file is encrypted, so the agent signs."""
+    key, certificate = signed(kind)
+    kept = certificate.rename(certificate.with_name("kept"))
+    add(agent, key)
+    kept.rename(certificate)
+    words = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", str(key)]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    assert "plain" == who(by_config(f"IdentityFile {key}\nIdentitiesOnly yes"))
+
+
+@KINDS
+@pytest.mark.parametrize("user", ["plain", "somebody"])
+def test_a_certificate_that_the_agent_has(
+    machine: Any,
+    signed: Callable[..., tuple[Path, Path]],
+    agent: Path,
+    add: Any,
+    by_config: Callable[[str], HostAddress],
+    kind: str,
+    user: str,
+) -> None:
+    """ssh-add adds both; one for somebody else keeps the key itself from nothing."""
+    key, certificate = signed(kind, user)
+    add(agent, key)
+    certificate.unlink()
+    if user == "plain":
+        assert "plain" == who(by_config("IdentityFile none"))
+        assert "plain" == who(by_config(f"IdentityFile {key}\nIdentitiesOnly yes"))
+    else:
+        with allowed(machine, "plain", key):
+            assert "plain" == who(by_config("IdentityFile none"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "No such file"), ("", "it is no certificate"), ("ssh-rsa AAAA", "no certificate")],
+)
+def test_a_certificate_that_cannot_be_used_is_named(
+    machine: Any,
+    tmp_path: Path,
+    keygen: Keygen,
+    by_config: Callable[[str], HostAddress],
+    text: str | None,
+    said: str,
+) -> None:
+    """It keeps no key from being tried."""
+    file, key = tmp_path / "signed", keygen(tmp_path / "key")
+    if text is not None:
+        file.write_text(text)
+    lines = f"IdentityAgent none\nCertificateFile {file}\nIdentityFile "
+    with pytest.raises(
+        UnreachableError, match=rf"{file} can't be used as a certificate \(.*{said}"
+    ):
+        connect(by_config(f"{lines}{key}"))
+    assert "plain" == who(by_config(f"{lines}{machine.key}"))
+
+
+def test_a_public_key_selects_one_of_the_agents(
+    machine: Any, agent: Path, add: Any, keygen: Keygen, tmp_path: Path, by_config: Any
+) -> None:
+    for number in range(6):
+        add(agent, keygen(tmp_path / f"other{number}"))
+    add(agent, machine.key)
+    shutil.copy(f"{machine.key}.pub", tmp_path / "mine.pub")
+    assert "plain" == who(by_config(f"IdentityFile {tmp_path}/mine.pub\nIdentitiesOnly yes"))
+
+
 @pytest.mark.parametrize("text", ["", "nonsense", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n"])
 def test_a_file_that_is_no_key(machine: Any, tmp_path: Path, text: str) -> None:
     file = tmp_path / "key"

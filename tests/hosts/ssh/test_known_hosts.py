@@ -1,5 +1,6 @@
 """Known hosts as OpenSSH writes and reads them, its own tools being the judges."""
 
+import re
 import subprocess
 from base64 import b64decode
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from intop.hosts.ssh import revoked
 from intop.hosts.ssh.known_hosts import kinds, known_name, refusal
 
 Keygen = Callable[..., Path]
@@ -133,9 +135,49 @@ def test_a_revoked_key_is_refused_though_it_is_listed(
     assert "marked as revoked" in str(refusal([known], "lb.example", 22, *key))
 
 
-def test_what_an_authority_signs_is_not_known(tmp_path: Path, key: tuple[str, bytes]) -> None:
-    known = listed(tmp_path, "lb.example", marker="@cert-authority ")
+@pytest.mark.parametrize(("names", "port"), [("*.example", 22), ("[lb.example]:2222", 2222)])
+def test_an_authority_for_the_host_is_named_where_its_key_is_not_known(
+    tmp_path: Path, key: tuple[str, bytes], other: tuple[str, bytes], names: str, port: int
+) -> None:
+    known = listed(tmp_path, names, marker="@cert-authority ")
+    note = rf"The @cert-authority of {known}, line 3, is for this host, but intop can't check"
+    said = str(refusal([known], "lb.example", port, *key))
+    assert re.search(
+        rf"is not known: SHA256:.*{note} .*the host's own key. If .*add it with: ", said
+    )
+    assert set() == kinds([known], "lb.example", port)
+    assert "@cert-authority" not in str(refusal([known], "elsewhere.test", port, *key))
+    listed(tmp_path, known_name("lb.example", port), "other")
+    said = str(refusal([known], "lb.example", port, *key))
+    assert re.search(rf"not the known one \({known}, line 6\).*{note} .*remove the old key", said)
+    assert refusal([known], "lb.example", port, *other) is None
+
+
+def test_a_line_with_another_marker_is_none(tmp_path: Path, key: tuple[str, bytes]) -> None:
+    known = listed(tmp_path, "lb.example", marker="@unheard-of ")
     assert "not known" in str(refusal([known], "lb.example", 22, *key))
+
+
+def test_a_way_to_keys_that_is_not_followed_is_named(
+    tmp_path: Path, key: tuple[str, bytes]
+) -> None:
+    said = refusal([tmp_path / "known"], "lb", 22, *key, ignored="KnownHostsCommand")
+    assert "intop doesn't run KnownHostsCommand, which ssh asks for keys. If" in str(said)
+
+
+@pytest.mark.parametrize("form", ["text", "KRL"])
+def test_keys_that_a_list_revokes(
+    tmp_path: Path, key: tuple[str, bytes], other: tuple[str, bytes], form: str
+) -> None:
+    file = tmp_path / "revoked"
+    if form == "KRL":
+        words = ["ssh-keygen", "-q", "-k", "-f", str(file), str(tmp_path / "key.pub")]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    else:
+        file.write_text(f"# lost\n{(tmp_path / 'key.pub').read_text()}")
+    assert f"its host key is revoked in {file}" in str(revoked.refusal(file, *key))
+    assert revoked.refusal(file, *other) is None
+    assert "can't be read" in str(revoked.refusal(tmp_path / "none", *other))
 
 
 def test_no_file_is_in_use(key: tuple[str, bytes]) -> None:

@@ -272,7 +272,7 @@ REFUSED = "Sorry, user me is not allowed to execute '/bin/sh -c {}' as root on l
         ("fish: Unknown command: sudo", False, "has no sudo"),
         ("sudo: Command not found.", False, "has no sudo"),
         ("env: 'sudo': No such file or directory", False, "has no sudo"),
-        ("env: ‘sudo’: No such file or directory", False, "has no sudo"),
+        ("env: \u2018sudo\u2019: No such file or directory", False, "has no sudo"),
         ("env: can't execute 'sudo': No such file or directory", False, "has no sudo"),
         ("Sorry, user me may not run sudo on lb.", True, "sudo refuses me. In"),
         ("sudo: I'm sorry me. I'm afraid I can't do that", True, "sudo refuses me. In"),
