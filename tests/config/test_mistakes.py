@@ -116,7 +116,7 @@ NO_HOST = ":30: cluster.arm.backends.0.hostname: string should match pattern"
         (SUDO, f'{SUDO}\nuser = "me;id"',
          ":27: cluster.arm.load_balancer.user: string should match pattern"),
         (SUDO, 'sudo = "aks"',
-         ":26: cluster.arm.load_balancer.sudo: input should be False, True or 'ask'"),
+         ":26: cluster.arm.load_balancer.sudo: input should be False, True, 'ask' or 'doas'"),
         ('name = "second"', 'name = "b1.example"',
          ":15: cluster.arm: two hosts are called b1.example: give each a name"),
         (SUDO, f'{SUDO}\nload_cpus = "1"',

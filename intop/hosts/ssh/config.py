@@ -10,7 +10,7 @@ from pathlib import Path
 from intop.domain.cluster import SHELL_WORD, HostAddress
 from intop.errors import UnreachableError
 from intop.hosts.ssh.known_hosts import SSH_PORT
-from intop.hosts.ssh.openssh import WITHOUT, asked, file_of, last
+from intop.hosts.ssh.openssh import NO_JUMP, WITHOUT, asked, file_of, last
 from intop.hosts.ssh.tokens import Tokens, expanded, of_commands, tokens_of
 
 DEFAULT_USER = "root"
@@ -59,7 +59,7 @@ class Route:
 
 def route(address: HostAddress) -> Route:
     """The route to a host. Raises UnreachableError when the configuration can't be read or used."""
-    options = asked(address, DEFAULT_USER)
+    options = asked(address, DEFAULT_USER, NO_JUMP if address.jump else ())
     hostname, port, user, tokens = _names(address, options)
     for what, value in (("host", hostname), ("user", user)):
         if not re.fullmatch(SHELL_WORD, value):
@@ -236,6 +236,6 @@ def _jump(address: HostAddress, said: str | None, tokens: Tokens) -> HostAddress
         ssh_config=address.ssh_config,
     )
     # Of a jump host that ssh names we are the user that ssh would be.
-    options = asked(given, None)
+    options = asked(given, None, NO_JUMP if before else ())
     _, _, user, its_tokens = _names(given, options)
     return replace(given, user=user, jump=_jump(given, before, its_tokens))

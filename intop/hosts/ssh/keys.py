@@ -119,10 +119,9 @@ def _keys(route: Route, agent: AgentSSH, offer: _Offer) -> Iterator[tuple[str, p
         if public in own or not route.only_identities:
             for key in held.get(public, ()):
                 yield from _of_agent(key, papers.get(public, ()))
-    for file in files:
-        public = publics[file]
-        if public is None or public not in held:
-            yield from _of_file(file, public, papers, offer)
+    for file, known in publics.items():
+        if known is None or known not in held:
+            yield from _of_file(file, known, papers, offer)
 
 
 def _held(agent: AgentSSH) -> dict[bytes, list[AgentKey]]:
@@ -134,7 +133,7 @@ def _held(agent: AgentSSH) -> dict[bytes, list[AgentKey]]:
             held.setdefault(key.asbytes(), []).append(key)
         else:
             # Else paramiko would show the key alone as a certificate.
-            key.inner_key = None
+            key.inner_key = None  # type: ignore[attr-defined]
             held.setdefault(plain, []).insert(0, key)
     return held
 
@@ -160,7 +159,7 @@ def _of_agent(key: AgentKey, papers: Iterable[Certificate]) -> Iterator[tuple[st
     """The key with each of its certificates, and the key alone."""
     for certificate in papers if plain_of(key.blob) is None else ():
         certified = AgentKey(key.agent, key.blob, key.comment)
-        certified.public_blob = certificate.blob
+        certified.public_blob = certificate.blob  # type: ignore[assignment]
         yield f"{_label(key)} with {certificate.file}", certified
     yield _label(key), key
 

@@ -7,7 +7,7 @@ import os
 import pwd
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,22 +23,28 @@ NOBODY = "intop-nobody"
 """The user that stands behind a configuration, to see whether it names one itself."""
 
 
-def asked(address: HostAddress, default_user: str | None) -> dict[str, list[str]]:
+NO_JUMP = ("-o", "ProxyJump=none")
+"""For a host whose way there is known: ssh refuses a jump host that would be its own."""
+
+
+def asked(
+    address: HostAddress, default_user: str | None, words: Sequence[str] = ()
+) -> dict[str, list[str]]:
     """Return the words of `ssh -G` by keyword, in lower case; nothing where ssh is not asked.
 
     `default_user` is who we are where neither the study nor the configuration names a user; None
-    leaves that to ssh. Raises UnreachableError.
+    leaves that to ssh. `words` are further ones of its command. Raises UnreachableError.
     """
     if address.ssh_config == WITHOUT:
         return {}
-    options = _asked(address, address.user)
+    options = _asked(address, address.user, words)
     own_name = local_user()
     if address.user or default_user in (None, own_name) or last(options, "user") != own_name:
         return options
     # The name is our own by default, or because the configuration says so.
-    if last(_asked(address, None, f"Host *\nUser {NOBODY}\n"), "user") != NOBODY:
+    if last(_asked(address, None, words, f"Host *\nUser {NOBODY}\n"), "user") != NOBODY:
         return options
-    return _asked(address, default_user)
+    return _asked(address, default_user, words)
 
 
 def last(options: dict[str, list[str]], keyword: str) -> str | None:
@@ -62,9 +68,11 @@ def file_of(text: str) -> Path:
         return Path(text)
 
 
-def _asked(address: HostAddress, user: str | None, behind: str = "") -> dict[str, list[str]]:
+def _asked(
+    address: HostAddress, user: str | None, further: Sequence[str], behind: str = ""
+) -> dict[str, list[str]]:
     """Ask once, with the lines `behind` after the configuration."""
-    words = ["-p", str(address.port)] if address.port else []
+    words = [*further, *(["-p", str(address.port)] if address.port else [])]
     words += ["-l", user] if user else []
     try:
         with _configuration(address, behind) as files:

@@ -250,6 +250,16 @@ def test_tokens_that_stand_for_nothing_are_refused(says: Callable[..., Route], l
         says(line)
 
 
+def test_hosts_on_a_known_way_need_none_of_the_configuration(says: Callable[..., Route]) -> None:
+    """Its own for `gate` would be a loop, which ssh refuses."""
+    last = says("Host web\nProxyJump first,gate\nHost g*\nProxyJump gate").jump
+    assert last is not None
+    assert ["first", "gate"] == [hostname for _, hostname, _ in hops(last)]
+    assert last.jump is route(last).jump
+    with pytest.raises(UnreachableError, match=r"jump host gate: .*loop"):
+        says("Host *\nProxyJump gate")
+
+
 def test_what_the_study_says_needs_no_tokens(says: Callable[..., Route]) -> None:
     gate = HostAddress(name="gate", role="backend", hostname="gate")
     assert gate is says("ProxyJump %q", jump=gate).jump
