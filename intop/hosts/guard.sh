@@ -460,7 +460,9 @@ restore() (
     {
         rm -rf "$1/less" && mkdir "$1/less" && printf '%s' "$todo" > "$1/less/snapshot" &&
             printf '%s\n' "$all" > "$1/less/paths" && printf '%s\n' "$lefts" "$mine" > "$1/less/left" &&
-            cat "$1/boot" > "$1/less/boot" && { [ ! -e "$1/network" ] || cat "$1/network" > "$1/less/network"; } && { [ ! -e "$1/inflight" ] || cat "$1/inflight" > "$1/less/inflight"; } &&
+            cat "$1/boot" > "$1/less/boot" && for each in network inflight unit; do
+                [ ! -e "$1/$each" ] || cat "$1/$each" > "$1/less/$each" || exit 1
+            done &&
             [ "$(cat "$1/less/snapshot" "$1/less/left")" = "$(printf '%s' "$todo" && printf '%s\n' "$lefts" "$mine")" ] &&
             keep_less_files "$1" "$1/less" && set +f && flush "$1"/less/* && cat "$1/token" > "$1/less/token"
     } 2>/dev/null
@@ -679,11 +681,17 @@ put_back() {
         return 1
     fi
     [ "$result" != 4 ] || drop_beside "$1"
-    # Not before: a power failure may come at any time.
-    disarm_boot "$1"
     case $result in
-    0 | 4) discard "$1" ;;
-    *) keep_unrestored "$1" ;;
+    0 | 4)
+        # Not before: a power failure may come at any time.
+        disarm_boot "$1"
+        discard "$1"
+        ;;
+    *)
+        # What nginx still lacks, its unit restores at the next start.
+        [ -e "$1/less/nginx" ] || [ ! -e "$1/less/token" ] || disarm_boot "$1"
+        keep_unrestored "$1"
+        ;;
     esac
     return "$result"
 }
@@ -1744,6 +1752,7 @@ do_accept() {
         [ -d "$old" ] || continue
         tell_state "$old"
         drop_beside "$old"
+        disarm_boot "$old"
         discard "$old" || unwritable "Nothing was forgotten"
         code=0
     done
@@ -1753,8 +1762,16 @@ do_accept() {
 do_boot() {
     [ ! -d "$lock" ] || take_away
     tidy
+    finish_restores || return 0
+    if take_lock "claimed.boot.$me"; then
+        retry_unrestored >/dev/null
+        discard "$lock"
+    fi
+    for each in "$lock" "$dir"/unrestored.*; do
+        ! { line_of "$each/unit" && [ "$line" = "$token" ]; } || return 0
+    done
     # Also one that a power failure has brought back, after its session had ended.
-    if finish_restores && ! { line_of "$lock/unit" && [ "$line" = "$token" ]; }; then drop_unit "$token"; fi
+    drop_unit "$token"
 }
 
 do_watch() {

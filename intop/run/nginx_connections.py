@@ -21,6 +21,11 @@ def warnings(host: Host, workloads: Sequence[Workload], cluster: Cluster) -> lis
             conf = what_it_reads(host)
         except HostError as error:
             told.append(f"worker_connections was not looked at: {error}")
+    elif seen.masters == 0 and seen.not_roots:
+        told.append(
+            f"{name}: nginx {seen.not_roots[0]}. intop asks no such nginx for its configuration, "
+            "and can't tune its directives; it tunes the kernel's parameters as usual"
+        )
     most = worker_limits.connections_of(workloads)
     told += worker_limits.warnings(name, seen, conf, most)
     opening: tuple[proxied.Unkept, ...] = ()

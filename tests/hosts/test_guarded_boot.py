@@ -17,7 +17,7 @@ from intop.domain.configuration import Configuration
 from intop.errors import HostError
 from intop.hosts.guard import guarded, status
 from intop.hosts.nginx_files import tunable_nginx
-from namespace_host import SOMAXCONN, namespace_host
+from namespace_host import SOMAXCONN, lapse, namespace_host, wait_until
 from nginx_files import catalogue
 from nginx_host import ONE, files, restart_command
 from systemd_host import SystemdHost, systemd_host
@@ -93,6 +93,30 @@ def test_the_unit_goes_with_its_session(place: Place) -> None:
     # What is on the disk alone has no unit.
     with guarded(host, [SOMAXCONN]):
         assert [] == units(host)
+
+
+def test_the_unit_stays_for_what_the_watchdog_could_not_restore(place: Place) -> None:
+    host, folder = place
+    before = files(folder)
+    nginx = tunable_nginx(host, catalogue())
+    with (  # noqa: PT012
+        pytest.raises(HostError, match="has restored it before we were done"),
+        guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)) as session,
+    ):
+        session.apply(Configuration(ONE))
+        assert 0 == host.run("mount --bind /dev/null /usr/sbin/nginx").exit_code
+        lapse(host.state / "lock")
+        wait_until(lambda: list(host.state.glob("unrestored.*")), "it can't all be restored")
+    (unit, _) = units(host)
+    assert before == files(folder)
+    # The machine is started again, with nginx's program in its place.
+    assert 0 == host.run("umount /usr/sbin/nginx").exit_code
+    watchdog = unit[2:].removesuffix("-boot.service")
+    assert 0 == host.run(f"systemctl stop {watchdog}").exit_code
+    (left,) = host.state.glob("unrestored.*")
+    (left / "boot").write_text("another\n")
+    assert 0 == host.script("boot", unit[2:]).exit_code
+    assert ([], []) == (list(host.state.glob("unrestored.*")), units(host))
 
 
 @pytest.mark.parametrize(
