@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
 from intop.config.catalogue import Key
-from intop.config.source import Model, Source
+from intop.config.source import FirstFormat, Model, Source
 from intop.domain.baseline import RESERVED, Baseline
 from intop.domain.kernel_value import odd_numbers
 from intop.domain.parameter import is_integer
@@ -37,7 +37,7 @@ def _value_text(value: object) -> str:
 
 
 class _BaselineModel(Model):
-    version: Literal[1] = Field(alias="schema")
+    version: FirstFormat = Field(alias="schema")
     title: str = Field(min_length=1)
     source: str = Field(min_length=1)
     values: dict[Key, Annotated[str, BeforeValidator(_value_text)]] = Field(min_length=1)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
-from intop.config.source import Fraction, Model, Source
+from intop.config.source import Fraction, Listed, Model, Source
 from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope, barred
 from intop.domain.presence import UNKNOWN, Presence
 from intop.domain.space import Constraint, Exclusion, Order, Requirement, parameter_columns
@@ -85,8 +85,8 @@ class _ParameterModel(Model):
     high: int | None = None
     hard: Hard = ""
     own_floor: bool = False
-    components: tuple[_ComponentModel, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    components: Listed[_ComponentModel] = ()
+    choices: Listed[Choice] = ()
     scale: Scale | None = None
     choices_from: str | None = None
     choices_from_in_namespace: str | None = None
@@ -166,15 +166,15 @@ class _LessModel(Model):
 class _RequiresModel(Model):
     kind: Literal["requires"]
     key: str
-    values: tuple[str, ...] = Field(min_length=1)
+    values: Listed[str] = Field(min_length=1)
     needs: str
-    to_be: tuple[str, ...] = Field(min_length=1)
+    to_be: Listed[str] = Field(min_length=1)
     why: str = Field(min_length=1)
 
 
 class _ExclusiveModel(Model):
     kind: Literal["exclusive"]
-    keys: tuple[str, ...] = Field(min_length=2)
+    keys: Listed[str] = Field(min_length=2)
     why: str = Field(min_length=1)
 
 
@@ -186,8 +186,7 @@ _ConstraintModel = Annotated[
 def load_catalogue(path: Path) -> Catalogue:
     """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
     source = Source.read(path)
-    if source.data.get("schema") != 1:
-        source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
+    source.check_format()
     for unknown in sorted(set(source.data) - {"schema", "parameter", "constraint", "former"}):
         source.problem((unknown,), "is not a known table")
     parameters = _parameters(source)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from intop.config.source import Count, LocalPath, Model, Place, Positive, Share, Source
+from intop.config.source import Count, Listed, LocalPath, Model, Place, Positive, Share, Source
 from intop.config.workload import UrlPath
 from intop.domain.cluster import (
     SHELL_WORD,
@@ -46,6 +46,16 @@ CpuList = Annotated[str, Field(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-
 """Processors as taskset lists them, such as 0-3,8."""
 
 
+def _sudo(value: object) -> object:
+    """Raises ValueError for a number: for Python, 1 is true."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise ValueError('must be true, false, "ask" or "doas"')
+    return value
+
+
+Sudo = Annotated[Literal[False, True, "ask", "doas"], BeforeValidator(_sudo)]
+
+
 class _HostModel(Model):
     hostname: HostName
     name: Name | None = None
@@ -54,7 +64,7 @@ class _HostModel(Model):
     key_file: LocalPath | None = None
     known_hosts: LocalPath | None = None
     ssh_config: LocalPath | None = Field(default=None, min_length=1)
-    sudo: Literal[False, True, "ask", "doas"] = False
+    sudo: Sudo = False
     state_dir: str = Field(default="/var/lib/intop", pattern=r"^/[^\n\t]*[^/\s]$")
     lease_s: Annotated[float, Field(ge=2, le=3600)] = 30.0
     config_root: str = Field(default="/", pattern=r"^/([^\n\t]*[^/\s])?$")
@@ -88,7 +98,7 @@ class _HostModel(Model):
 _HOST = re.compile(
     r"((?P<user>[^\s:]+)@)?"
     r"(?P<hostname>\[[0-9A-Fa-f:.]+(%[A-Za-z0-9_.-]+)?\]|[^\s@:\[\]]+)"
-    r"(:(?P<port>[0-9]+))?"
+    r"(:(?P<port>[0-9]{1,9}))?"
 )
 
 
@@ -142,9 +152,9 @@ class _LabModel(Model):
     server: ServerName = NGINX.name
     serves_files: bool = False
     link: _LinkModel | None = None
-    clients: tuple[_LabClientsModel, ...] = ()
+    clients: Listed[_LabClientsModel] = ()
     optional: bool = False
-    machines: tuple[str, ...] = ()
+    machines: Listed[str] = ()
     load_cpus: CpuList | None = None
     upstream_keepalive: Annotated[int, Field(ge=0, le=10_000)] = 64
     backlog: Annotated[int, Field(ge=1, le=65535)] = 65535
@@ -193,18 +203,18 @@ STATUS_PAGE = r"^(http://(127\.0\.0\.1|localhost)(:[0-9]{1,5})?/[A-Za-z0-9_./-]*
 
 class _ClusterModel(Model):
     load_generator: _HostModel | None = None
-    load_generators: tuple[_HostModel, ...] = ()
+    load_generators: Listed[_HostModel] = ()
     load_balancer: _HostModel
-    backends: tuple[_HostModel, ...] = Field(min_length=1)
+    backends: Listed[_HostModel] = Field(min_length=1)
     url: Annotated[str, AfterValidator(_server)]
     server: ServerName = NGINX.name
     server_restart: str | None = Field(default=None, min_length=1)
     nginx_restart: str | None = Field(default=None, min_length=1)
-    static_paths: tuple[UrlPath, ...] = Field(min_length=1)
+    static_paths: Listed[UrlPath] = Field(min_length=1)
     dynamic_path: UrlPath
     link: str = "not described"
-    machines: tuple[str, ...] = ()
-    programs: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    machines: Listed[str] = ()
+    programs: Listed[Annotated[str, Field(min_length=1)]] = ()
     stub_status: Annotated[str, Field(pattern=STATUS_PAGE)] = ""
 
     @model_validator(mode="after")
@@ -292,11 +302,13 @@ def host_address(word: str, **options: Any) -> HostAddress:
         raise UsageError(
             f"{masked_value(word)!r} is no host: [USER@]HOST[:PORT], an IPv6 address in brackets"
         )
-    given = {key: value for key, value in match.groupdict().items() if value is not None}
+    given: dict[str, Any] = {k: v for k, v in match.groupdict().items() if v is not None}
     hostname = given["hostname"].strip("[]")
     name = f"{hostname}:{given['port']}" if "port" in given else hostname
     name = name.replace("%", "-")
     given |= {"hostname": hostname, "name": name, **options}
+    if "port" in given:
+        given["port"] = int(given["port"])
     source = Source(Path(f"--host {word}"), "", given)
     model = source.check(lambda: _HostModel.model_validate(source.data), ())
     if model is None:

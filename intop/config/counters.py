@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
+from pydantic.types import Strict
 
-from intop.config.source import Model, Source
+from intop.config.source import Listed, Model, Source
 from intop.domain.counters import CounterCatalogue, Direction, KernelCounter, Mechanism
 from intop.errors import ConfigurationError
 
@@ -18,9 +19,11 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]*$")]
 class _GroupModel(Model):
     table: Name
     document: str = Field(pattern=r"^[A-Za-z0-9_./-]+\.(c|h|rst)$|^https://nginx\.org/")
-    levels: tuple[Name, ...] = ()
-    sizes: tuple[Name, ...] = ()
-    counters: dict[Name, tuple[Direction, str, Sentence]] = Field(min_length=1)
+    levels: Listed[Name] = ()
+    sizes: Listed[Name] = ()
+    counters: dict[Name, Annotated[tuple[Direction, str, Sentence], Strict(strict=False)]] = Field(
+        min_length=1
+    )
 
     def strays(self) -> list[tuple[str, str]]:
         """What is named as a level or a size, and is no counter of the group."""
@@ -31,8 +34,7 @@ class _GroupModel(Model):
 def load_counters(path: Path) -> CounterCatalogue:
     """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
     source = Source.read(path)
-    if source.data.get("schema") != 1:
-        source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
+    source.check_format()
     for unknown in sorted(set(source.data) - {"schema", "mechanism", "block", "group"}):
         source.problem((unknown,), "is not a known table")
     mechanisms = _mechanisms(source)
@@ -69,7 +71,7 @@ def _mechanisms(source: Source) -> dict[str, Mechanism]:
 
 
 class _BlocksModel(Model):
-    block: dict[str, tuple[Annotated[dict[str, str], Field(min_length=1)], ...]]
+    block: dict[str, Listed[Annotated[dict[str, str], Field(min_length=1)]]]
 
 
 def _blocks(source: Source, mechanisms: Container[str]) -> dict[str, tuple[dict[str, str], ...]]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from intop.config.catalogue import Choice
-from intop.config.source import Model, Source
+from intop.config.source import Listed, Model, Source
 from intop.domain.nginx.directive import (
     Companion,
     Directive,
@@ -50,7 +50,7 @@ class _BeforeModel(Model):
 class _CompanionModel(Model):
     value: str
     directive: Option
-    arguments: tuple[str, ...] = Field(min_length=1)
+    arguments: Listed[str] = Field(min_length=1)
     until: VersionText
 
     def companion(self) -> Companion:
@@ -69,24 +69,24 @@ class _DirectiveModel(Model):
     risk: Risk
     mechanism: str = Field(min_length=1)
     document: str = Field(pattern=r"^ngx_[a-z0-9_]+_module(#[a-z0-9_]+)?$")
-    contexts: tuple[str, ...] = Field(min_length=1)
+    contexts: Listed[str] = Field(min_length=1)
     default: str
     effective: Effective
     low: int | None = None
     high: int | None = None
     scale: Scale | None = None
-    choices: tuple[Choice, ...] = ()
+    choices: Listed[Choice] = ()
     argument: Annotated[int, Field(ge=0, le=9)] = 0
     option: Option | Literal[""] = ""
     flag: Option | Literal[""] = ""
     zone: Option | Literal[""] = ""
-    fixed: tuple[Choice, ...] = ()
+    fixed: Listed[Choice] = ()
     beside: Option | Literal[""] = ""
     inserted: bool = True
     absent: str | None = None
     as_is: str | None = None
-    before: tuple[_BeforeModel, ...] = ()
-    follows: tuple[Key, ...] = ()
+    before: Listed[_BeforeModel] = ()
+    follows: Listed[Key] = ()
     inner: Inner = "change"
     needs: _NeedsModel | None = None
     choice_needs: dict[str, _NeedsModel] = Field(default_factory=dict)
@@ -160,8 +160,7 @@ _ConstraintModel = Annotated[_LessModel | _CapacityModel, Field(discriminator="k
 def load_directives(path: Path) -> Directives:
     """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
     source = Source.read(path)
-    if source.data.get("schema") != 1:
-        source.problem(("schema",), f"must be 1, got {source.data.get('schema')!r}")
+    source.check_format()
     for unknown in sorted(set(source.data) - {"schema", "directive", "constraint"}):
         source.problem((unknown,), "is not a known table")
     found = _directives(source)

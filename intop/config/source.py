@@ -5,9 +5,10 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.types import Strict
 
 from intop.errors import ConfigurationError
 from intop.masking import masked, masked_value
@@ -18,6 +19,8 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
+Listed = Annotated[tuple[T, ...], Strict(strict=False)]
+"""A tuple from a list of TOML. The types of its items stay strict."""
 
 LARGEST_FILE, LONGEST_LINE = 4_000_000, 50_000
 """In characters. The catalogue has some 100,000."""
@@ -41,10 +44,25 @@ def _local_path(text: str) -> str:
 LocalPath = Annotated[str, AfterValidator(_local_path)]
 
 
-class Model(BaseModel):
-    """A table. Types and ranges are checked here, the rest by the domain's constructors."""
+def _whole(value: object) -> object:
+    """Raises ValueError for all but a whole number. For Python, true and 1.0 are 1, too."""
+    if type(value) is not int:
+        raise ValueError("must be 1")
+    return value
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+FirstFormat = Annotated[Literal[1], BeforeValidator(_whole)]
+"""The number of a file's format; there is no other yet."""
+
+
+class Model(BaseModel):
+    """A table. Types and ranges are checked here, the rest by the domain's constructors.
+
+    No type is converted, but for a whole number in place of a fraction: `true` is no number here,
+    and "2000" neither.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Source:
@@ -89,6 +107,12 @@ class Source:
         where = f"{self.path}:{line}" if line else str(self.path)
         words = ".".join(str(part) for part in place)
         self.problems.append(f"{where}: {words}: {what}" if words else f"{where}: {what}")
+
+    def check_format(self) -> None:
+        """Note a problem unless the file says that it has the first format."""
+        value = self.data.get("schema")
+        if type(value) is not int or value != 1:
+            self.problem(("schema",), f"must be 1, got {short(value)}")
 
     def tables(self, name: str) -> Sequence[Any]:
         """The entries of an array of tables."""

@@ -13,7 +13,7 @@ from intop.config.baselines import load_baselines
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.config.cluster import Replicas, clusters_of, without_nginx
 from intop.config.directives import load_directives
-from intop.config.source import Count, Fraction, LocalPath, Model, Positive, Share, Source
+from intop.config.source import Count, Fraction, Listed, LocalPath, Model, Positive, Share, Source
 from intop.config.workload import WorkloadModel, WorkloadName
 from intop.domain.baseline import Baseline
 from intop.domain.guardrails import Guardrails
@@ -165,8 +165,8 @@ class _StudyModel(Model):
     seed: Annotated[int, Field(ge=0)] = 1
     max_risk: Risk = "medium"
     catalogue: str | None = None
-    parameters: tuple[str, ...] = Field(default=("*",), min_length=1)
-    tunes: tuple[Tuned, ...] = Field(default=("kernel",), min_length=1, max_length=2)
+    parameters: Listed[str] = Field(default=("*",), min_length=1)
+    tunes: Listed[Tuned] = Field(default=("kernel",), min_length=1, max_length=2)
     baselines: str | None = Field(default=None, min_length=1)
     objective: Objective = "p99"
     warm_start: bool = True

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyAddress, mode
 
 from intop.config.request_heads import LONGEST, check_together, header_line
 from intop.config.request_heads import method as request_method
-from intop.config.source import Model
+from intop.config.source import Listed, Model
 from intop.domain.workload import (
     WORKLOAD_KINDS,
     Check,
@@ -60,11 +60,18 @@ def _by_weight(paths: object) -> object:
 
 UrlPath = Annotated[str, AfterValidator(one_request)]
 WorkloadName = Annotated[str, AfterValidator(_workload_name)]
-Paths = Annotated[tuple[UrlPath, ...], BeforeValidator(_by_weight)]
+Paths = Annotated[Listed[UrlPath], BeforeValidator(_by_weight)]
 Script = Annotated[str, Field(pattern=r"^([^\n]*/)?[A-Za-z0-9_-]{1,40}\.lua$")]
 """A Lua file, relative to the study's."""
 Header = Annotated[str, Field(max_length=LONGEST), AfterValidator(header_line)]
 """One line of a request's head: a name, a colon, a blank, printable ASCII."""
+
+
+def _address(value: object) -> object:
+    """Raises ValueError for a number, which is no way to write an address."""
+    if not isinstance(value, str):
+        raise ValueError("must be an IP address in quotes")  # noqa: TRY004
+    return value
 
 
 class _ClientsModel(Model):
@@ -77,10 +84,10 @@ class _ClientsModel(Model):
     tls_resume: bool = False
     http: Http = "1.1"
     streams_per_connection: Annotated[int, Field(ge=1, le=1000)] = 1
-    headers: tuple[Header, ...] = ()
+    headers: Listed[Header] = ()
     method: Annotated[str, AfterValidator(request_method)] = "GET"
     body_bytes: Annotated[int, Field(ge=0, le=100_000_000)] = 0
-    source: IPvAnyAddress | None = None
+    source: Annotated[IPvAnyAddress, BeforeValidator(_address)] | None = None
 
     @model_validator(mode="after")
     def _fits_http(self) -> Self:
@@ -110,7 +117,7 @@ class WorkloadModel(_ClientsModel):
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
     arrivals: Literal["constant", "poisson"] = "constant"
     check: Check = "content"
-    clients: tuple[_ClassModel, ...] = ()
+    clients: Listed[_ClassModel] = ()
     duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None
     warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
     timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
