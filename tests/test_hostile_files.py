@@ -204,7 +204,8 @@ def test_the_other_files_are_no_exception(tmp_path: Path, where: str, kind: str)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"\xff\xfe\x00", "is not TOML: 'utf-8' codec can't decode"),
+        (b"\xff\x00", "is not TOML: 'utf-8' codec can't decode"),
+        (STUDY.encode("utf-16"), "is not TOML: it is UTF-16: save it as UTF-8"),
         (STUDY.replace("mine", "m\x00ne"), "is not TOML: Illegal character"),
         (STUDY + "x = " + "[" * 100_000, f"is not TOML: line {STUDY.count(chr(10)) + 1} has more"),
         (STUDY + "x = " + "[" * 40_000, "is nested too deeply"),
@@ -223,6 +224,25 @@ def test_what_no_file_of_ours_needs_is_refused(folder: Path, text: str | bytes, 
     found = with_study(folder, text)
     assert any(said in problem for problem in found), found
     assert all(len(problem) < 500 for problem in found)
+
+
+@pytest.mark.parametrize("name", ["study.toml", "small.toml", "own/ours.toml"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path, name: str, ends: str) -> None:
+    (tmp_path / "own").mkdir()
+    texts = {"study.toml": STUDY, "small.toml": SMALL, "own/ours.toml": BASELINE}
+    for path, text in texts.items():
+        mark = "\ufeff" if path == name else ""
+        (tmp_path / path).write_bytes(f"{mark}{text}".replace("\n", ends).encode())
+    study = load_study(tmp_path / "study.toml")
+    assert "mine" == study.name
+    assert 2 == len(study.catalogue.parameters)
+    assert "8192" == study.baselines["ours"].values["net.core.somaxconn"]
+
+
+def test_the_line_of_a_mistake_is_right_below_a_byte_order_mark(folder: Path) -> None:
+    (problem,) = with_study(folder, "\ufeff" + STUDY.lstrip().replace("[study]", "[study]\nx = 1"))
+    assert "changed.toml:2: study.x: " in problem
 
 
 def test_of_many_problems_some_are_told(tmp_path: Path) -> None:
@@ -349,6 +369,25 @@ URLS += ["http://h?x", "http://h#x", "http://[1:2]x", "http://h:", "http://h:+5"
 def test_what_is_no_url_of_a_server_is_refused(folder: Path, url: str) -> None:
     found = with_study(folder, STUDY.replace("http://10.0.0.2:8080", url))
     assert any("cluster.x86.url" in problem for problem in found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('["/index.html"]', '["a b"]', "cluster.x86.static_paths.0: a path begins with /"),
+        ('["/index.html"]', "[1]", "cluster.x86.static_paths.0: input should be a valid string"),
+        ('["/index.html"]', "[]", "cluster.x86.static_paths: list should have at least 1 item ("),
+        ('hostname = "b1.example"', 'hostname = "-x"', "cluster.x86.backends.0.hostname: string"),
+        ('["/a", "/b?c=d"]', '["/a", "b"]', "workload.slt.paths.1: a path begins with /"),
+        ('["net.*"]', "[1]", "study.parameters.0: input should be a valid string"),
+        ("[workload.slt]", "[workload.SLT]", "workload.SLT.[key]: a workload's name has 1 to 20"),
+    ],
+)
+def test_what_follows_from_a_mistake_is_no_further_one(
+    folder: Path, old: str, new: str, expected: str
+) -> None:
+    (problem,) = with_study(folder, STUDY.replace(old, new))
+    assert expected in problem
 
 
 @pytest.mark.parametrize("url", ["http://h", "https://h.example:8443", "http://[fe80::1]:80"])

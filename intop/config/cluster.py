@@ -49,7 +49,7 @@ CpuList = Annotated[str, Field(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-
 def _sudo(value: object) -> object:
     """Raises ValueError for a number: for Python, 1 is true."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        raise ValueError('must be true, false, "ask" or "doas"')
+        raise ValueError('must be true, false, "ask" or "doas"')  # noqa: TRY004
     return value
 
 

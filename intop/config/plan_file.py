@@ -4,12 +4,11 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from intop.atomic import write_atomically
-from intop.config.source import LARGEST_FILE, check_kind
+from intop.config.source import text_of
 from intop.domain.plan import Plan, SavedPlan
 from intop.errors import UsageError
 from intop.version import __version__
@@ -63,15 +62,13 @@ def read_plan(path: Path) -> SavedPlan:
     """The plans in a file. Raises UsageError for anything but a plan of this intop's format."""
     again = AGAIN.format(path=path)
     try:
-        check_kind(path)
-        with path.open(encoding="utf-8") as file:
-            text = file.read(LARGEST_FILE + 1)
+        text = text_of(path)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: is no plan, it is not text. {again}") from error
-    if len(text) > LARGEST_FILE:
-        raise UsageError(f"{path}: is no plan, it has more than {LARGEST_FILE} characters. {again}")
+    except ValueError as error:
+        raise UsageError(f"{path}: is no plan, {error}. {again}") from error
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -84,13 +81,13 @@ def read_plan(path: Path) -> SavedPlan:
             f"{document.get('written_by')!s:.50}, and this intop {__version__} reads {FORMAT}. "
             f"{again}"
         )
-    return _saved(path, document)
+    return _saved(path, text)
 
 
-def _saved(path: Path, document: dict[str, Any]) -> SavedPlan:
+def _saved(path: Path, text: str) -> SavedPlan:
     again = AGAIN.format(path=path)
     try:
-        saved = _SAVED.validate_python(document)
+        saved = _SAVED.validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))

@@ -3,12 +3,14 @@
 import math
 import re
 import tomllib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.types import Strict
+from pydantic_core import ErrorDetails
 
 from intop.errors import ConfigurationError
 from intop.masking import masked, masked_value
@@ -26,6 +28,8 @@ LARGEST_FILE, LONGEST_LINE = 4_000_000, 50_000
 """In characters. The catalogue has some 100,000."""
 DEEPEST = 20
 """Tables in tables; ours have five."""
+UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
+"""What a file of UTF-16 begins with."""
 MOST_PROBLEMS = 50
 """Nobody reads more of one file."""
 
@@ -129,7 +133,10 @@ class Source:
         except ConfigurationError as error:
             self.problems += error.problems
         except ValidationError as error:
-            for detail in error.errors(include_url=False):
+            details = error.errors(include_url=False)
+            for detail in details:
+                if _follows(detail, details):
+                    continue
                 inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
                 shown = masked_value(detail["input"], str(inner[-1]) if inner else "")
                 got = "" if detail["type"] == "missing" else f" (got {short(shown)})"
@@ -168,13 +175,27 @@ def check_kind(path: Path) -> None:
         raise OSError(0, "Is not a file")
 
 
-def _text(path: Path) -> str:
-    """Raises OSError for what is no file, ValueError for one that is too large or not UTF-8."""
+def text_of(path: Path) -> str:
+    """The text of a file, without the byte-order mark that editors of Windows put before it.
+
+    Raises OSError for what is no file, ValueError for one that is too large or not UTF-8.
+    """
     check_kind(path)
-    with path.open(encoding="utf-8") as file:
-        text = file.read(LARGEST_FILE + 1)
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(LARGEST_FILE + 1)
+    except UnicodeDecodeError as error:
+        if error.object.startswith(UTF_16):
+            raise ValueError("it is UTF-16: save it as UTF-8") from error
+        raise
     if len(text) > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE} characters")
+    return text
+
+
+def _text(path: Path) -> str:
+    """Raises OSError and ValueError as `text_of`, and ValueError for a line that is too long."""
+    text = text_of(path)
     for number, line in enumerate(text.split("\n"), start=1):
         if len(line) > LONGEST_LINE:
             raise ValueError(f"line {number} has more than {LONGEST_LINE} characters")
@@ -207,12 +228,21 @@ def _control(text: str) -> str:
     return f"with the control character U+{ord(found[0]):04X}" if found else ""
 
 
+def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Whether a list or table is too short only since something in it is wrong."""
+    place = detail["loc"]
+    inside = (d["loc"] for d in details if len(d["loc"]) > len(place))
+    return detail["type"] == "too_short" and any(loc[: len(place)] == place for loc in inside)
+
+
 _UNION_TAGS = ("increasing", "less", "requires", "exclusive", "capacity")
 
 
 def _plain(message: str) -> str:
-    """Pydantic's message without its prefix, starting small."""
-    message = message.removeprefix("Value error, ")
+    """Pydantic's message without its prefix, starting small, in words of TOML."""
+    message = message.removeprefix("Value error, ").replace(" after validation, not 0", "")
+    for word, name in (("tuple", "list"), ("dictionary", "table")):
+        message = re.sub(rf"\b{word}\b", name, message, flags=re.IGNORECASE)
     return message[:1].lower() + message[1:]
 
 

@@ -71,7 +71,7 @@ NO_HOST = ":30: cluster.arm.backends.0.hostname: string should match pattern"
         (NAME, f'{NAME}\nmax_risk = "none"',
          ":3: study.max_risk: input should be 'low', 'medium' or 'high' (got 'none')"),
         (STORE, 'parameters = ["net.tcp"]', ":3: study.parameters: net.tcp matches no p"),
-        (STORE, "parameters = []", ":3: study.parameters: tuple should have at least 1"),
+        (STORE, "parameters = []", ":3: study.parameters: list should have at least 1"),
         (STORE, 'objective = "p50"', ":3: study.objective: input should be 'p99' or"),
         (SLT, "[workload.web]",
          ':5: workload.web: needs kind = "slt" (static files) or "dlt" (pages made on request)'),

@@ -64,6 +64,12 @@ def test_ours_is_replaced_and_nothing_else(path: Path, tmp_path: Path) -> None:
         write_plan(tmp_path / "no" / "plan.json", [PLAN], whole=False)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_plan(path: Path) -> None:
+    saved = read_plan(path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert saved == read_plan(path)
+
+
 def edited(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
@@ -77,6 +83,9 @@ def edited(path: Path, **changes: Any) -> None:
         ({"plans": []}, "is damaged: it has no plans"),
         ({"plans": [{}]}, r"is damaged: plans\.0\.deployment: "),
         ({"campaign": "many"}, "is damaged: campaign: "),
+        ({"campaign": "7"}, "is damaged: campaign: Input should be a valid integer"),
+        ({"campaign": True}, "is damaged: campaign: Input should be a valid integer"),
+        ({"whole": "yes"}, "is damaged: whole: Input should be a valid boolean"),
     ],
 )
 def test_what_is_no_plan_of_ours_is_refused(
