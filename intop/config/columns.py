@@ -1,11 +1,14 @@
 """What a column of text means: numbers, with or without units, or choices."""
 
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from intop.config.quantity import dimension, in_unit, quantity
+from intop.config.quantity import dimension, in_unit, quantity, rewriting
 from intop.config.source import short
 from intop.config.table_file import Column
 from intop.domain.encoding import Variable
@@ -18,9 +21,23 @@ LOG_FROM = 100.0
 MOST_CHOICES = 64
 """Each is a feature of its own, and needs rows to be learned from."""
 
-_SWITCH = {"off": 0, "no": 0, "false": 0, "disabled": 0}
-_SWITCH |= {"on": 1, "yes": 1, "true": 1, "enabled": 1}
-_MISSING = {"", "na", "n/a", "nan", "null", "?"}
+MOST_NUMBERS = 10
+"""Different ones that a column of choices has. With more, other texts among them are mistakes."""
+
+_OFF, _ON = "off", "on"
+_SWITCHES = (
+    dict.fromkeys(("off", "no", "false", "disabled"), _OFF)
+    | dict.fromkeys(("on", "yes", "true", "enabled"), _ON),
+    {"n": _OFF, "no": _OFF, "y": _ON, "yes": _ON},
+    {"f": _OFF, "false": _OFF, "t": _ON, "true": _ON},
+)
+"""A letter stands for a word only beside its own: f and n may be anything."""
+_BITS = {(0.0, ""): _OFF, (1.0, ""): _ON}
+_MISSING = {"", "na", "n/a", "n.a.", "nan", "null", "nil", "none", "?", "-", "--", "\\n"}
+_MISSING |= {"<na>", "#na", "#n/a", "#n/a n/a", "nat", "-nan", "missing"}
+_MISSING |= {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
+_MISSING |= {"#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!"}
+"""As Python, R, databases and spreadsheets write a number that there is not."""
 _ENDLESS = {f"{sign}{word}" for sign in ("", "+", "-") for word in ("inf", "infinity")}
 _MISSING_CHOICE = "(missing)"
 
@@ -44,25 +61,29 @@ class Meaning:
 def meaning(column: Column) -> Meaning:
     """What a column means, by all of its texts.
 
-    on/off, yes/no and the like are two choices; numbers with units of one dimension are numbers,
-    and what has no unit among them (0, -1) has that dimension's; all else are choices. A missing
-    cell is a choice of its own there. Raises ConfigurationError where it is among numbers, which
-    can't be made up, for numbers that are infinite, or beyond SMALLEST and LARGEST, and for a few
-    odd ones among so many numbers that they can't be choices.
+    on/off, yes/no and the like are two choices, also beside 1 and 0; numbers with units of one
+    dimension are numbers, and what has no unit among them (0, -1) has that dimension's; all else
+    are choices. A missing cell is a choice of its own there. Raises ConfigurationError where it is
+    among numbers, which can't be made up, for numbers that are infinite, or beyond SMALLEST and
+    LARGEST, for what is no number where most others are, and for two choices that may be one.
     """
     lowered = [text.lower() for text in column.texts]
-    if all(text in _SWITCH for text in lowered):
-        by_code = np.array([_SWITCH[text] for text in lowered], dtype=np.float64)
-        return Meaning(numbers=by_code[column.codes], choices=("off", "on"))
+    if states := _states([text for text in lowered if text not in _MISSING]):
+        if len(states) < len(set(lowered)):
+            return _choices(
+                column, [states.get(t, text) for t, text in zip(lowered, column.texts, strict=True)]
+            )
+        on = np.array([text == _ON for text in map(states.get, lowered)], dtype=np.float64)
+        return Meaning(numbers=on[column.codes], choices=(_OFF, _ON))
     plain = [text for text in lowered if text not in _MISSING | _ENDLESS]
-    found = [quantity(text) for text in plain]
-    known = [q for q in found if q is not None]
-    unit = dimension(word for _, word in known)
-    if not known or len(known) < len(found) or unit is None:
-        if len(column.texts) > MOST_CHOICES and 2 * len(known) > len(found):
-            raise _odd_one(column)
-        return _choices(column)
-    by_text = {t: in_unit(*q, unit) for t, q in zip(plain, known, strict=True)}
+    known = {text: q for text in plain if (q := quantity(text)) is not None}
+    unit = dimension(word for _, word in known.values())
+    if not plain or known.keys() < set(plain) or unit is None:
+        if (odd := _odd_one(column, set(known))) is not None:
+            raise odd
+        _check_distinct(column)
+        return _choices(column, column.texts)
+    by_text = {text: in_unit(*q, unit) for text, q in known.items()}
     for code, text in enumerate(lowered):
         if text in _MISSING:
             raise column.wrong(
@@ -106,28 +127,79 @@ def variable(name: str, meant: Meaning) -> tuple[Variable, NDArray[np.float64]]:
     return Variable(name=name, key=name, low=low, high=high), numbers
 
 
-def _odd_one(column: Column) -> ConfigurationError:
-    """What keeps a column that is numbers for the most part from being one."""
-    units: dict[str, int] = {}
-    for code, text in enumerate(column.texts):
-        if (found := quantity(text)) is not None:
-            units.setdefault(found[1], code)
-        elif text.lower() not in _MISSING | _ENDLESS:
+def _states(texts: Sequence[str]) -> dict[str, str]:
+    """Off or on for each text, if all of them say so, and one does in words; empty otherwise."""
+    bits = {text: _BITS[q] for text in texts if (q := quantity(text)) in _BITS}
+    for words in _SWITCHES:
+        if len(bits) < len(set(texts)) and all(text in words or text in bits for text in texts):
+            return {text: words.get(text, bits.get(text, "")) for text in texts}
+    return {}
+
+
+def _odd_one(column: Column, known: Collection[str]) -> ConfigurationError | None:
+    """What keeps a column of numbers for the most part from being one; None for choices.
+
+    A few different numbers and words, such as 64, 128 and auto, are choices.
+    """
+    texts = {code: text for code, text in enumerate(column.texts) if not _is_no_value(text)}
+    advice = {code: rewriting(text) for code, text in texts.items()}
+    numbers = [code for code, text in texts.items() if text.lower() in known or advice[code]]
+    if not numbers or 2 * len(numbers) < len(texts):
+        return None
+    for code, text in texts.items():
+        if advice[code]:
+            what = f"{short(text)} {advice[code]}, or leave the column out by --ignore"
+            return column.wrong(code, what)
+        if code not in numbers and (len(numbers) > MOST_NUMBERS or not _is_word(text)):
             return column.wrong(
                 code,
                 f"{short(text)} is no number, which most others are: give it one, take its row "
                 "out, or leave the column out by --ignore",
             )
+    units = {q[1]: code for code in reversed(numbers) if (q := quantity(texts[code])) is not None}
+    if dimension(units) is not None:
+        return None
     return column.wrong(
         max(units.values()),
-        f"has units of different kinds ({', '.join(filter(None, units))}): write all in one kind, "
-        "or leave the column out by --ignore",
+        f"has units of different kinds ({', '.join(filter(None, reversed(units)))}): write all in "
+        "one kind, or leave the column out by --ignore",
     )
 
 
-def _choices(column: Column) -> Meaning:
-    texts = [text or _MISSING_CHOICE for text in column.texts]
+def _is_no_value(text: str) -> bool:
+    return text.lower() in _MISSING | _ENDLESS
+
+
+def _is_word(text: str) -> bool:
+    """Whether a text among numbers is a word: auto and ipv4 are, 12O, <5 and $5 are not."""
+    has_digits = any(character.isnumeric() for character in text)
+    return bool(re.match(r"[^\W\d_]{2}" if has_digits else r".*[^\W\d_]", text, re.DOTALL))
+
+
+def _choices(column: Column, texts: Sequence[str]) -> Meaning:
+    """The choices of a column, by a text for each of its own."""
+    texts = [text or _MISSING_CHOICE for text in texts]
     choices = tuple(sorted(set(texts)))
     index = {text: n for n, text in enumerate(choices)}
     by_code = np.array([index[text] for text in texts], dtype=np.float64)
     return Meaning(numbers=by_code[column.codes], choices=choices)
+
+
+def _check_distinct(column: Column) -> None:
+    """Raises ConfigurationError for two choices that differ in their writing only.
+
+    Identifiers, of which there are many, may do so.
+    """
+    if len(column.texts) > MOST_CHOICES:
+        return
+    first: dict[object, int] = {}
+    for code, text in enumerate(column.texts):
+        plain = unicodedata.normalize("NFKC", " ".join(text.split())).casefold()
+        if (earlier := first.setdefault(quantity(text) or plain, code)) != code:
+            row = int(np.argmax(column.codes == earlier))
+            raise column.wrong(
+                code,
+                f"{short(text)} and {short(column.texts[earlier])} ({column.place(row)}) are one "
+                "choice in two writings, or two in need of other names: write them alike, or "
+                "leave the column out by --ignore",
+            )

@@ -1,6 +1,7 @@
 """Quantities: numbers as people write them, with a unit or without."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -36,6 +37,53 @@ def quantity(text: str) -> tuple[float, str] | None:
     if found is None or dimension([found[2]]) is None:
         return None
     return float(found[1]), found[2]
+
+
+LONGEST_NUMBER = 60
+"""In characters. A longer text is no number that somebody wrote."""
+
+_END = r"(e[+-]?\d+)?\s*[a-zµμ%]*"
+_APOSTROPHE = "['`\N{RIGHT SINGLE QUOTATION MARK}\N{ACUTE ACCENT}]"
+_OTHER_FORMS = {
+    rf"[+-]?(\d*|\d{{1,3}}(([.\s]|{_APOSTROPHE})\d{{3}})+),\d+": (
+        "has a comma: write a point before decimals, and nothing between thousands"
+    ),
+    r"[+-]?\d{1,3}(,\d{2,3})+(\.\d*)?": (
+        "has a comma: write a point before decimals, and nothing between thousands"
+    ),
+    r"[+-]?\d{1,3}(\s\d{3})+(\.\d*)?": "has a blank between its digits: write them together",
+    rf"[+-]?(\d{{1,3}}({_APOSTROPHE}\d{{3}})+|\d+(_\d+)+)(\.\d*)?": (
+        "has a mark between its digits: write them together"
+    ),
+    r"[+-]?\d{1,3}(\.\d{3}){2,}": "has several points: write a point before decimals only",
+}
+"""Numbers as people and other programs write them, and how to write them here.
+
+What they are is not certain: 1,200 is one number in Berlin, and another one in London.
+"""
+
+
+def rewriting(text: str) -> str:
+    """How to write a number that has another form than ours; "" for a number and any other text."""
+    is_like_one = len(text) <= LONGEST_NUMBER and re.match(r"[+\-\N{MINUS SIGN}]?[,\d]", text)
+    if not is_like_one or quantity(text) is not None:
+        return ""
+    lowered = text.lower()
+    for pattern, advice in _OTHER_FORMS.items():
+        if re.fullmatch(pattern + _END, lowered):
+            return advice
+    if re.fullmatch("[+-]?0(x[0-9a-f]+|b[01]+|o[0-7]+)", lowered):
+        return f"is not decimal: write {int(lowered, 0)}"
+    plain = "".join(map(_plain, text))
+    return f"has another sign or other digits: write {plain}" if quantity(plain) else ""
+
+
+def _plain(character: str) -> str:
+    """The ASCII character that stands for the same digit or sign."""
+    if character == "\N{MINUS SIGN}":
+        return "-"
+    digit = unicodedata.decimal(character, None)
+    return unicodedata.normalize("NFKC", character) if digit is None else str(digit)
 
 
 def dimension(words: Iterable[str]) -> str | None:

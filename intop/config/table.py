@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intop.config.columns import LARGEST, MOST_CHOICES, SMALLEST, Meaning, meaning, variable
-from intop.config.quantity import quantity
+from intop.config.quantity import quantity, rewriting
 from intop.config.source import short
 from intop.config.table_file import Column, TableFile
 from intop.domain.encoding import Matrix, Variable
@@ -135,6 +135,8 @@ def _goal(target: Column, code: int) -> float:
     failed = f"say --failed {shlex.quote(text)} if failed trials have that, else"
     if found is None or found[1] or np.isinf(found[0]):
         what = short(text) if text else "empty"
+        if advice := rewriting(text):
+            what += f", which {advice}"
         raise target.wrong(
             code,
             f"the target must be a plain number, and is {what}: {failed} correct it, or take its "

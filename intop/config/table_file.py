@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from intop.config.source import check_kind, short
+from intop.config.source import UTF_16, check_kind, short
 from intop.domain.table import NO_PYARROW, PARQUET
 from intop.errors import ConfigurationError
 
@@ -73,19 +73,18 @@ class Column:
 class TableFile:
     """A file that has been opened: its columns have names, and no row is checked yet.
 
-    Text is comma separated, UTF-8 (a byte-order mark is taken off), and packed when the file's
-    name ends in .gz, .bz2, .xz or .zip; one that ends in .parquet is Parquet. A column without a
-    name is called by its number, from 1. Raises ConfigurationError for what can't be read, isn't a
+    Text is comma separated, UTF-8 or UTF-16 with its byte-order mark, and packed when the file's
+    name ends in .gz, .bz2, .xz or .zip; one that ends in .parquet is Parquet, in any case of
+    letters. A first line `sep=,`, as Excel takes it, is no row. A column without a name is called
+    by its number, from 1. Raises ConfigurationError for what can't be read, isn't a
     table, is empty, or has more than LARGEST_FILE, MOST_COLUMNS or MOST_CELLS.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._text = None if path.suffix == PARQUET else _text(path)
+        self._text = None if path.suffix.lower() == PARQUET else _text(path)
         first, self._cells = _parquet(path) if self._text is None else _csv(path, self._text)
         self.names = tuple(cell.strip() or f"column {n}" for n, cell in enumerate(first, 1))
-        if len(self.names) == 1 and (found := [m for m in ";\t|" if m in self.names[0]]):
-            raise self._wrong(f"its columns are separated by {found[0]!r}: commas are needed")
         if self._cells.empty:
             raise self._wrong("has no rows below the names of its columns")
 
@@ -107,6 +106,20 @@ class TableFile:
         if re.fullmatch("[1-9][0-9]{0,8}", word) and int(word) <= len(self.names):
             return [int(word) - 1]
         raise self._wrong(f"has no column {short(word)} ({option}); {self._alike(word)}")
+
+    def named(self, name: str) -> int:
+        """The column that a table's schema names. Raises ConfigurationError unless it is one."""
+        places = [n for n, own in enumerate(self.names) if own == name]
+        if len(places) > 1:
+            numbers = " and ".join(str(n + 1) for n in places[:2])
+            raise self._wrong(
+                f"columns {numbers} are both called {short(name)}: take one of them out, or export "
+                "the trials again"
+            )
+        if not places:
+            what = f"has no column {short(name)}, which its schema names; {self._alike(name)}"
+            raise self._wrong(what)
+        return places[0]
 
     def columns(self, chosen: Sequence[int]) -> dict[int, Column]:
         """These columns, by index. Raises ConfigurationError for two of one name."""
@@ -160,8 +173,11 @@ def _csv(path: Path, text: str) -> "tuple[list[str], pd.DataFrame]":
     """The cells of the first row, and all other rows. Raises ConfigurationError, with the line."""
     import pandas as pd
 
-    if text.partition("\n")[0].count(",") >= MOST_COLUMNS:
+    head = re.match(r"\s*(.*)", text)
+    if head and head[1].count(",") >= MOST_COLUMNS:
         raise ConfigurationError([f"{path}: has more than {MOST_COLUMNS:,} columns: {FEWER}"])
+    if mark := next((m for m in MARKS if _separates(m, text)), ""):
+        raise _separated(path, mark)
     try:
         # The first row is read as one of them: as names, pandas would change those that are equal.
         # Its parser in Python tells a cell that isn't there (NaN) from an empty one.
@@ -190,6 +206,24 @@ def _csv(path: Path, text: str) -> "tuple[list[str], pd.DataFrame]":
     return first.iloc[0].tolist(), rows
 
 
+MARKS = (";", "\t", "|")
+"""What else separates columns. A table of one column has nothing to learn from."""
+
+
+def _separates(mark: str, text: str) -> bool:
+    """Whether this mark and no comma separates the names, or this mark those of all rows alike."""
+    widths = (fields for _, fields in _records(text, mark))
+    if (width := next(widths, None) or 0) < 2:
+        return False
+    _, by_comma = next(_records(text))
+    return by_comma == 1 or all(fields == width for fields in widths)
+
+
+def _separated(path: Path, mark: str) -> ConfigurationError:
+    what = f"its columns are separated by {mark!r}: commas are needed, and a point before decimals"
+    return ConfigurationError([f"{path}: {what}"])
+
+
 def _faulty(path: Path, text: str, why: str) -> ConfigurationError:
     """What pandas found fault with, and the line, which it doesn't say for all faults."""
     width = None
@@ -198,6 +232,8 @@ def _faulty(path: Path, text: str, why: str) -> ConfigurationError:
         if count is None:
             break
         if count != width:
+            if _separates(" ", text):
+                return _separated(path, " ")
             why = (
                 f"has {count} fields for {width} columns: a field with a comma in it needs quotes, "
                 "and an empty one its comma"
@@ -207,12 +243,12 @@ def _faulty(path: Path, text: str, why: str) -> ConfigurationError:
     return ConfigurationError([told])
 
 
-def _records(text: str) -> Iterator[tuple[int, int | None]]:
-    """The first line of each record that isn't blank, and how many fields it has.
+def _records(text: str, mark: str = ",") -> Iterator[tuple[int, int | None]]:
+    """The first line of each record that isn't blank, and how many fields it has by a mark.
 
     None, and the end, where it can't be read.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
     line = 1
     try:
         for cells in reader:
@@ -251,7 +287,8 @@ def _parquet(path: Path) -> "tuple[list[str], pd.DataFrame]":
 
 def _opened(path: Path) -> IO[bytes]:
     """Raises OSError and its like, also for an archive of several files."""
-    if path.suffix == ".zip":
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
         archive = zipfile.ZipFile(path)
         names = [member for member in archive.infolist() if not member.is_dir()]
         if len(names) != 1:
@@ -262,7 +299,7 @@ def _opened(path: Path) -> IO[bytes]:
         ".bz2": bz2.open,
         ".xz": lzma.open,
     }
-    opened: IO[bytes] = packed.get(path.suffix, partial(open, mode="rb"))(path)
+    opened: IO[bytes] = packed.get(suffix, partial(open, mode="rb"))(path)
     return opened
 
 
@@ -283,13 +320,42 @@ def _text(path: Path) -> str:
         raise ConfigurationError([f"{path}: can't be read: {why}"]) from error
     if len(data) > LARGEST_FILE:
         raise ConfigurationError([f"{path}: has more than {LARGEST_FILE // 10**6} MB: {FEWER}"])
+    if data.startswith(UTF_16):
+        return _without_mark(path, _utf_16(path, data))
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise ConfigurationError([f"{path}:{line}: has a NUL byte: this is no CSV file in UTF-8"])
     try:
-        return data.decode("utf-8-sig")
+        return _without_mark(path, data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(
             [f"{path}:{line}: is not UTF-8: convert it, as by iconv -f latin1 -t utf-8"]
         ) from error
+
+
+def _utf_16(path: Path, data: bytes) -> str:
+    """As Excel and PowerShell write text. Raises ConfigurationError for what is damaged."""
+    try:
+        text = data.decode("utf-16")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].decode("utf-16", errors="replace").count("\n") + 1
+        told = f"{path}:{line}: is not UTF-16, as its first two bytes say: save it as UTF-8"
+        raise ConfigurationError([told]) from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise ConfigurationError([f"{path}:{line}: has a NUL character: this is no CSV file"])
+    return text
+
+
+def _without_mark(path: Path, text: str) -> str:
+    """A table with a blank line in place of the one that tells Excel how columns are separated.
+
+    Raises ConfigurationError where that is not by commas.
+    """
+    match = re.match(r'"?sep=(.)"?[ \t]*(?=\r|\n|\Z)', text, re.IGNORECASE)
+    if match is None:
+        return text
+    if match[1] != ",":
+        raise _separated(path, match[1])
+    return text[match.end() :]

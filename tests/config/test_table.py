@@ -133,6 +133,10 @@ def test_what_varies_among_failed_rows_only_is_left_out(tmp_path: Path) -> None:
             "x,y\n1,\n2,3\n",
             "log.csv:2: column 'y': the target must be a plain number",
         ),
+        (
+            'x,y\n1,2\n2,"0,5"\n',
+            "log.csv:3: column 'y': the target must be a plain number, and is '0,5', which has a c",
+        ),
         ("x,y\n1,1e999\n2,3\n", "log.csv:2: column 'y': the target must be a plain number"),
         ("x,y\n1,1e-150\n2,3\n", "log.csv:2: column 'y': the target must be from 1e-100 to"),
         ("x,y\n1,2\n2,-1\n", "log.csv:3: column 'y': the target must be positive, since models"),

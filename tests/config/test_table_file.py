@@ -69,6 +69,50 @@ def test_a_byte_order_mark_windows_lines_and_packing_are_no_obstacle(tmp_path: P
         assert ("2",) == file.columns([0, 1])[1].texts
 
 
+@pytest.mark.parametrize("name", ["A.CSV.GZ", "a.csv.Gz", "A.Parquet", "A.ZIP"])
+def test_how_a_file_is_packed_is_told_by_its_name_in_any_case(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name.endswith("Parquet"):
+        pd.DataFrame({"x": ["1"], "y": ["2"]}).to_parquet(path)
+    elif name.endswith("ZIP"):
+        with ZipFile(path, "w") as made:
+            made.writestr("a.csv", "x,y\n1,2\n")
+    else:
+        path.write_bytes(gzip.compress(b"x,y\n1,2\n"))
+    assert ("2",) == TableFile(path).columns([1])[1].texts
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_table_of_utf_16_is_read(tmp_path: Path, encoding: str) -> None:
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    data = f"{mark}größe,y\r\n1,2\r\n\r\n3,4\r\n".encode(encoding)
+    file = TableFile(written(tmp_path, data))
+    assert ("größe", "y") == file.names
+    assert ["line 2", "line 4"] == [file.columns([0])[0].place(row) for row in range(2)]
+
+
+@pytest.mark.parametrize("first", ["sep=,", "SEP=,", '"sep=,"', "sep=, "])
+def test_the_line_that_tells_excel_of_commas_is_no_row(tmp_path: Path, first: str) -> None:
+    for ends in ("\n", "\r\n"):
+        file = TableFile(written(tmp_path, "\ufeff" + ends.join([first, "x,y", "1,2", "3,4"])))
+        assert ("x", "y") == file.names
+        column = file.columns([0])[0]
+        assert ("1", "3") == column.texts
+        assert "a.csv:4: column 'x': is odd" in str(column.wrong(1, "is odd"))
+
+
+def test_one_column_of_a_schema_is_named(tmp_path: Path) -> None:
+    file = TableFile(written(tmp_path, "a,3,c,c\n1,2,3,4\n"))
+    assert 1 == file.named("3")
+    for name, told in (
+        ("c", "columns 3 and 4 are both called 'c': take one of them out, or export the trials"),
+        ("2", "has no column '2', which its schema names; it has 'a', '3', 'c', 'c'"),
+    ):
+        with pytest.raises(ConfigurationError) as caught:
+            file.named(name)
+        assert told in str(caught.value)
+
+
 def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, ",b,c,c,2\n1,2,3,4,5\n"))
     assert ("column 1", "b", "c", "c", "2") == file.names
@@ -111,7 +155,21 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
         (b"x;y\n1;2\n", "a.csv: its columns are separated by ';': commas are needed"),
         (b"x\ty\n1\t2\n", "a.csv: its columns are separated by '\\t': commas are needed"),
         (b"x,y\n1,\xe9\n", "a.csv:2: is not UTF-8: convert it, as by iconv -f latin1 -t utf-8"),
-        (b"\xff\xfex\0,\0", "a.csv:1: has a NUL byte: this is no CSV file in UTF-8"),
+        (b"x\0,\0", "a.csv:1: has a NUL byte: this is no CSV file in UTF-8"),
+        (b"\xff\xfex\0,\0y\0\n\0\0\0", "a.csv:2: has a NUL character: this is no CSV file"),
+        (b"\xff\xfex\0\n\0,", "a.csv:2: is not UTF-16, as its first two bytes say: save it as"),
+        (b"\xff\xfex\0,\0", "a.csv: has no rows below the names of its columns"),
+        (b"a;b;p99\n1,5;2,25;3\n", "a.csv: its columns are separated by ';': commas are needed"),
+        (b"a;b;p99\n1,5;2;3\n1;2\n", "a.csv: its columns are separated by ';': commas are nee"),
+        (b"a\tb\n1,5\t2\n", "a.csv: its columns are separated by '\\t': commas are needed"),
+        (b"a|b\n1,5|2\n", "a.csv: its columns are separated by '|': commas are needed"),
+        (b"a (x, y);b\n1,5;2\n1;2\n", "a.csv: its columns are separated by ';': commas are nee"),
+        (b"a (x, y);b\n1,5;2\n1,25;2\n", "a.csv: its columns are separated by ';': commas are"),
+        (b"a b p99\n1,5 2 3\n", "a.csv: its columns are separated by ' ': commas are needed"),
+        (b"sep=;\na;b\n1,5;2\n", "a.csv: its columns are separated by ';': commas are needed"),
+        (b"\xef\xbb\xbfSEP=\t\r\na\tb\r\n", "a.csv: its columns are separated by '\\t': comm"),
+        (b"sep=,\r\nx,y\r\n1,2\r\n\r\n3\r\n", "a.csv:5: has 1 fields for 2 columns"),
+        (b"\nx" + b",x" * 10_000, "a.csv: has more than 10,000 columns: leave rows or columns"),
         (b"x,y\n1,2\n\0,3\n", "a.csv:3: has a NUL byte"),
         (b'x,y\n1,"2\n3,4\n', "a.csv:2: is not CSV: unexpected end of data"),
         (b'x,y\n1,"2"3\n', "a.csv:2: is not CSV: ',' expected after '\"'"),
