@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,11 +75,11 @@ def meaning(column: Column) -> Meaning:
             )
         on = np.array([text == _ON for text in map(states.get, lowered)], dtype=np.float64)
         return Meaning(numbers=on[column.codes], choices=(_OFF, _ON))
-    plain = [text for text in lowered if text not in _MISSING | _ENDLESS]
-    known = {text: q for text in plain if (q := quantity(text)) is not None}
+    plain = {text for text in lowered if text not in _MISSING}
+    known = {text: q for text in plain if (q := _number(text)) is not None}
     unit = dimension(word for _, word in known.values())
-    if not plain or known.keys() < set(plain) or unit is None:
-        if (odd := _odd_one(column, set(known))) is not None:
+    if not plain or known.keys() < plain or unit is None:
+        if (odd := _odd_one(column)) is not None:
             raise odd
         _check_distinct(column)
         return _choices(column, column.texts)
@@ -91,7 +91,7 @@ def meaning(column: Column) -> Meaning:
                 f"has no number ({short(column.texts[code])}) where others have: fill it in, take "
                 "its row out, or leave the column out by --ignore",
             )
-        _check_number(column, code, by_text.get(text, np.inf))
+        _check_number(column, code, by_text[text])
     by_code = np.array([by_text[text] for text in lowered], dtype=np.float64)
     return Meaning(numbers=by_code[column.codes] + 0.0)  # -0.0 is 0.0
 
@@ -136,14 +136,15 @@ def _states(texts: Sequence[str]) -> dict[str, str]:
     return {}
 
 
-def _odd_one(column: Column, known: Collection[str]) -> ConfigurationError | None:
+def _odd_one(column: Column) -> ConfigurationError | None:
     """What keeps a column of numbers for the most part from being one; None for choices.
 
     A few different numbers and words, such as 64, 128 and auto, are choices.
     """
-    texts = {code: text for code, text in enumerate(column.texts) if not _is_no_value(text)}
+    texts = {n: text for n, text in enumerate(column.texts) if text.lower() not in _MISSING}
     advice = {code: rewriting(text) for code, text in texts.items()}
-    numbers = [code for code, text in texts.items() if text.lower() in known or advice[code]]
+    known = {code: q for code, text in texts.items() if (q := _number(text.lower())) is not None}
+    numbers = {code for code in texts if code in known or advice[code]}
     if not numbers or 2 * len(numbers) < len(texts):
         return None
     for code, text in texts.items():
@@ -156,18 +157,21 @@ def _odd_one(column: Column, known: Collection[str]) -> ConfigurationError | Non
                 f"{short(text)} is no number, which most others are: give it one, take its row "
                 "out, or leave the column out by --ignore",
             )
-    units = {q[1]: code for code in reversed(numbers) if (q := quantity(texts[code])) is not None}
+    units: dict[str, int] = {}
+    for code, (_, unit) in known.items():
+        units.setdefault(unit, code)
     if dimension(units) is not None:
         return None
     return column.wrong(
         max(units.values()),
-        f"has units of different kinds ({', '.join(filter(None, reversed(units)))}): write all in "
-        "one kind, or leave the column out by --ignore",
+        f"has units of different kinds ({', '.join(filter(None, units))}): write all in one kind, "
+        "or leave the column out by --ignore",
     )
 
 
-def _is_no_value(text: str) -> bool:
-    return text.lower() in _MISSING | _ENDLESS
+def _number(text: str) -> tuple[float, str] | None:
+    """The quantity that a text in small letters says, also an infinite one."""
+    return (np.inf, "") if text in _ENDLESS else quantity(text)
 
 
 def _is_word(text: str) -> bool:
@@ -192,14 +196,23 @@ def _check_distinct(column: Column) -> None:
     """
     if len(column.texts) > MOST_CHOICES:
         return
+    lowered = [text.lower() for text in column.texts]
+    # Of letters and bits it is certain only beside a word that they say on or off.
+    has_words = not _SWITCHES[0].keys().isdisjoint(lowered)
+    states = (
+        {word: state for words in _SWITCHES for word, state in words.items()} if has_words else {}
+    )
     first: dict[object, int] = {}
-    for code, text in enumerate(column.texts):
+    for code, text in enumerate(lowered):
+        number = quantity(text)
         plain = unicodedata.normalize("NFKC", " ".join(text.split())).casefold()
-        if (earlier := first.setdefault(quantity(text) or plain, code)) != code:
+        state = states.get(text) or (_BITS.get(number) if has_words and number else None)
+        if (earlier := first.setdefault(state or number or plain, code)) != code:
             row = int(np.argmax(column.codes == earlier))
+            both = f"{short(column.texts[code])} and {short(column.texts[earlier])}"
             raise column.wrong(
                 code,
-                f"{short(text)} and {short(column.texts[earlier])} ({column.place(row)}) are one "
+                f"{both} ({column.place(row)}) are one "
                 "choice in two writings, or two in need of other names: write them alike, or "
                 "leave the column out by --ignore",
             )
