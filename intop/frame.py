@@ -222,7 +222,7 @@ def to_csv(table: "DataFrame", path: PurePath | None = None) -> bytes:
     texts = table[names].map(_csv_cell)
     table = table.assign(**{name: texts[name] for name in names}).rename(columns=cell)
     output = io.BytesIO()
-    method = _PACKED.get("" if path is None else path.suffix)
+    method = _PACKED.get("" if path is None else path.suffix.lower())
     options: Any = {"method": method}
     if method == "gzip":
         options["mtime"] = 0  # equal tables are equal files
@@ -253,6 +253,7 @@ def schema(fields: Iterable[Field], recipes: Iterable[Recipe]) -> bytes:
         "fields": [
             {"name": f.name, "type": f.type, "description": f.meaning}
             | ({"unit": f.unit} if f.unit else {})
+            | ({"constraints": {"enum": f.values}} if f.values else {})
             for f in fields
         ],
         "missingValues": [""],

@@ -156,7 +156,7 @@ def _export_trials(
 
     if output is None and form == PARQUET:
         raise UsageError("--format parquet needs --output FILE")
-    if output is not None and (form == PARQUET) != (output.suffix == SUFFIX):
+    if output is not None and (form == PARQUET) != (output.suffix.lower() == SUFFIX):
         raise UsageError(f"--output {output}: {SUFFIX} is the ending of Parquet, and of no other")
     with stored_context(config, arch, workload) as context:
         found = export(context, stages, counters=counters)

@@ -116,7 +116,7 @@ def _ready_to_draw() -> None:
 
 def _write(page: "Document", output: Path) -> None:
     """In the form that the file's name asks for."""
-    if output.suffix == ".md":
+    if output.suffix.lower() == ".md":
         from intop.report.document.markdown import as_page
 
         text = as_page(page)

@@ -2,23 +2,24 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from intop.config.source import LARGEST_FILE, check_kind
+from intop.config.exported_cells import check_equal, check_words, counts, encoded, numbers
+from intop.config.source import text_of
 from intop.config.table_file import Column, TableFile
-from intop.domain.encoding import Variable
-from intop.domain.spreadsheet import cell, text_of
+from intop.domain import spreadsheet
 from intop.domain.table import PARQUET, Inventory, Recipe, Table, schema_of
-from intop.domain.trial import USABLE
+from intop.domain.trial import USABLE, Status, TrialRole
 from intop.errors import ConfigurationError
 
 _RECIPES = TypeAdapter(tuple[Recipe, ...])
+_VALUES = TypeAdapter(list[str | int])
 _PLACE = ("study", "campaign", "arch", "workload", "stage", "index", "attempt", "status")
 _NAME = "configuration"
 _TAUGHT, _LENT = ("collect", "refine"), ("screen",)
@@ -30,22 +31,43 @@ def read_recipes(path: Path) -> tuple[Recipe, ...]:
 
     Raises ConfigurationError for one that is not as `intop export` wrote it.
     """
-    schema = schema_of(path)
-    if not schema.exists():
+    if not schema_of(path).exists():
         return ()
     try:
-        check_kind(schema)
-        with schema.open(encoding="utf-8") as file:
-            document = json.loads(file.read(LARGEST_FILE))
-        return _RECIPES.validate_python(document["intop"]["recipes"])
-    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
-        why = str(first).partition("\n")[0]
-        told = (
-            f"{schema}: is no schema of trials ({why}): export them again, or say --target to read "
-            f"{path.name} as any other table"
-        )
-        raise ConfigurationError([told]) from error
+        recipes = _document(path)["intop"]["recipes"]
+        return _RECIPES.validate_json(json.dumps(recipes), strict=True)
+    except _BROKEN as error:
+        raise _no_schema(path, error) from error
+
+
+_BROKEN = (OSError, ValueError, TypeError, LookupError, RecursionError)
+
+
+def _document(path: Path) -> Any:
+    """The schema beside a table. Raises one of _BROKEN."""
+    return json.loads(text_of(schema_of(path)))
+
+
+def _no_schema(path: Path, error: Exception) -> ConfigurationError:
+    first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+    why = str(first).partition("\n")[0]
+    told = (
+        f"{schema_of(path)}: is no schema of trials ({why}): export them again, or say --target to "
+        f"read {path.name} as any other table"
+    )
+    return ConfigurationError([told])
+
+
+def _listed_values(path: Path) -> dict[str, set[str]]:
+    """All values of those columns whose schema lists them; none in an older export."""
+    try:
+        fields = _document(path)["fields"]
+        enums = {f["name"]: f["constraints"]["enum"] for f in fields if "constraints" in f}
+        return {
+            name: set(map(str, _VALUES.validate_python(values))) for name, values in enums.items()
+        }
+    except _BROKEN as error:
+        raise _no_schema(path, error) from error
 
 
 def read_exports(path: Path, recipes: Sequence[Recipe]) -> list[Table]:
@@ -53,30 +75,41 @@ def read_exports(path: Path, recipes: Sequence[Recipe]) -> list[Table]:
 
     Of each place in a plan the last attempt counts, if it is usable. Trials of one configuration
     are put together by its name. Raises ConfigurationError, with file, line and column, for a
-    table that lacks some of it.
+    table that lacks some of it, and for a cell that no export has.
     """
     file = TableFile(path)
+    listed = {} if not recipes else _listed_values(path)
     names = dict.fromkeys((*_PLACE, _NAME))
     for recipe in recipes:
         names |= dict.fromkeys((recipe.column, *(v.name for v in recipe.variables)))
         names |= {_ROLE: None} if recipe.is_lent else {}
-    is_csv = path.suffix != PARQUET
-    indexes = {name: file.index(cell(name) if is_csv else name, "its schema") for name in names}
+    is_csv = path.suffix.lower() != PARQUET
+    indexes = {name: file.named(spreadsheet.cell(name) if is_csv else name) for name in names}
     columns = file.columns(list(indexes.values()))
     by_name = {
         name: _as_it_was(columns[index]) if is_csv else columns[index]
         for name, index in indexes.items()
     }
+    _check_places(by_name, listed)
     return [_table(by_name, recipe) for recipe in recipes]
 
 
 def _as_it_was(column: Column) -> Column:
     """A column with the texts that its cells were made of."""
-    return replace(column, texts=tuple(map(text_of, column.texts)))
+    return replace(column, texts=tuple(map(spreadsheet.text_of, column.texts)))
+
+
+def _check_places(columns: Mapping[str, Column], listed: Mapping[str, set[str]]) -> None:
+    """Raises ConfigurationError for a row that would be left out since a word of it is another."""
+    words: dict[str, Sequence[str]] = {name: sorted(listed[name]) for name in listed}
+    words |= {"status": get_args(Status), _ROLE: get_args(TrialRole)}
+    for name, column in columns.items():
+        if name in words:
+            check_words(column, words[name])
 
 
 def _table(columns: dict[str, Column], recipe: Recipe) -> Table:
-    target, goals = columns[recipe.column], _numbers(columns[recipe.column])
+    target, goals = columns[recipe.column], numbers(columns[recipe.column])
     rows = _last_attempts(columns, recipe, _TAUGHT)
     usable = _usable(columns, recipe, rows)
     by_name = _by_name(columns, usable)
@@ -85,10 +118,10 @@ def _table(columns: dict[str, Column], recipe: Recipe) -> Table:
             [f"{target.path}: has no usable trials of collect and refine for {recipe.title}"]
         )
     lent: list[list[int]] = []
+    checked = rows
     if recipe.is_lent:
-        drawn = [
-            n for n in _last_attempts(columns, recipe, _LENT) if columns[_ROLE].text(n) == _DRAWN
-        ]
+        screened = _last_attempts(columns, recipe, _LENT)
+        drawn = [n for n in screened if columns[_ROLE].text(n) == _DRAWN]
         lent = list(_by_name(columns, _usable(columns, recipe, drawn)).values())
         if not lent:
             told = (
@@ -96,10 +129,15 @@ def _table(columns: dict[str, Column], recipe: Recipe) -> Table:
                 f"{recipe.title} learn, too: export them (--stage screen)"
             )
             raise ConfigurationError([told])
+        checked = [*rows, *drawn]
     together = [*by_name.values(), *lent]
-    values = [
-        _encoded(columns[v.name], v, [found[0] for found in together]) for v in recipe.variables
-    ]
+    by_row = {
+        v.name: encoded(columns[v.name], v, recipe.outside.get(v.name, ()), checked)
+        for v in recipe.variables
+    }
+    for trials in together:
+        check_equal(columns, by_row, trials)
+    values = [[by_row[v.name][trials[0]] for trials in together] for v in recipe.variables]
     measured = tuple(tuple(float(goals[n]) for n in found) for found in together)
     return Table(
         variables=recipe.variables,
@@ -124,10 +162,10 @@ def _table(columns: dict[str, Column], recipe: Recipe) -> Table:
 def _usable(columns: dict[str, Column], recipe: Recipe, rows: Sequence[int]) -> list[int]:
     """Those of the rows that models learn from. Raises ConfigurationError for a wrong target."""
     target, told = columns[recipe.column], columns["status"]
-    goals = _numbers(target)
-    usable = [n for n in rows if told.text(n) in USABLE and target.text(n)]
+    goals = numbers(target)
+    usable = [n for n in rows if told.text(n) in USABLE]
     if wrong := [n for n in usable if not (np.isfinite(goals[n]) and goals[n] > 0)]:
-        raise target.wrong(int(target.codes[wrong[0]]), "must be a positive number")
+        raise target.wrong_in(wrong[0], "must be a positive number")
     return usable
 
 
@@ -141,12 +179,7 @@ def _by_name(columns: dict[str, Column], rows: Sequence[int]) -> dict[str, list[
 
 def _last_attempts(columns: dict[str, Column], recipe: Recipe, stages: Sequence[str]) -> list[int]:
     """The rows of a recipe's trials of some stages, one for each place of their plans, in order."""
-    attempts, index = _numbers(columns["attempt"]), _numbers(columns["index"])
-    campaign = _numbers(columns["campaign"])
-    for name, numbers in (("attempt", attempts), ("index", index), ("campaign", campaign)):
-        if not np.isfinite(numbers).all():
-            code = int(columns[name].codes[int(np.argmin(np.isfinite(numbers)))])
-            raise columns[name].wrong(code, "must be a number")
+    attempts, index, campaign = (counts(columns[n]) for n in ("attempt", "index", "campaign"))
     last: dict[tuple[int, float], int] = {}
     for row in range(len(index)):
         stage = columns["stage"].text(row)
@@ -158,33 +191,11 @@ def _last_attempts(columns: dict[str, Column], recipe: Recipe, stages: Sequence[
             recipe.campaign,
         ):
             place = (stages.index(stage), float(index[row]))
-            if place not in last or attempts[row] >= attempts[last[place]]:
+            if (before := last.get(place)) is not None and attempts[before] == attempts[row]:
+                where = columns["attempt"].place(before)
+                raise columns["attempt"].wrong_in(
+                    row, f"is the same attempt as {where}: take one out"
+                )
+            if before is None or attempts[row] > attempts[before]:
                 last[place] = row
     return [last[place] for place in sorted(last)]
-
-
-def _encoded(column: Column, variable: Variable, rows: Sequence[int]) -> NDArray[np.float64]:
-    """A variable's numbers (rows,). A default that is none of the choices counts as the first one,
-    as in a space.
-    """
-    if variable.choices:
-        known = {choice: n for n, choice in enumerate(variable.choices)}
-        return np.array([known.get(column.text(row), 0) for row in rows], dtype=np.float64)
-    numbers = _numbers(column).take(rows)
-    if not np.isfinite(numbers).all():
-        row = rows[int(np.argmin(np.isfinite(numbers)))]
-        raise column.wrong(int(column.codes[row]), "must be a number")
-    return numbers
-
-
-def _numbers(column: Column) -> NDArray[np.float64]:
-    """The numbers of a column (rows,), NaN for what is none."""
-
-    def number(text: str) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            return np.nan
-
-    by_code = np.array([number(text) for text in column.texts], dtype=np.float64)
-    return np.asarray(by_code[column.codes], dtype=np.float64)

@@ -66,8 +66,11 @@ class Column:
 
     def wrong(self, code: int, what: str) -> ConfigurationError:
         """An error in the first cell that has this text."""
-        where = self.where(int(np.argmax(self.codes == code)))
-        return ConfigurationError([f"{where}: column {short(self.name)}: {what}"])
+        return self.wrong_in(int(np.argmax(self.codes == code)), what)
+
+    def wrong_in(self, row: int, what: str) -> ConfigurationError:
+        """An error in the cell of this row."""
+        return ConfigurationError([f"{self.where(row)}: column {short(self.name)}: {what}"])
 
 
 class TableFile:

@@ -47,6 +47,10 @@ class Variable:
             return tuple(f"{self.name}={choice}" for choice in self.choices)
         return (self.name,)
 
+    def has(self, number: float) -> bool:
+        """Whether a number is in the range, or the host's own."""
+        return self.low <= number <= self.high or number == self.own
+
     def place(self, numbers: Matrix) -> Matrix:
         """Places of numbers in the range, from 0 to 1. Numbers outside it get the nearer end.
 

@@ -1,7 +1,7 @@
 """Tables: configurations in files, ready for models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -18,12 +18,16 @@ def schema_of(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a table that we write. `type` is one of the Table Schema standard."""
+    """A column of a table that we write. `type` is one of the Table Schema standard.
+
+    `values` are all that its cells have; empty where they are not listed.
+    """
 
     name: str
     unit: str
     meaning: str
     type: Literal["string", "integer", "number", "datetime"] = "string"
+    values: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +37,9 @@ class Recipe:
     It is for the trials of one architecture and workload of a campaign. With `is_lent`, models also
     learn from the screening, as from lent rows (see `learn.samples.Samples`). `column` has what the
     models learn, which people know as `target`. A search that `timeout_s` ends is the exception:
-    how far it came depends on the machine. Raises ValueError for numbers that no study has.
+    how far it came depends on the machine. `outside` has by variable what its trials have and its
+    range or list of choices does not, such as a default. Raises ValueError for numbers that no
+    study has.
     """
 
     study: str
@@ -51,6 +57,7 @@ class Recipe:
     seed: int
     level: float
     is_lent: bool = False
+    outside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.variables:

@@ -1,7 +1,7 @@
 """Trials of a store as a data frame, for notebooks and files."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,10 @@ from intop.store import Store, Subject, opened_to_read, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+PLACE = ("study", "campaign", "arch", "workload", "stage")
+"""The columns that say which plan a trial is of."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +92,39 @@ def export(context: Context, stages: Collection[str] = (), *, counters: bool = F
     study = context.study
     parameters = _by_key((*study.catalogue.parameters, *study.directives.parameters))
     explained = _explained() if counters else None
+    table = frame(parts, parameters, explained)
+    fields = fields_of(parts, parameters, explained)
     return Export(
-        table=frame(parts, parameters, explained),
-        fields=fields_of(parts, parameters, explained),
-        recipes=tuple(recipes),
+        table=table,
+        fields=tuple(_listed(f, table) if f.name in PLACE else f for f in fields),
+        recipes=tuple(replace(recipe, outside=_outside(table, recipe)) for recipe in recipes),
     )
+
+
+def _listed(field: Field, table: "DataFrame") -> Field:
+    """A column with all of its values, so that no other one is taken for another trial's."""
+    return replace(field, values=tuple(table[field.name].unique().tolist()))
+
+
+def _outside(table: "DataFrame", recipe: Recipe) -> dict[str, tuple[str, ...]]:
+    """The values of a recipe's trials that are in no range and no list of its variables."""
+    from pandas import isna
+
+    of_it = (table["arch"] == recipe.arch) & (table["workload"] == recipe.workload)
+    outside: dict[str, tuple[str, ...]] = {}
+    for variable in recipe.variables:
+        if variable.name not in table:
+            continue
+        cells = table.loc[of_it, variable.name].unique().tolist()
+        if variable.choices:
+            texts = ["" if isna(cell) else str(cell) for cell in cells]
+            values = tuple(text for text in texts if text not in variable.choices)
+        else:
+            numbers = [cell for cell in cells if not isna(cell)]
+            values = tuple(str(number) for number in numbers if not variable.has(float(number)))
+        if values:
+            outside[variable.name] = values
+    return outside
 
 
 def _recipe(task: Task) -> Recipe:

@@ -4,6 +4,7 @@ import json
 import math
 import random
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -238,7 +239,10 @@ def edited(path: Path, old: str, new: str) -> None:
         ('"folds": 2', '"folds": 200', "is no schema of trials (Value error, folds must be from"),
         ('"folds": 2', '"folds": "x"', "is no schema of trials (Input should be a valid integer"),
         ('"workload": "slt"', '"workload": "no"', "has no usable trials of collect and refine"),
-        ('"column": "p99_ms"', '"column": "no"', "has no column 'no'"),
+        ('"column": "p99_ms"', '"column": "no"', "has no column 'no', which its schema names"),
+        ('"folds": 2', '"folds": "2"', "is no schema of trials (Input should be a valid integer"),
+        ('"is_lent": true', '"is_lent": "yes"', "is no schema of trials (Input should be a valid "),
+        ('"enum": [', '"enum": [[1],', "is no schema of trials (Input should be a valid string"),
     ],
 )
 def test_a_broken_schema_is_told(study: Path, run: Run, old: str, new: str, told: str) -> None:
@@ -263,7 +267,40 @@ def test_the_screening_that_models_learned_from_has_to_be_there(study: Path, run
         ("p99_ms", "-1", "sds.csv:3: column 'p99_ms': must be a positive number"),
         ("p99_ms", "many", "sds.csv:3: column 'p99_ms': must be a positive number"),
         ("index", "x", "sds.csv:3: column 'index': must be a number"),
-        (f"{RMEM}[max]", "", f"sds.csv:3: column '{RMEM}[max]': must be a number"),
+        ("p99_ms", "", "sds.csv:3: column 'p99_ms': must be a positive number"),
+        ("p99_ms", "1_000", "sds.csv:3: column 'p99_ms': must be a positive number"),
+        ("index", "1.5", "sds.csv:3: column 'index': must be a whole number, and is '1.5'"),
+        ("attempt", "-1", "sds.csv:3: column 'attempt': must be a number from 0 on, and is '-1'"),
+        (
+            "status",
+            "OK",
+            "sds.csv:3: column 'status': must be ok, overloaded, pruned, disturbed or",
+        ),
+        ("status", "", "sds.csv:3: column 'status': must be ok, overloaded, pruned, disturbed or"),
+        ("role", "Design", "sds.csv:3: column 'role': must be baseline, design, proposal, repl"),
+        ("stage", "Screen", "sds.csv:3: column 'stage': must be collect, refine or screen, and is"),
+        ("workload", "SLT", "sds.csv:3: column 'workload': must be dlt or slt, and is 'SLT': corr"),
+        ("arch", "X86", "sds.csv:3: column 'arch': must be x86, and is 'X86': correct it, or exp"),
+        ("study", "other", "sds.csv:3: column 'study': must be mine, and is 'other': correct it"),
+        ("campaign", "2", "sds.csv:3: column 'campaign': must be 1, and is '2': correct it, or"),
+        (f"{RMEM}[max]", "", f"sds.csv:3: column '{RMEM}[max]': must be a number, and is empty"),
+        (f"{RMEM}[max]", "None", f"sds.csv:3: column '{RMEM}[max]': must be a number, and is 'Non"),
+        (f"{RMEM}[max]", "1,5", f"column '{RMEM}[max]': must be a number, and is '1,5', which has"),
+        (f"{RMEM}[max]", "1.5", f"sds.csv:3: column '{RMEM}[max]': must be a whole number, and is"),
+        (
+            f"{RMEM}[max]",
+            "1e12",
+            f"sds.csv:3: column '{RMEM}[max]': must be from 16384 to 67108864",
+        ),
+        (f"{RMEM}[max]", "-1", f"sds.csv:3: column '{RMEM}[max]': must be from 16384 to 67108864"),
+        (
+            CONTROL,
+            "BBR",
+            f"sds.csv:3: column '{CONTROL}': must be reno, cubic or bbr, and is 'BBR'",
+        ),
+        (CONTROL, "None", f"sds.csv:3: column '{CONTROL}': must be reno, cubic or bbr, and is 'No"),
+        (CONTROL, "", f"sds.csv:3: column '{CONTROL}': must be reno, cubic or bbr, and is empty"),
+        (WINDOW, "yes", f"sds.csv:3: column '{WINDOW}': must be 0 or 1, and is 'yes': correct it"),
     ],
 )
 def test_a_broken_cell_is_told_with_its_line(
@@ -276,6 +313,93 @@ def test_a_broken_cell_is_told_with_its_line(
     table.to_csv(path, index=False)
     with pytest.raises(ConfigurationError, match=re.escape(told)):
         run("train", "--data", path)
+
+
+def test_a_trial_that_stands_there_twice_is_told(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    pd.concat([table, table.iloc[1:2]]).to_csv(path, index=False)
+    told = r"sds\.csv:[0-9]+: column 'attempt': is the same attempt as line 3: take one out"
+    with pytest.raises(ConfigurationError, match=told):
+        run("train", "--data", path)
+
+
+def test_trials_of_one_configuration_have_its_values(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    names = table[(table["workload"] == "slt") & (table["stage"] == "collect")]["configuration"]
+    first, last = names[names.duplicated(keep=False)].index[[0, -1]]
+    assert names[first] == names[last]
+    table.loc[last, "net.ipv4.tcp_fin_timeout"] = "17"
+    table.to_csv(path, index=False)
+    told = r"tcp_fin_timeout': is of the same configuration as line [0-9]+: '17' here and '60' the"
+    with pytest.raises(ConfigurationError, match=told):
+        run("train", "--data", path)
+
+
+def test_a_column_that_stands_there_twice_is_told_by_its_numbers(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    place = list(table.columns).index("p99_ms") + 1
+    pd.concat([table, table["p99_ms"]], axis=1).to_csv(path, index=False)
+    told = f"sds.csv: columns {place} and {len(table.columns) + 1} are both called 'p99_ms': take "
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        run("train", "--data", path)
+
+
+def test_a_notebook_may_write_whole_numbers_as_fractions(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    before = run("train", "--data", path, *OPTIONS)
+    table = pd.read_csv(path)
+    for name in (WINDOW, "index", "campaign", "net.ipv4.tcp_fin_timeout"):
+        table[name] = table[name].astype(float)
+    table.to_csv(path, index=False)
+    assert before == run("train", "--data", path, *OPTIONS)
+
+
+def test_defaults_outside_of_the_space_are_read_again(
+    study: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Models learn from trials of the default, too, wherever it is."""
+    defaults = DEFAULTS | {RMEM: "4096 131072 999999999"}
+    monkeypatch.setattr(sys.modules[__name__], "DEFAULTS", defaults)
+    with opened(str(study.parent / "mine.db")) as store:
+        (campaign,) = store.campaigns()
+        for workload in ("slt", "dlt"):
+            subject = Subject(campaign=campaign, arch="x86", workload=workload)
+            store.put(subject, probe_of(defaults))
+    path = study.parent / "sds.csv"
+    stored = run("train", "-c", study)
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    recipes = json.loads(schema_of(path).read_text())["intop"]["recipes"]
+    assert [{f"{RMEM}[max]": ["999999999"]}] * 2 == [recipe["outside"] for recipe in recipes]
+    assert errors(stored) == errors(run("train", "--data", path, *OPTIONS))
+
+
+def test_an_export_of_an_earlier_intop_is_read(study: Path, run: Run) -> None:
+    path = study.parent / "sds.csv"
+    run("export", "-c", study, "--format", "csv", "--output", path)
+    before = run("train", "--data", path, *OPTIONS)
+    document = json.loads(schema_of(path).read_text())
+    for field in document["fields"]:
+        field.pop("constraints", None)
+    for recipe in document["intop"]["recipes"]:
+        del recipe["outside"]
+    schema_of(path).write_text("\ufeff" + json.dumps(document))
+    assert before == run("train", "--data", path, *OPTIONS)
+
+
+@pytest.mark.parametrize("name", ["SDS.CSV.GZ", "sds.Parquet"])
+def test_an_ending_in_capitals_says_the_same(study: Path, run: Run, name: str) -> None:
+    path = study.parent / name
+    form = "parquet" if "Parquet" in name else "csv"
+    run("export", "-c", study, "--format", form, "--output", path)
+    assert path.read_bytes().startswith(b"PAR1" if form == "parquet" else b"\x1f\x8b")
+    assert "x86 slt" in run("train", "--data", path, *OPTIONS)
 
 
 def test_without_a_schema_a_target_is_needed(study: Path, run: Run) -> None:

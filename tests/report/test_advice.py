@@ -201,8 +201,8 @@ def test_the_command_writes_a_page_tables_or_markdown(
     assert "made-up 1, x86 slt" in Path("tables/evidence.csv").read_text()
     intop("report", "--advice", "--store", study.with_name("made-up.db"), "-o", "advice.md")
     assert Path("advice.md").read_text().startswith("# What the verdicts say")
-    intop("report", "-c", study, "-o", "report.md")
-    assert Path("report.md").read_text().startswith("# Kernel parameters")
+    intop("report", "-c", study, "-o", "REPORT.MD")
+    assert Path("REPORT.MD").read_text().startswith("# Kernel parameters")
 
 
 def test_json_has_counts_and_outcomes(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
