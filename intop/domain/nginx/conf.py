@@ -1,6 +1,7 @@
 """All files of one nginx, joined by their includes, as `nginx -T` shows them."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -127,21 +128,32 @@ def parse_shown(text: str) -> Conf:
     headers = list(_HEADER.finditer(text))
     if not headers:
         raise NginxFileError("nginx -T", 1, 'no line "# configuration file PATH:"')
+    main = headers[0][1]
     ends = [*(m.start() for m in headers[1:]), len(text)]
     texts: dict[str, str] = {}
     for header, end in zip(headers, ends, strict=True):
         if header[1] in texts:
             line = text.count("\n", 0, header.start()) + 1
-            raise NginxFileError("nginx -T", line, f"{header[1]} is shown twice")
+            told = f"{header[1]} is shown twice: a file has {_in_a_saved_print(header, main)}"
+            raise NginxFileError("nginx -T", line, told)
         # nginx adds a line end to each file.
         texts[header[1]] = text[header.end() : end].removesuffix("\n")
-    conf = Conf.of(headers[0][1], texts)
+    conf = Conf.of(main, texts)
     reached = {conf.main} | {
         path
         for place in conf.named("include")
         for argument in place.statement.arguments[:1]
         for path in conf.included(argument)
     }
-    if strangers := [path for path in texts if path not in reached]:
-        raise NginxFileError("nginx -T", 1, f"no include names {strangers[0]}, which it shows")
+    if strangers := [header for header in headers if header[1] not in reached]:
+        saved = _in_a_saved_print(strangers[0], main)
+        told = f"no include names {strangers[0][1]}, which it shows: if a file has {saved}"
+        raise NginxFileError("nginx -T", 1, told)
     return conf
+
+
+def _in_a_saved_print(header: re.Match[str], main: str) -> str:
+    """A line that a file must not have, and how to find it, in words."""
+    line = header[0].rstrip("\n")
+    find = f"grep -rn '^# configuration file /' {shlex.quote(dirname(main))}"
+    return f'the line "{line}", as a saved print of nginx -T has. Take it out: {find}'

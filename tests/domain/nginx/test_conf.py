@@ -76,6 +76,34 @@ def test_what_is_no_print_of_nginx_has_one_error(text: str, what: str) -> None:
         parse_shown(text)
 
 
+SAVED = shown({"nginx.conf": "http { include mime.types; }", "mime.types": "types { }"})
+
+
+@pytest.mark.parametrize(
+    ("texts", "what"),
+    [
+        (
+            {"nginx.conf": shown({"nginx.conf": "user a;"})},
+            "nginx -T:2: /etc/nginx/nginx.conf is shown twice: a file has the line",
+        ),
+        (
+            {"nginx.conf": SAVED, "mime.types": "types { }"},
+            "nginx -T:2: /etc/nginx/nginx.conf is shown twice: a file has the line",
+        ),
+        (
+            {"nginx.conf": f"user a;\n{HEAD.format('old.conf')}user b;"},
+            "nginx -T:1: no include names /etc/nginx/old.conf, which it shows: if a file",
+        ),
+    ],
+)
+def test_a_saved_print_in_place_of_a_file_is_named(texts: dict[str, str], what: str) -> None:
+    with pytest.raises(NginxFileError) as caught:
+        parse_shown(shown(texts))
+    message = str(caught.value)
+    assert message.startswith(what)
+    assert message.endswith("Take it out: grep -rn '^# configuration file /' /etc/nginx")
+
+
 def test_files_that_include_each_other_have_an_error() -> None:
     texts = {"nginx.conf": "include a.conf;", "a.conf": "x;\ninclude b.conf;"}
     with pytest.raises(NginxFileError, match=r"b.conf:1: /etc/nginx/a.conf includes itself"):
