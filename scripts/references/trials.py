@@ -54,7 +54,9 @@ from the current study: parameters with ranges, folds, repeats, tries, time-out 
 the speed of the machine. The noise ceiling differs: the table has no histograms, so replicates
 alone tell the noise. The file needs the stages that models learn from: screen, collect and refine.
 If you change a table in a notebook and save it under another name, copy the schema to that name as
-well.
+well. Each cell that models learn from must be one that the export could have: a value of its range
+or list of choices, a known status and role, a place of the plan. `train` names the line and column
+of any other, and learns nothing.
 
 ## Columns
 """

@@ -110,6 +110,13 @@ def test_identifiers_and_row_numbers_are_left_out(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("cell", ["None", "-", '"0,5"', '"1,200"', "1 200", "12O"])
+def test_numbers_with_another_text_among_them_are_no_identifier(tmp_path: Path, cell: str) -> None:
+    rows = [f"{n * n},{n % 2},{n + 1}" for n in range(5, 15)]
+    told = problem(tmp_path, "\n".join(["a,b,y", *rows, f"{cell},1,3"]))
+    assert told.startswith("log.csv:12: column 'a': ")
+
+
 def test_a_sweep_of_one_input_is_no_row_number(tmp_path: Path) -> None:
     found = read(tmp_path, "threads,y\n1,8\n2,4\n3,3\n")
     assert ["threads"] == [v.name for v in found.variables]
