@@ -79,7 +79,7 @@ def meaning(column: Column) -> Meaning:
     known = {text: q for text in plain if (q := _number(text)) is not None}
     unit = dimension(word for _, word in known.values())
     if not plain or known.keys() < plain or unit is None:
-        if (odd := _odd_one(column)) is not None:
+        if (odd := odd_one(column)) is not None:
             raise odd
         _check_distinct(column)
         return _choices(column, column.texts)
@@ -136,10 +136,11 @@ def _states(texts: Sequence[str]) -> dict[str, str]:
     return {}
 
 
-def _odd_one(column: Column) -> ConfigurationError | None:
+def odd_one(column: Column, *, words: bool = False) -> ConfigurationError | None:
     """What keeps a column of numbers for the most part from being one; None for choices.
 
-    A few different numbers and words, such as 64, 128 and auto, are choices.
+    A few different numbers and words, such as 64, 128 and auto, are choices, unless `words` are odd
+    as well.
     """
     texts = {n: text for n, text in enumerate(column.texts) if text.lower() not in _MISSING}
     advice = {code: rewriting(text) for code, text in texts.items()}
@@ -147,11 +148,12 @@ def _odd_one(column: Column) -> ConfigurationError | None:
     numbers = {code for code in texts if code in known or advice[code]}
     if not numbers or 2 * len(numbers) < len(texts):
         return None
+    words |= len(numbers) > MOST_NUMBERS
     for code, text in texts.items():
         if advice[code]:
             what = f"{short(text)} {advice[code]}, or leave the column out by --ignore"
             return column.wrong(code, what)
-        if code not in numbers and (len(numbers) > MOST_NUMBERS or not _is_word(text)):
+        if code not in numbers and (words or not _is_word(text)):
             return column.wrong(
                 code,
                 f"{short(text)} is no number, which most others are: give it one, take its row "

@@ -8,7 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from intop.config.columns import LARGEST, MOST_CHOICES, SMALLEST, Meaning, meaning, variable
+from intop.config.columns import (
+    LARGEST,
+    MOST_CHOICES,
+    SMALLEST,
+    Meaning,
+    meaning,
+    odd_one,
+    variable,
+)
 from intop.config.quantity import quantity, rewriting
 from intop.config.source import short
 from intop.config.table_file import Column, TableFile
@@ -169,7 +177,8 @@ def _meanings(
 ) -> dict[str, Meaning]:
     """What those columns mean that may be variables, by name; the others go to `left_out`.
 
-    One that counts the rows is left out where something else varies among the `taught` rows.
+    One that counts the rows is left out where something else varies among the `taught` rows. Raises
+    ConfigurationError for numbers with another text among them, which are no identifier.
     """
     found: dict[str, Meaning] = {}
     for column in columns:
@@ -179,6 +188,8 @@ def _meanings(
         meant = meaning(column)
         count, rows = len(meant.choices), len(column.codes)
         if count > MOST_CHOICES or (count > 2 and 10 * count > 9 * rows):
+            if (odd := odd_one(column, words=True)) is not None:
+                raise odd
             left_out[column.name] = f"{count} different texts in {rows} rows, as an identifier has"
         else:
             found[column.name] = meant

@@ -209,17 +209,22 @@ def _csv(path: Path, text: str) -> "tuple[list[str], pd.DataFrame]":
     return first.iloc[0].tolist(), rows
 
 
-MARKS = (";", "\t", "|")
+MARKS = (";", "\t", "|", " ")
 """What else separates columns. A table of one column has nothing to learn from."""
 
 
 def _separates(mark: str, text: str) -> bool:
-    """Whether this mark and no comma separates the names, or this mark those of all rows alike."""
+    """Whether a mark and no comma separates the names, or the mark does so alike in all rows.
+
+    A blank, which may be part of a name or of a value with its unit, has to do both.
+    """
     widths = (fields for _, fields in _records(text, mark))
     if (width := next(widths, None) or 0) < 2:
         return False
-    _, by_comma = next(_records(text))
-    return by_comma == 1 or all(fields == width for fields in widths)
+    _, by_comma = next(_records(text), (0, None))
+    if by_comma == 1 and mark != " ":
+        return True
+    return (by_comma == 1 or mark != " ") and all(fields == width for fields in widths)
 
 
 def _separated(path: Path, mark: str) -> ConfigurationError:
@@ -235,8 +240,6 @@ def _faulty(path: Path, text: str, why: str) -> ConfigurationError:
         if count is None:
             break
         if count != width:
-            if _separates(" ", text):
-                return _separated(path, " ")
             why = (
                 f"has {count} fields for {width} columns: a field with a comma in it needs quotes, "
                 "and an empty one its comma"

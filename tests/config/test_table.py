@@ -110,7 +110,7 @@ def test_identifiers_and_row_numbers_are_left_out(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("cell", ["None", "-", '"0,5"', '"1,200"', "1 200", "12O"])
+@pytest.mark.parametrize("cell", ["None", "-", '"0,5"', '"1,200"', "1 200", "12O", "unlimited"])
 def test_numbers_with_another_text_among_them_are_no_identifier(tmp_path: Path, cell: str) -> None:
     rows = [f"{n * n},{n % 2},{n + 1}" for n in range(5, 15)]
     told = problem(tmp_path, "\n".join(["a,b,y", *rows, f"{cell},1,3"]))

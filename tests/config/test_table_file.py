@@ -47,6 +47,12 @@ def test_columns_have_each_text_once(tmp_path: Path) -> None:
     assert "a.csv:4: column 'the, y': is odd" in str(found[1].wrong(1, "is odd"))
 
 
+def test_blanks_in_names_and_beside_units_separate_nothing(tmp_path: Path) -> None:
+    file = TableFile(written(tmp_path, "run time,buffer size\n10 ms,5 kb\n"))
+    assert ("run time", "buffer size") == file.names
+    assert ("run time",) == TableFile(written(tmp_path, "run time\n10\n")).names
+
+
 def test_only_the_chosen_columns_are_read(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, "x,y,y\n1,2,3\n"))
     assert {1: ("2",)} == {index: column.texts for index, column in file.columns([1]).items()}
@@ -165,6 +171,7 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
         (b"a|b\n1,5|2\n", "a.csv: its columns are separated by '|': commas are needed"),
         (b"a (x, y);b\n1,5;2\n1;2\n", "a.csv: its columns are separated by ';': commas are nee"),
         (b"a (x, y);b\n1,5;2\n1,25;2\n", "a.csv: its columns are separated by ';': commas are"),
+        (b"a b p99\n1 2 3\n4 5 6\n", "a.csv: its columns are separated by ' ': commas are needed"),
         (b"a b p99\n1,5 2 3\n", "a.csv: its columns are separated by ' ': commas are needed"),
         (b"sep=;\na;b\n1,5;2\n", "a.csv: its columns are separated by ';': commas are needed"),
         (b"\xef\xbb\xbfSEP=\t\r\na\tb\r\n", "a.csv: its columns are separated by '\\t': comm"),
