@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from intop.domain.across import Across, about
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
+from intop.domain.parameter import normalised
 from intop.domain.explanation import Contribution, Explanation
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.verdict import Verdict
@@ -110,10 +111,11 @@ def _changes(
             "max_risk back as they were"
         )
     for key, value in configuration.values.items():
-        if beyond := parameters[key].beyond(value):
+        is_own = value == normalised(space.defaults[key])
+        if not is_own and (unfit := parameters[key].unfit(value)):
             raise UsageError(
-                f"{task.title}: the verdict is about {key} = {value}, and {beyond}, a bound beyond "
-                "which a host can be hurt. Nothing of it is deployed: tune again"
+                f"{task.title}: the verdict is about {key} = {value!r}, which is {unfit}. "
+                "Nothing of it is deployed: tune again"
             )
     contributions: Mapping[str, Contribution] = {
         key: c for c in (found.contributions if found else ()) for key in c.keys

@@ -257,8 +257,9 @@ class Parameter:
         if not self.is_numeric:
             offered = ", ".join(self.choices)
             return "" if value in self.choices else f"not offered: {value!r} is none of {offered}"
-        parts = value.split()
-        if len(parts) != len(self.components) or not all(map(is_integer, parts)):
+        # Nothing else is a blank to the kernel, and a leading 0 begins an octal number there.
+        parts = normalised(value).split(" ")
+        if len(parts) != len(self.components) or not all(map(_is_plain, parts)):
             return f"malformed: {value!r} is not {len(self.components)} whole number(s)"
         beyond = self.beyond(value)
         return f"beyond a hard bound: {beyond}" if beyond else ""
@@ -268,6 +269,11 @@ def is_integer(text: str) -> bool:
     """Whether this is a whole number in decimal digits, as many as 64 bits may have."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 20
+
+
+def _is_plain(text: str) -> bool:
+    """Whether this is a whole number as the kernel prints it, which it also reads as that."""
+    return is_integer(text) and text == str(int(text))
 
 
 _BLANKS = re.compile(r"[ \t\n]+")

@@ -5,8 +5,18 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from intop.domain.configuration import Configuration
 from intop.domain.nginx.probe import NginxProbe
-from intop.domain.parameter import MEMORY_UNITS, RISKS, Component, Parameter, Risk, is_integer
+from intop.domain.parameter import (
+    MEMORY_UNITS,
+    RISKS,
+    Component,
+    Parameter,
+    Risk,
+    barred,
+    is_integer,
+    normalised,
+)
 from intop.domain.space import Constraint, Exclusion, Order, Space, parameter_columns
 
 
@@ -137,6 +147,22 @@ def space_of(
             del chosen[key]
         refused |= unfit
     return Probed(Space(tuple(chosen.values()), constraints, defaults), refused)
+
+
+def unfit(configuration: Configuration, probed: Probed, own: Mapping[str, str]) -> dict[str, str]:
+    """Return why keys of a configuration can't be set on a host, by key; empty if all can.
+
+    `own` has the host's own values, which are always fit. A range is for searches: only what
+    `Parameter.unfit` names is refused.
+    """
+    offered = {p.key: p for p in probed.space.parameters}
+    reasons: dict[str, str] = {}
+    for key, value in configuration.values.items():
+        if (parameter := offered.get(key)) is None:
+            reasons[key] = probed.refused.get(key) or barred(key) or "not in the catalogue"
+        elif key not in own or value != normalised(own[key]):
+            reasons[key] = parameter.unfit(value)
+    return {key: why for key, why in reasons.items() if why}
 
 
 def _zeroed(
@@ -300,8 +326,7 @@ def why_not_set(parameter: Parameter, value: str, probe: Probe, own: str | None 
         bounded = _above_own(fitted, held) if all(map(is_integer, parts)) else fitted
     if isinstance(bounded, str):
         return bounded
-    beyond = bounded.beyond(value)
-    return f"{beyond}, which can hurt the host" if beyond else ""
+    return "" if value == held else bounded.unfit(value)
 
 
 def _barred(parameter: Parameter, facts: HostFacts, reading: Reading) -> str:

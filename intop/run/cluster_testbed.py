@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 from intop.config.study import Study
 from intop.domain.applied import title_of
@@ -13,7 +14,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.probe import NginxProbe
 from intop.domain.nginx.probe import probed as probed_nginx
 from intop.domain.parameter import PARTNERS
-from intop.domain.probing import MISSING, Probe, Probed, Reading, asked_keys, tried_keys
+from intop.domain.probing import MISSING, Probe, Probed, Reading, asked_keys, tried_keys, unfit
 from intop.domain.trial import Conditions, PlannedTrial, Trial, TrialRole
 from intop.domain.workload import Workload
 from intop.errors import (
@@ -90,7 +91,8 @@ class ClusterTestbed:
         It is pruned once its P99 is certainly above `prune_above_ms` (see `run/pruner.py`).
         What goes wrong because of the configuration makes the trial a failed one; a lost
         connection, which may have any cause, and keys that somebody else changes or a load that
-        somebody kills, a disturbed one. Raises UsageError for a load that the tool can't send.
+        somebody kills, a disturbed one. Raises UsageError for a load that the tool can't send or
+        the study doesn't allow, and for values that don't fit the host: nothing is set then.
         """
         started, clock = datetime.now(UTC), time.monotonic()
         base = workload_of(planned, self.task)
@@ -108,7 +110,7 @@ class ClusterTestbed:
                 measurement = self._soak(sent, workload, seed)
             else:
                 try:
-                    self.guard.apply(planned.configuration)
+                    self._set(planned.configuration)
                     unsettled = "; ".join(filter(None, (self._draining(), self._settle(sent.rig))))
                     measurement = measure(
                         sent.rig,
@@ -184,7 +186,7 @@ class ClusterTestbed:
         The guard's session ends with that; `about` and `file` as in `GuardedHost.keep`, which also
         says what is raised.
         """
-        self.guard.apply(configuration)
+        self._set(configuration)
         self._settle(self.rig)
         self.guard.keep(configuration, about, file)
 
@@ -200,12 +202,36 @@ class ClusterTestbed:
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
         """What the kernel says against a configuration. It is set, and put back at once."""
         try:
-            self.guard.apply(configuration)
+            self._set(configuration)
         except RefusedValueError as error:
             return error
         finally:
             self.guard.apply(DEFAULT)
         return None
+
+    def _set(self, configuration: Configuration) -> None:
+        """Give the load balancer a configuration, whoever asks for it: no other way leads there.
+
+        Raises UsageError, before anything is set, for values that don't fit this host, and what
+        `GuardedHost.apply` does.
+        """
+        if reasons := unfit(configuration, self._offered, self.probe.values):
+            problems = "; ".join(
+                f"{key!r} = {configuration.values[key]!r}, {why}" for key, why in reasons.items()
+            )
+            raise UsageError(
+                f"{self.name}: nothing was set, since this host can't be given {problems}. "
+                "Bring back what allowed it, or begin anew with --new"
+            )
+        self.guard.apply(configuration)
+
+    @cached_property
+    def _offered(self) -> Probed:
+        """What the host offers by its own answers of this session: no row of the store adds to it.
+
+        `probed` may be what a campaign's replicas have in common, which the store says.
+        """
+        return probed_of(self.task.context.study, replace(self.probe, replicas={}))
 
     def check_connections(self) -> None:
         """Raises UnreachableError when a host, or our hold on the load balancer, is lost.

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from intop.domain.cluster import Cluster, HostAddress
-from intop.domain.parameter import barred
+from intop.domain.parameter import barred, normalised
 from intop.domain.probing import HostFacts, Probe, changes
 from intop.domain.server import NGINX, SERVERS
 from intop.domain.trial import UNKNOWN, Conditions, Trial
@@ -134,6 +134,7 @@ def no_longer_tuned(task: Task, probe: Probe) -> list[str]:
     # What the study itself leaves out by now is another matter.
     offer = offered(study, probe, "high")
     known = {p.key: p for one in (probed_of(study, probe), offer) for p in one.space.parameters}
+    own = probe.values
     reasons = {**study.catalogue.former, **offer.refused}
     found: dict[str, str] = {}
     for place in task.store.places(task.subject):
@@ -143,8 +144,12 @@ def no_longer_tuned(task: Task, probe: Probe) -> list[str]:
             if (parameter := known.get(key)) is None:
                 why = reasons.get(key) or barred(key) or "not in the catalogue"
                 found[key] = f"tuned against left out, {why}"
-            elif not place.is_done(study.budget.retries) and (beyond := parameter.beyond(value)):
-                found[key] = f"{value} planned, and {beyond}, which can hurt the host"
+            elif (
+                value != normalised(own.get(key, ""))
+                and not place.is_done(study.budget.retries)
+                and (unfit := parameter.unfit(value))
+            ):
+                found[key] = f"{value!r} planned, which is {unfit}"
     return [f"{key}: {told}" for key, told in sorted(found.items())]
 
 

@@ -128,6 +128,17 @@ def test_a_value_beyond_a_hard_bound_is_named() -> None:
     assert "" == one.beyond("") == one.beyond("x y")
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["010", "-0", "00", "+7", "0x7", "7 ", "1_0", "7\r", "\x1f7", "7\u2003", "\u0667", "9" * 21, ""],
+)
+def test_only_what_the_kernel_reads_as_the_same_number_is_fit(value: str) -> None:
+    """It takes a leading 0 for octal: 040000 is 16384 to it, which may be beyond a hard bound."""
+    one = parameter(components=(Component(name="", low=1, high=9),))
+    expected = "" if value == "7 " else f"malformed: {value!r} is not 1 whole number(s)"
+    assert expected == one.unfit(value)
+
+
 def test_a_range_lies_within_its_hard_bounds() -> None:
     with pytest.raises(ValueError, match="the range leaves its hard bounds, 5 to None"):
         Component(name="", low=4, high=9, floor=5)

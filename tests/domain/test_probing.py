@@ -300,10 +300,10 @@ def test_the_largest_own_value_bounds_the_ranges_of_all_replicas() -> None:
     [
         ("200", "128", None, ""),
         ("128", "128", None, ""),
-        ("100", "128", None, "100 is below 128, which can hurt the host"),
+        ("100", "128", None, "beyond a hard bound: 100 is below 128"),
         # What an earlier apply has left is not the host's own.
         ("200", "4096", "128", ""),
-        ("100", "4096", "128", "100 is below 128, which can hurt the host"),
+        ("100", "4096", "128", "beyond a hard bound: 100 is below 128"),
         (
             "200",
             "70000",
@@ -311,6 +311,7 @@ def test_the_largest_own_value_bounds_the_ranges_of_all_replicas() -> None:
             "its value 70000 is not below the range, and a smaller one can hurt",
         ),
         ("200", "odd", None, ""),
+        ("0200", "128", None, "malformed: '0200' is not 1 whole number(s)"),
     ],
 )
 def test_a_host_is_not_given_less_than_its_own_value(

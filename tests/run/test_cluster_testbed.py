@@ -1,13 +1,16 @@
 """What a place of a plan says of its load, without hosts."""
 
-from dataclasses import replace
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed
+from fakes import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.nginx.probe import probed
 from intop.domain.server import NGINX
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
@@ -15,8 +18,10 @@ from intop.errors import CommandError, NginxRefusedError, UnreachableError, Usag
 from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.load.types import LoadTool
 from intop.run import cluster_testbed
+from intop.run.available_space import probed_of
 from intop.run.cluster_testbed import ClusterTestbed, load_words
 from intop.run.loads import Sent
+from nginx_files import FACTS, catalogue, conf
 from samples import CONDITIONS, cluster
 
 NOTHING: Any = None
@@ -176,10 +181,137 @@ def measuring(testbed: FakeTestbed, guard: Any, tool: LoadTool = ENGINE) -> Clus
         rig=SimpleNamespace(load_balancer=balancer),  # type: ignore[arg-type]
         loads=SimpleNamespace(ready=ready),  # type: ignore[arg-type]
         guard=guard,
-        probe=NOTHING,
+        probe=PROBE,
         probed=NOTHING,
         conditions=replace(CONDITIONS, rate_rps=150, duration_s=2),
     )
+
+
+PORTS, PROBING, OVERCOMMIT = (
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_mtu_probing",
+    "vm.overcommit_memory",
+)
+OWN = {PORTS: "32768 60999", PROBING: "0", OVERCOMMIT: "0", "net.ipv4.tcp_fin_timeout": "7"}
+PROBE = probe_of(OWN)
+FIT = {PORTS: "40000 65000", PROBING: "1", OVERCOMMIT: "1", "net.ipv4.tcp_fin_timeout": "7"}
+UNFIT = [
+    (PORTS, "1024 1100", "beyond a hard bound: 1024 is below 32768"),
+    (PORTS, "0x400 0x44c", "malformed"),
+    (PORTS, "0120000 0160000", "malformed"),  # octal: 40960 57344
+    (PROBING, "7", "not offered: '7' is none of 0, 1, 2"),
+    (OVERCOMMIT, "2", "not offered: '2' is none of 0, 1"),
+    ("kernel.pid_max", "400", "on the deny list"),
+    ("net.core.somaxconn", "128", "this kernel doesn't have it"),
+    ("nginx:main.worker_processes", "2", "not in the catalogue"),
+    ("\ud800", "\0", "not on the list of keys that may be tuned"),
+]
+
+
+def with_nginx(ready: ClusterTestbed) -> ClusterTestbed:
+    """The same where nginx's directives are tuned, too."""
+    context = ready.task.context
+    study = replace(context.study, tunes=("kernel", "nginx"))
+    probe = replace(ready.probe, nginx=probed(catalogue(), conf(), FACTS))
+    task = replace(ready.task, context=replace(context, study=study))
+    return replace(ready, task=task, probe=probe)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("main.worker_processes", "2; user root", "malformed"),
+        ("http.sendfile", "on; include /tmp/evil", "not offered"),
+        ("main.user", "root", "on the deny list"),
+        ("http.gzip", "on", "on the deny list unless the study allows it by its name"),
+    ],
+)
+def test_a_directive_that_does_not_fit_the_host_is_never_written(
+    testbed: FakeTestbed, name: str, value: str, why: str
+) -> None:
+    guard = Written()
+    ready = with_nginx(measuring(testbed, guard))
+    with pytest.raises(UsageError, match=re.escape(f"'nginx:{name}' = {value!r}, {why}")):
+        ready.refusal(Configuration({f"nginx:{name}": value}))
+    assert [DEFAULT] == guard.applied
+    fit = Configuration({"nginx:main.worker_processes": "2", "nginx:http.sendfile": "off"})
+    assert ready.refusal(fit) is None
+    assert fit in guard.applied
+
+
+@dataclass
+class Written:
+    """A guard that notes what it is given."""
+
+    applied: list[Configuration] = field(default_factory=list)
+    kept: list[Configuration] = field(default_factory=list)
+    draining = 0
+
+    def apply(self, configuration: Configuration) -> None:
+        self.applied.append(configuration)
+
+    def keep(self, configuration: Configuration, *_: object) -> None:
+        self.kept.append(configuration)
+
+
+def ways(ready: ClusterTestbed) -> list[Callable[[Configuration], object]]:
+    """All ways of giving a host a configuration that somebody asks for."""
+
+    def trial(configuration: Configuration) -> object:
+        planned = PlannedTrial(index=0, role="design", configuration=configuration)
+        return ready.trial(planned, "collect", 0)
+
+    return [trial, ready.refusal, lambda configuration: ready.leave(configuration, {})]
+
+
+@pytest.mark.parametrize(("key", "value", "why"), UNFIT)
+@pytest.mark.parametrize("way", range(3), ids=["trial", "refusal", "leave"])
+def test_a_value_that_does_not_fit_the_host_is_never_written(
+    testbed: FakeTestbed,
+    monkeypatch: pytest.MonkeyPatch,
+    way: int,
+    key: str,
+    value: str,
+    why: str,
+) -> None:
+    monkeypatch.setattr(cluster_testbed, "measure", pytest.fail)
+    guard = Written()
+    with pytest.raises(UsageError, match=re.escape(f"{key!r} = {value!r}, {why}")):
+        ways(measuring(testbed, guard))[way](Configuration(FIT | {key: value}))
+    assert not any(configuration.values for configuration in guard.applied)
+    assert [] == guard.kept
+
+
+def test_values_of_the_host_and_within_hard_bounds_are_written(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A range of searches is no hard bound, and what the host has by itself is always fit."""
+
+    def measure(*_: Any, **__: Any) -> Any:
+        raise CommandError("lg", "that is all")
+
+    monkeypatch.setattr(cluster_testbed, "measure", measure)
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+    own = OWN | {PORTS: "1024 60999"}
+    for values in (FIT, own):
+        guard = Written()
+        ready = replace(measuring(testbed, guard), probe=probe_of(own))
+        for way in ways(ready):
+            way(Configuration(values))
+        assert 3 == guard.applied.count(Configuration(values))
+        assert [Configuration(values)] == guard.kept
+
+
+def test_no_probe_of_the_store_widens_what_a_host_is_given(testbed: FakeTestbed) -> None:
+    """Replicas have in common what the campaign's stored probe says."""
+    guard = Written()
+    stored = probe_of(OWN | {PORTS: "1024 60999", "net.core.somaxconn": "128"})
+    ready = replace(
+        measuring(testbed, guard), probed=probed_of(testbed.task.context.study, stored)
+    )
+    for key, value in ((PORTS, "1024 60999"), ("net.core.somaxconn", "128")):
+        with pytest.raises(UsageError, match="nothing was set"):
+            ready.refusal(Configuration({key: value}))
 
 
 def test_a_configuration_that_nginx_refuses_is_a_failed_trial_with_its_words(
@@ -191,7 +323,8 @@ def test_a_configuration_that_nginx_refuses_is_a_failed_trial_with_its_words(
 
     wanted = Configuration({"nginx:main.worker_processes": "2"})
     planned = PlannedTrial(index=0, role="design", configuration=wanted)
-    found = measuring(testbed, SimpleNamespace(apply=apply)).trial(planned, "screen", 0)
+    ready = with_nginx(measuring(testbed, SimpleNamespace(apply=apply)))
+    found = ready.trial(planned, "screen", 0)
     assert ("failed", "lb: nginx: [emerg] no such thing") == (found.status, found.detail)
 
 

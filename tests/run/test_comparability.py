@@ -236,7 +236,16 @@ def planned(testbed: FakeTestbed, **values: str) -> None:
         ({"net__core__made_up": "1"}, "net.core.made_up: tuned against left out, not in the cat"),
         (
             {"net__ipv4__ip_local_port_range": "2000 60000"},
-            "net.ipv4.ip_local_port_range: 2000 60000 planned, and 2000 is below 32768, which can",
+            "net.ipv4.ip_local_port_range: '2000 60000' planned, which is beyond a hard bound: "
+            "2000 is below 32768",
+        ),
+        (
+            {"net__ipv4__ip_local_port_range": "0x8000 0x8100"},
+            "net.ipv4.ip_local_port_range: '0x8000 0x8100' planned, which is malformed: ",
+        ),
+        (
+            {"net__ipv4__tcp_mtu_probing": "7"},
+            "net.ipv4.tcp_mtu_probing: '7' planned, which is not offered: '7' is none of 0, 1, 2",
         ),
     ],
 )
@@ -244,7 +253,8 @@ def test_a_plan_of_what_is_not_tuned_any_more_is_not_carried_out(
     testbed: FakeTestbed, values: dict[str, str], line: str
 ) -> None:
     planned(testbed, **values)
-    probe = probe_of({"net.ipv4.ip_local_port_range": "32768 60999"})
+    own = {"net.ipv4.ip_local_port_range": "32768 60999", "net.ipv4.tcp_mtu_probing": "0"}
+    probe = probe_of(own)
     with pytest.raises(IncomparableError) as caught:
         check_same(testbed.task, CONDITIONS, probe, probe, "lb")
     assert f"\n  {line}" in str(caught.value)
