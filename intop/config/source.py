@@ -140,7 +140,7 @@ class Source:
                 inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
                 shown = masked_value(detail["input"], str(inner[-1]) if inner else "")
                 got = "" if detail["type"] == "missing" else f" (got {short(shown)})"
-                self.problem((*place, *inner), f"{_plain(detail['msg'])}{got}")
+                self.problem((*place, *inner), f"{plain(detail['msg'])}{got}")
         except ValueError as error:
             self.problem(place, str(error))
         return None
@@ -238,7 +238,7 @@ def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
 _UNION_TAGS = ("increasing", "less", "requires", "exclusive", "capacity")
 
 
-def _plain(message: str) -> str:
+def plain(message: str) -> str:
     """Pydantic's message without its prefix, starting small, in words of TOML."""
     message = message.removeprefix("Value error, ").replace(" after validation, not 0", "")
     for word, name in (("tuple", "list"), ("dictionary", "table")):

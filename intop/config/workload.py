@@ -5,11 +5,18 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, IPvAnyAddress, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    IPvAnyAddress,
+    ValidationError,
+    model_validator,
+)
 
 from intop.config.request_heads import LONGEST, check_together, header_line
 from intop.config.request_heads import method as request_method
-from intop.config.source import Listed, Model
+from intop.config.source import Listed, Model, plain, short
 from intop.domain.workload import (
     WORKLOAD_KINDS,
     Check,
@@ -61,6 +68,11 @@ def _by_weight(paths: object) -> object:
 UrlPath = Annotated[str, AfterValidator(one_request)]
 WorkloadName = Annotated[str, AfterValidator(_workload_name)]
 Paths = Annotated[Listed[UrlPath], BeforeValidator(_by_weight)]
+Rate = Annotated[float, Field(ge=1, le=10_000_000)]
+"""Requests/s."""
+Connections = Annotated[int, Field(ge=1, le=100_000)]
+Duration = Annotated[int, Field(ge=1, le=3600)]
+"""Of the counted part of a trial (s)."""
 Script = Annotated[str, Field(pattern=r"^([^\n]*/)?[A-Za-z0-9_-]{1,40}\.lua$")]
 """A Lua file, relative to the study's."""
 Header = Annotated[str, Field(max_length=LONGEST), AfterValidator(header_line)]
@@ -102,7 +114,7 @@ class _ClassModel(_ClientsModel):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}$")]
     share: Annotated[float, Field(gt=0, le=1)]
-    connections: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    connections: Connections | None = None
 
 
 class WorkloadModel(_ClientsModel):
@@ -112,13 +124,13 @@ class WorkloadModel(_ClientsModel):
     scheme: Literal["", "http", "https"] = ""
     script: Script | None = None
     tuned: bool = True
-    rate_rps: Annotated[float, Field(ge=1, le=10_000_000)]
-    connections: Annotated[int, Field(ge=1, le=100_000)]
+    rate_rps: Rate
+    connections: Connections
     threads: Annotated[int, Field(ge=1, le=1024)] = 2
     arrivals: Literal["constant", "poisson"] = "constant"
     check: Check = "content"
     clients: Listed[_ClassModel] = ()
-    duration_s: Annotated[int, Field(ge=1, le=3600)] | None = None
+    duration_s: Duration | None = None
     warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
     timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
     paths: Paths = ()
@@ -157,6 +169,26 @@ class WorkloadModel(_ClientsModel):
             for c in self.clients
         )
         return Workload(name=name, clients=classes or (Clients(**_behaviour(self)),), **own)
+
+
+class _LoadModel(Model):
+    """What a single trial may have in place of its workload's."""
+
+    rate_rps: Rate
+    connections: Connections
+    duration_s: Duration | None
+    only_path: UrlPath | Literal[""]
+
+
+def load_problem(workload: Workload) -> str:
+    """Return what no study allows of a trial's load, such as `rate_rps: ... (got 1e12)`, or ""."""
+    values = {name: getattr(workload, name) for name in _LoadModel.model_fields}
+    try:
+        _LoadModel.model_validate(values)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        return f"{detail['loc'][0]}: {plain(detail['msg'])} (got {short(detail['input'])})"
+    return ""
 
 
 def _script(path: Path) -> Path:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from intop.domain.across import Across, about
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
-from intop.domain.parameter import normalised
 from intop.domain.explanation import Contribution, Explanation
+from intop.domain.parameter import normalised
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError

@@ -393,6 +393,11 @@ def points_of(text: str, own: float | None) -> tuple[float, ...]:
     return tuple(found)
 
 
+def is_in_reach(point: float, own: float) -> bool:
+    """Whether a sweep could have this point where the workload has `own`, see `points_of`."""
+    return max(1, math.floor(LOWEST_TIMES * own)) <= point <= math.ceil(HIGHEST_TIMES * own)
+
+
 def _point(word: str, own: float | None) -> float:
     is_multiple = word.endswith("x")
     try:

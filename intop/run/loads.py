@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from intop.config.workload import load_problem
+from intop.domain.sweep import is_in_reach
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
 from intop.errors import IntopError, UsageError
@@ -128,7 +130,10 @@ def workload_of(planned: PlannedTrial, task: Task) -> Workload:
 
 
 def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
-    """The load of a trial: its workload's, with what its place has of its own."""
+    """The load of a trial: its workload's, with what its place has of its own.
+
+    Raises UsageError for a load that no command could have planned.
+    """
     own: dict[str, Any] = {
         name: value
         for name in ("duration_s", "rate_rps", "connections")
@@ -138,4 +143,23 @@ def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
         own["arrivals"] = "closed"
     if planned.path:
         own["only_path"] = planned.path
-    return replace(workload, **own)
+    load = replace(workload, **own)
+    if problem := load_problem(load) or _beyond_sweeps(planned, workload):
+        raise UsageError(
+            f"{workload.name}: trial {planned.index} is planned with a load that the study doesn't "
+            f"allow, {problem}. Begin anew with --new"
+        )
+    return load
+
+
+def _beyond_sweeps(planned: PlannedTrial, workload: Workload) -> str:
+    """Return what of a place's own load no sweep has, or ""."""
+    if planned.path and workload.kind != "slt":
+        return f"path: {workload.name} asks for no files"
+    if planned.role == "soak":  # its rate is typed as a number of its own
+        return ""
+    for name in ("rate_rps", "connections"):
+        point, own = getattr(planned, name), getattr(workload, name)
+        if point is not None and not is_in_reach(point, own):
+            return f"{name}: {point:g} is out of a sweep's reach, where the workload has {own:g}"
+    return ""

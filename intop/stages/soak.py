@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from intop.config.study import Study
+from intop.config.workload import load_problem
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT
 from intop.domain.soak import (
@@ -65,6 +66,9 @@ class Request:
                 f"--rate: at {self.rate_rps:g} requests/s {workload.connections} connections are "
                 f"idle for longer than timeout_s ({workload.timeout_s})"
             )
+        rate_rps = workload.rate_rps if self.rate_rps is None else self.rate_rps
+        if problem := load_problem(replace(workload, rate_rps=rate_rps, duration_s=self.block_s)):
+            raise UsageError(f"--rate: {problem}")
 
 
 class SoakApplied(Stage[Soak]):

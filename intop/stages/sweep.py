@@ -3,10 +3,11 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
+from typing import Any
 
-from intop.config.workload import one_request
+from intop.config.workload import load_problem, one_request
 from intop.domain.baseline import HOST, TUNED
 from intop.domain.configuration import Configuration
 from intop.domain.sweep import (
@@ -88,6 +89,7 @@ class Request:
             )
         if self.limit_ms is not None and self.axis != "rate":
             raise UsageError("--limit-ms asks for the capacity, which takes --over rate")
+        self._check_allowed(workload, found)
         self._check_idle(workload, found)
         return found
 
@@ -100,6 +102,15 @@ class Request:
         if len(set(paths)) < len(paths):
             raise ValueError("a file is there twice")
         return {float(n): path for n, path in enumerate(paths, 1)}
+
+    def _check_allowed(self, workload: Workload, points: Iterable[float]) -> None:
+        """Raises UsageError for a load that no study allows."""
+        for point in points:
+            at: dict[str, Any] = {}
+            if self.axis in ("rate", "connections"):
+                at = {"rate_rps": point} if self.axis == "rate" else {"connections": int(point)}
+            if problem := load_problem(replace(workload, **at)):
+                raise UsageError(f"--points: {problem}: leave {point:g} out")
 
     def _check_idle(self, workload: Workload, points: Iterable[float]) -> None:
         """Raises UsageError for a load whose connections wait too long for a request."""

@@ -321,7 +321,11 @@ def test_without_a_verdict_the_next_step_is_named(context: Context) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("net.ipv4.ip_local_port_range", "2000 60000", "'2000 60000', which is beyond a hard bound"),
+        (
+            "net.ipv4.ip_local_port_range",
+            "2000 60000",
+            "'2000 60000', which is beyond a hard",
+        ),
         ("net.ipv4.ip_local_port_range", "0x8000 0x8100", "'0x8000 0x8100', which is malformed"),
         ("net.core.default_qdisc", "fq", "longer tunes .net.core.default_qdisc: not offered"),
         ("kernel.pid_max", "400", "longer tunes .kernel.pid_max: on the deny list"),

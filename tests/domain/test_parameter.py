@@ -130,7 +130,21 @@ def test_a_value_beyond_a_hard_bound_is_named() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["010", "-0", "00", "+7", "0x7", "7 ", "1_0", "7\r", "\x1f7", "7\u2003", "\u0667", "9" * 21, ""],
+    [
+        "010",
+        "-0",
+        "00",
+        "+7",
+        "0x7",
+        "7 ",
+        "1_0",
+        "7\r",
+        "\x1f7",
+        "7\u2003",
+        "\u0667",
+        "9" * 21,
+        "",
+    ],
 )
 def test_only_what_the_kernel_reads_as_the_same_number_is_fit(value: str) -> None:
     """It takes a leading 0 for octal: 040000 is 16384 to it, which may be beyond a hard bound."""

@@ -74,6 +74,39 @@ def test_a_trial_has_the_load_of_its_place(
     assert "lb still had 3 old workers of nginx with connections" in told
 
 
+@pytest.mark.parametrize(
+    ("coordinates", "why"),
+    [
+        ({"rate_rps": 1e12}, "rate_rps: input should be less than or equal to 10000000"),
+        ({"rate_rps": 15_100.0}, "rate_rps: 15100 is out of a sweep's reach, where the workload"),
+        ({"rate_rps": 0.5}, "rate_rps: input should be greater than or equal to 1 "),
+        ({"rate_rps": float("nan")}, "rate_rps: "),
+        ({"rate_rps": float("inf")}, "rate_rps: "),
+        ({"rate_rps": -1.0}, "rate_rps: "),
+        ({"connections": 10**9}, "connections: input should be less than or equal to 100000"),
+        ({"connections": 6_401}, "connections: 6401 is out of a sweep's reach"),
+        ({"connections": 0}, "connections: "),
+        ({"duration_s": 3601}, "duration_s: input should be less than or equal to 3600"),
+        ({"duration_s": 0}, "duration_s: "),
+        ({"path": "/a HTTP/1.1\r\nHost: evil"}, "only_path: a path begins with / and has no"),
+        ({"path": "--lua"}, "only_path: a path begins with / and has no"),
+        ({"path": "/one.html", "other_workload": "dlt"}, "path: dlt asks for no files"),
+        ({"rate_rps": 1e12, "role": "soak"}, "rate_rps: "),
+    ],
+)
+def test_a_place_with_a_load_that_no_command_plans_is_not_measured(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch, coordinates: dict[str, Any], why: str
+) -> None:
+    monkeypatch.setattr(cluster_testbed, "measure", pytest.fail)
+    guard = Written()
+    planned = PlannedTrial(
+        **{"index": 3, "role": "sentinel", "configuration": DEFAULT} | coordinates
+    )
+    with pytest.raises(UsageError, match=f"trial 3 is planned .* doesn't allow, {re.escape(why)}"):
+        measuring(testbed, guard).trial(planned, "sweep", 0)
+    assert [] == guard.applied
+
+
 def test_a_block_of_a_soak_is_measured_as_the_host_is(
     testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,9 +339,7 @@ def test_no_probe_of_the_store_widens_what_a_host_is_given(testbed: FakeTestbed)
     """Replicas have in common what the campaign's stored probe says."""
     guard = Written()
     stored = probe_of(OWN | {PORTS: "1024 60999", "net.core.somaxconn": "128"})
-    ready = replace(
-        measuring(testbed, guard), probed=probed_of(testbed.task.context.study, stored)
-    )
+    ready = replace(measuring(testbed, guard), probed=probed_of(testbed.task.context.study, stored))
     for key, value in ((PORTS, "1024 60999"), ("net.core.somaxconn", "128")):
         with pytest.raises(UsageError, match="nothing was set"):
             ready.refusal(Configuration({key: value}))

@@ -137,6 +137,7 @@ def test_blocks_without_answers_end_it(testbed: FakeTestbed) -> None:
     ("change", "told"),
     [
         ({"replica": 3}, r"--replica 3: .* has \d of x86"),
+        ({"rate_rps": 1e12}, r"--rate: rate_rps: .* equal to 10000000 .got 1000000000000"),
         ({"rate_rps": 0.5}, r"--rate: at 0\.5 requests/s \d+ connections are idle for longer"),
     ],
 )

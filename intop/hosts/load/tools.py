@@ -109,7 +109,7 @@ def command(tool: LoadTool, load: Load, directory: str) -> str:
     """
     load = replace(load, url=_with_port(load.url))
     run = shlex.join(_module(tool).words(tool, load))
-    needed = f"{load.script_name}.lua"
+    needed = shlex.quote(f"{load.script_name}.lua")
     return f"cd {shlex.quote(directory)} && cat {needed} >/dev/null && {run} && times"
 
 

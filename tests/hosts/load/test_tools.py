@@ -156,6 +156,14 @@ def test_command(tool: LoadTool, script: str, run: str) -> None:
     assert expected == command(tool, load(script=script), "/tmp/i")
 
 
+def test_a_scripts_name_is_one_word_of_the_command() -> None:
+    name = "x;touch /tmp/evil;"
+    told = command(ENGINE, load(own_script=name), "/tmp/i")
+    words = shlex.split(told.partition("cat ")[2])
+    assert f"{name}.lua" == words[0]
+    assert f"{name}.lua" == words[words.index("--script") + 1]
+
+
 def test_the_engine_has_one_thread_and_wrk2_those_of_the_load() -> None:
     assert (1, 2) == (threads_of(ENGINE, load()), threads_of(WRK2, load()))
 
