@@ -17,6 +17,8 @@ IntopError                    exit code 1: the work failed
 ├── NginxFileError            an nginx configuration can't be read; names file and line
 ├── ArtefactError             a file of models is damaged, or not one that may be loaded
 ├── ResultMissingError        a stage needs what an earlier stage has not stored yet
+├── StoredRowError            a row of the store is not as intop writes it
+│   └── UnreadableJobError    that of a job; has its number
 ├── IncomparableError         data measured under different conditions would be mixed
 └── BaselineError             the default configuration can't be measured, or is overloaded
 """
@@ -142,6 +144,18 @@ class ResultMissingError(IntopError):
         self.why = why or message
         self.about = about
         self.commands = tuple(commands)
+        super().__init__(message)
+
+
+class StoredRowError(IntopError):
+    """A row of the store is not as this intop writes it: somebody else, or another version, did."""
+
+
+class UnreadableJobError(StoredRowError):
+    """A row of the store that is to be a job's is none; `job` is its number."""
+
+    def __init__(self, job: int, message: str) -> None:
+        self.job = job
         super().__init__(message)
 
 

@@ -1,7 +1,7 @@
 """Jobs: what a campaign asks of whoever measures on a replica, and who holds them."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from intop.domain.configuration import Configuration
 from intop.domain.parameter import Tuned
@@ -34,8 +34,9 @@ class Spot:
 class Request:
     """What a worker can't know by its own copy of the study.
 
-    `workload` and `tunes` are what the command at work has, with its options. A trial is pruned
-    above `prune_above_ms`; a `configuration` goes with a question whether it is refused.
+    `workload` and `tunes` are what the command at work has, with its options. A worker has its own,
+    and does nothing where these say more (`run/requested.py`). A trial is pruned above
+    `prune_above_ms`; a `configuration` goes with a question whether it is refused.
     """
 
     workload: Workload
@@ -49,7 +50,8 @@ class Request:
 class Job:
     """One piece of work on one replica.
 
-    Of a trial, `planned` is its place in the plan of `stage`, and `attempt` counts from 0.
+    Of a trial, `planned` is its place in the plan of `stage`, and `attempt` counts from 0. Raises
+    ValueError where these don't fit together.
     """
 
     id: int
@@ -61,6 +63,17 @@ class Job:
     stage: str = ""
     planned: PlannedTrial | None = None
     attempt: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"{self.kind!r} is no kind of job")
+        if (self.kind == "trial") != (self.planned is not None):
+            has = "a place in no plan" if self.planned is None else "a place in a plan"
+            raise ValueError(f"a job of kind {self.kind} has {has}")
+        if self.kind == "refusal" and self.request.configuration is None:
+            raise ValueError("a job of kind refusal has no configuration")
+        if self.attempt < 0:
+            raise ValueError(f"attempt {self.attempt} is below 0")
 
 
 @dataclass(frozen=True, kw_only=True)

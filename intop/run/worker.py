@@ -8,22 +8,29 @@ and says that the worker lives.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Event, Thread
 
 from intop.config.study import Study
 from intop.domain.job import LEASE_S, Job, Lease, Opened, Refusal, Spot, WorkerStatus
 from intop.domain.trial import Trial
+from intop.domain.workload import Workload
 from intop.errors import (
     BaselineError,
     IncomparableError,
     IntopError,
+    NginxRefusedError,
+    ResultMissingError,
+    StoredRowError,
+    UnreadableJobError,
     UsageError,
 )
 from intop.hosts.host import Connect
+from intop.report.plain import inert
 from intop.report.progress import Progress
 from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
 from intop.run.context import Context, Task
+from intop.run.requested import requested_study, requested_workload
 from intop.store import Store, Subject
 from intop.store.rows import now
 
@@ -38,6 +45,16 @@ GOODBYE_S = 5.0
 
 BACK_OFF_S = 10.0
 """So long a replica that could not be opened is left alone (s)."""
+
+OF_THE_JOB = (
+    *(UsageError, IncomparableError, BaselineError, ResultMissingError, StoredRowError),
+    *(NginxRefusedError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+)
+"""What fails a job, since no other worker would do better and whoever asks has to know.
+
+The last ones are what rows can lead to that no intop has written. All else is the replica's or the
+store's.
+"""
 
 Open = Callable[[Task, int], AbstractContextManager[ClusterTestbed]]
 """What opens a replica for a task, by its place in the study's file."""
@@ -84,8 +101,9 @@ class Worker:
     def run(self, *, idle_s: float | None = None) -> None:
         """Work until it is interrupted, or until there was nothing to do for `idle_s` seconds.
 
-        Trouble with a replica is said, and the replica left alone for a while. Raises what opening
-        the store does, and KeyboardInterrupt.
+        Trouble with a replica is said, and the replica left alone for a while. A job that can't be
+        done as it stands fails, with its reason. Raises what opening the store does, and
+        KeyboardInterrupt.
         """
         quiet_since = time.monotonic()
         with self._heard():
@@ -127,57 +145,73 @@ class Worker:
         )
 
     def _next(self) -> Job | None:
-        return self.store.jobs.next(self.reach())
+        try:
+            return self.store.jobs.next(self.reach())
+        except UnreadableJobError as error:
+            self._reject(error.job, error)
+            return None
 
     def _serve(self, job: Job) -> None:
         """Open a job's replica, and do all that its campaign wants there."""
-        task = self._task(job)
-        self.doing = f"opening {job.spot} for campaign {job.campaign_id}"
+        self.doing = inert(f"opening {job.spot} for campaign {job.campaign_id}")
         try:
+            task = self._task(job)
             with self.open_replica(task, job.spot.replica) as testbed:
                 self._lost.discard(job.spot)
-                self._work(testbed, job)
-        except (UsageError, IncomparableError, BaselineError) as error:
-            # No other worker would do better, and whoever asks has to know.
-            self._fail(job, str(error))
+                self._work(testbed, job, task)
+        except OF_THE_JOB as error:
+            self._reject(job.id, error, job.spot)
         except IntopError as error:
             self._back_at[job.spot] = time.monotonic() + BACK_OFF_S
             self._lost.add(job.spot)
             self._trouble(f"{job.spot}: {error}")
-            self.store.jobs.note(job, f"{self.name}: {error}")
+            self.store.jobs.note(job, inert(f"{self.name}: {error}"))
         finally:
             self.doing = "waiting for work"
 
-    def _work(self, testbed: ClusterTestbed, first: Job) -> None:
-        """Do a campaign's jobs on an open replica, until there is none for LINGER_S.
+    def _work(self, testbed: ClusterTestbed, first: Job, task: Task) -> None:
+        """Do a campaign's jobs on a replica that is open for a task, until LINGER_S without one.
 
         It also ends for another campaign that waits for the replica, and for a job that wants the
         replica opened otherwise.
         """
-        jobs, spot, linger_until = self.store.jobs, first.spot, time.monotonic() + LINGER_S
+        spot, linger_until = first.spot, time.monotonic() + LINGER_S
         while time.monotonic() < linger_until and self._broken is None:
-            lease = jobs.claim(
-                spot,
-                first.campaign_id,
-                first.workload,
-                worker=self.name,
-                lease_s=self.lease_s,
-            )
-            if lease is None:
-                if jobs.next([spot]) is not None:
+            try:
+                lease = self._claim(first)
+                if lease is None and self.store.jobs.next([spot]) is not None:
                     return
+            except UnreadableJobError as error:
+                self._reject(error.job, error)
+                continue
+            if lease is None:
                 time.sleep(POLL_S)
                 continue
-            if not _is_alike(lease.job, first):
-                jobs.release(lease)
+            try:
+                is_alike = self._is_alike(lease.job, task)
+            except OF_THE_JOB as error:
+                self._fail(lease, error)
+                continue
+            if not is_alike:
+                self.store.jobs.release(lease)
                 return
             self._do(testbed, lease)
             linger_until = time.monotonic() + LINGER_S
 
+    def _claim(self, first: Job) -> Lease | None:
+        """Claim the next job like the first one. Raises UnreadableJobError."""
+        return self.store.jobs.claim(
+            first.spot,
+            first.campaign_id,
+            first.workload,
+            worker=self.name,
+            lease_s=self.lease_s,
+        )
+
     def _do(self, testbed: ClusterTestbed, lease: Lease) -> None:
         job = lease.job
         self._lease = lease
-        self.doing = _in_words(job)
+        self.doing = inert(_in_words(job))
         try:
             if job.planned is not None:
                 self._measure(testbed, lease)
@@ -186,6 +220,8 @@ class Worker:
                 self.store.jobs.answer(lease, said)
             else:
                 self.store.jobs.answer(lease, _refusal(testbed, job))
+        except OF_THE_JOB as error:
+            self._fail(lease, error)
         except BaseException:  # Ctrl-C too
             self.store.jobs.release(lease)
             raise
@@ -212,22 +248,36 @@ class Worker:
         if trial.status == "disturbed":
             testbed.check_connections()
 
-    def _fail(self, job: Job, why: str) -> None:
-        """End a job that can't be done on this replica as things stand."""
-        self._trouble(f"{job.spot}: {why}")
-        lease = self.store.jobs.claim(
-            job.spot, job.campaign_id, job.workload, worker=self.name, lease_s=self.lease_s
-        )
-        if lease is not None:
-            self.store.jobs.fail(lease, f"{self.name} says of {job.spot}: {why}")
+    def _fail(self, lease: Lease, error: Exception) -> None:
+        """End a job of ours that can't be done as things stand."""
+        why = f"{lease.job.spot}: {_reason(error)}"
+        self._trouble(why)
+        self.store.jobs.fail(lease, inert(f"{self.name} says of {why}"))
+
+    def _reject(self, job: int, error: Exception, spot: Spot | None = None) -> None:
+        """End a job that can't be done as things stand, unless somebody has claimed it."""
+        why = _reason(error) if spot is None else f"{spot}: {_reason(error)}"
+        self._trouble(why)
+        self.store.jobs.reject(job, inert(f"{self.name} says of {why}"))
 
     def _trouble(self, text: str) -> None:
         self.counted.failures += 1
         self.progress.say(text)
 
+    def _wanted(self, job: Job) -> tuple[Study, Workload]:
+        """The study and the workload of a job, from the worker's own file. Raises UsageError."""
+        study = requested_study(job, self.studies[job.spot.study])
+        return study, requested_workload(job, study)
+
+    def _is_alike(self, job: Job, task: Task) -> bool:
+        """Whether a replica that was opened for a task will do for a job. Raises UsageError."""
+        study, workload = self._wanted(job)
+        wanted = study.tunes, workload, job.request.tries_durations
+        return wanted == (task.context.study.tunes, task.workload, task.tries_durations)
+
     def _task(self, job: Job) -> Task:
-        """What the job's replica is opened for."""
-        study = replace(self.studies[job.spot.study], tunes=job.request.tunes)
+        """What the job's replica is opened for. Raises one of OF_THE_JOB."""
+        study, workload = self._wanted(job)
         campaign = self.store.campaign(job.campaign_id)
         context = Context(
             study=study,
@@ -236,13 +286,13 @@ class Worker:
             connect=self.connect,
             progress=self.progress,
             archs=(job.spot.arch,),
-            workloads=(job.request.workload,),
+            workloads=(workload,),
         )
         subject = Subject(campaign=campaign, arch=job.spot.arch, workload=job.workload)
         return Task(
             context=context,
             subject=subject,
-            workload=job.request.workload,
+            workload=workload,
             tries_durations=job.request.tries_durations,
         )
 
@@ -275,10 +325,9 @@ class Worker:
             self.store.workers.ended(self.name)
 
 
-def _is_alike(one: Job, other: Job) -> bool:
-    """Whether a replica that was opened for the one job will do for the other."""
-    same = ("workload", "tunes", "tries_durations")
-    return all(getattr(one.request, name) == getattr(other.request, name) for name in same)
+def _reason(error: Exception) -> str:
+    """An error in words; of one that is none of ours, its name as well."""
+    return str(error) if isinstance(error, IntopError) else f"{type(error).__name__}: {error}"
 
 
 def _refusal(testbed: ClusterTestbed, job: Job) -> Refusal:

@@ -12,9 +12,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 
 from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Request, Spot
 from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import StoredRowError, UnreadableJobError
 from intop.store.clock import StoreClock
 from intop.store.documents import document_of, read_document
 from intop.store.rows import (
@@ -41,6 +43,9 @@ _ANSWERS: dict[str, type[Opened | Refusal]] = {"open": Opened, "refusal": Refusa
 
 _HAS_RUN_OUT = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until < StoreClock())
 _IS_FREE = sa.or_(job_table.c.state == "offered", _HAS_RUN_OUT)
+_MOST_CLAIMS = 2**31 - 1
+_IS_CLAIMABLE = sa.and_(_IS_FREE, job_table.c.token < _MOST_CLAIMS)
+"""A token that somebody else has made larger than its column could not grow any more."""
 _IS_HELD = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until >= StoreClock())
 
 ATTEMPT = ("planned_id", "attempt")
@@ -188,15 +193,22 @@ class Jobs:
         return Lease(job=job, worker=worker, token=row.token)
 
     def next(self, spots: Iterable[Spot]) -> Job | None:
-        """The job that has waited longest on one of these replicas; nobody claims it by that."""
+        """The job that has waited longest on one of these replicas; nobody claims it by that.
+
+        Raises UnreadableJobError for a row that is none: whoever asks again after `reject` gets the
+        one behind it.
+        """
         wanted = sa.or_(sa.false(), *map(_on, spots))
-        row = self._session.first(_jobs().where(wanted, _IS_FREE).limit(1))
+        row = self._session.first(_jobs().where(wanted, _IS_CLAIMABLE).limit(1))
         return None if row is None else _job_of(row)
 
     def claim(
         self, spot: Spot, campaign_id: int, workload: str, *, worker: str, lease_s: float
     ) -> Lease | None:
-        """Claim the job of a campaign that has waited longest on a replica; None without one."""
+        """Claim the job of a campaign that has waited longest on a replica; None without one.
+
+        Raises UnreadableJobError as `next` does, and nothing is claimed then.
+        """
         waiting = (
             sa.select(job_table.c.id)
             .join(campaign_table, campaign_table.c.id == job_table.c.campaign_id)
@@ -204,7 +216,7 @@ class Jobs:
                 _on(spot),
                 job_table.c.campaign_id == campaign_id,
                 job_table.c.workload == workload,
-                _IS_FREE,
+                _IS_CLAIMABLE,
             )
             .order_by(job_table.c.id)
             .limit(1)
@@ -267,6 +279,11 @@ class Jobs:
         """End a job that nobody can do as it stands."""
         self._end(lease, "failed", why)
 
+    def reject(self, job: int, why: str) -> None:
+        """End a job, by its number, that nobody can do and nobody has claimed."""
+        update = job_table.update().where(job_table.c.id == job, _IS_FREE)
+        self._session.change(update.values(state="failed", answer=why))
+
     def release(self, lease: Lease, problem: str = "") -> None:
         """Give a job back, for somebody else, unless the store is away: then its lease runs out."""
         update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
@@ -314,11 +331,12 @@ def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dic
 def _jobs() -> "sa.Select[Any]":
     """Jobs with their places in plans, in the order in which they were offered."""
     known = ("id", "campaign_id", "arch", "workload")
+    is_place = [planned_table.c[n] == job_table.c[n] for n in known if n != "id"]
     own = [column for column in planned_table.c if column.name not in known]
     return (
         sa.select(job_table, campaign_table.c.study, *own)
         .join(campaign_table, campaign_table.c.id == job_table.c.campaign_id)
-        .outerjoin(planned_table, planned_table.c.id == job_table.c.planned_id)
+        .outerjoin(planned_table, sa.and_(planned_table.c.id == job_table.c.planned_id, *is_place))
         .order_by(job_table.c.id)
     )
 
@@ -351,16 +369,25 @@ def _held_by(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
     return job_table.c.id == lease.job.id, job_table.c.token == lease.token
 
 
+_PLAIN = TypeAdapter(tuple[str, str, int])
+"""Of columns that SQLite keeps with whatever type somebody has given them."""
+
+
 def _job_of(row: Any) -> Job:
-    with as_written(f"job {row.id}"):
-        return Job(
-            id=row.id,
-            kind=row.kind,
-            campaign_id=row.campaign_id,
-            spot=Spot(study=row.study, arch=row.arch, replica=row.replica),
-            workload=row.workload,
-            request=read_document(Request, row.request),
-            stage=row.stage or "",
-            planned=None if row.planned_id is None else planned_of(row),
-            attempt=row.attempt,
-        )
+    try:
+        with as_written(f"job {row.id}"):
+            plain = (row.workload, row.stage or "", row.attempt)
+            workload, stage, attempt = _PLAIN.validate_python(plain, strict=True)
+            return Job(
+                id=row.id,
+                kind=row.kind,
+                campaign_id=row.campaign_id,
+                spot=Spot(study=row.study, arch=row.arch, replica=row.replica),
+                workload=workload,
+                request=read_document(Request, row.request),
+                stage=stage,
+                planned=None if row.planned_id is None else planned_of(row),
+                attempt=attempt,
+            )
+    except StoredRowError as error:
+        raise UnreadableJobError(row.id, str(error)) from error

@@ -15,7 +15,7 @@ from intop.domain.campaign_status import Place
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
-from intop.errors import IntopError
+from intop.errors import StoredRowError
 from intop.masking import masked
 from intop.store.packed_counters import packed, unpacked
 from intop.store.schema import planned_table
@@ -85,7 +85,7 @@ def as_written(what: str) -> Iterator[None]:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
         told = ": ".join([*map(str, first["loc"]), first["msg"]]) if first else str(error)
         said = " ".join(told.split())[:300]
-        raise IntopError(
+        raise StoredRowError(
             f"the store's {what} is not as this intop writes it: {said}. "
             f"Bring back a copy of the store, or start anew with another one in [study]"
         ) from error

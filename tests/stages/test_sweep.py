@@ -226,9 +226,9 @@ def test_what_cannot_be_measured_is_refused(
 def test_points_that_no_study_could_have_are_refused(judged: FakeTestbed) -> None:
     much = replace(judged.task.workload, rate_rps=1_000_000.0, connections=2000)
     task = replace(judged.task, workload=much)
-    with pytest.raises(UsageError, match="--points: connections: .* equal to 100000 .got 200000."):
+    with pytest.raises(UsageError, match=r"--points: connections: .* equal to 100000 .got 200000."):
         SweepAlong(task, Request(axis="connections", points="1x,100x"))
-    with pytest.raises(UsageError, match="--points: rate_rps: .* equal to 10000000 .got 2"):
+    with pytest.raises(UsageError, match=r"--points: rate_rps: .* equal to 10000000 .got 2"):
         SweepAlong(task, Request(points="1x,20x"))
 
 
