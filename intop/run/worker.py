@@ -145,11 +145,11 @@ class Worker:
         )
 
     def _next(self) -> Job | None:
-        try:
-            return self.store.jobs.next(self.reach())
-        except UnreadableJobError as error:
-            self._reject(error.job, error)
-            return None
+        while True:
+            try:
+                return self.store.jobs.next(self.reach())
+            except UnreadableJobError as error:
+                self._reject(error.job, error)
 
     def _serve(self, job: Job) -> None:
         """Open a job's replica, and do all that its campaign wants there."""

@@ -167,14 +167,23 @@ def _to_read(path: Path) -> sa.URL:
     return sa.URL.create("sqlite", database=uri, query=query)
 
 
+def _text(raw: bytes) -> str:
+    r"""A text column. What somebody else has written there that is no UTF-8 reads as \xff, so that
+    the row is refused by its number, and not the whole query.
+    """
+    return raw.decode(errors="backslashreplace")
+
+
 def _patient(connection: Any, _record: object) -> None:
     """Wait for a writer, and refuse to write."""
+    connection.text_factory = _text
     connection.execute("PRAGMA busy_timeout = 10000")
     connection.execute("PRAGMA query_only = ON")
 
 
 def _careful(connection: Any, _record: object) -> None:
     """Check references, keep every commit through a power cut, wait for a reader."""
+    connection.text_factory = _text
     connection.execute("PRAGMA busy_timeout = 10000")
     connection.execute("PRAGMA foreign_keys = ON")
     _with_log(connection)

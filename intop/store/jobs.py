@@ -9,10 +9,10 @@ nothing.
 import json
 from base64 import b64encode
 from collections.abc import Iterable
+from types import UnionType
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
 
 from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Request, Spot
 from intop.domain.trial import PlannedTrial, Trial
@@ -51,6 +51,9 @@ _IS_HELD = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until >= St
 ATTEMPT = ("planned_id", "attempt")
 """What there is one job of, and one trial."""
 
+_OF_WHOM = ("campaign_id", "arch", "workload", "kind")
+"""What belongs to a place of a plan: a row that says something else was not written by us."""
+
 NO_REPLICA = -1
 """The place of a trial that the process which asks for it measures itself: no worker's."""
 
@@ -81,7 +84,7 @@ class Jobs:
         insert = self._session.insert(job_table).values(
             **_values(subject, replica, "trial", request), planned_id=place, attempt=attempt
         )
-        again = as_inserted("replica", "request", "state")
+        again = as_inserted(*_OF_WHOM, "replica", "request", "state")
         offered = insert.on_conflict_do_update(
             index_elements=ATTEMPT,
             set_=again | {"answer": "", "problem": ""},
@@ -173,7 +176,7 @@ class Jobs:
             attempt=attempt,
             token=1,
         )
-        taken = as_inserted("replica", "state", "worker", "lease_until")
+        taken = as_inserted(*_OF_WHOM, "replica", "state", "worker", "lease_until")
         taking = insert.on_conflict_do_update(
             index_elements=ATTEMPT, set_=taken | {"token": job_table.c.token + 1}
         ).returning(job_table.c.id, job_table.c.token)
@@ -369,25 +372,26 @@ def _held_by(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
     return job_table.c.id == lease.job.id, job_table.c.token == lease.token
 
 
-_PLAIN = TypeAdapter(tuple[str, str, int])
+_TYPES: dict[str, type | UnionType] = {"workload": str, "stage": str | None, "attempt": int}
 """Of columns that SQLite keeps with whatever type somebody has given them."""
 
 
 def _job_of(row: Any) -> Job:
     try:
         with as_written(f"job {row.id}"):
-            plain = (row.workload, row.stage or "", row.attempt)
-            workload, stage, attempt = _PLAIN.validate_python(plain, strict=True)
+            for name, kind in _TYPES.items():
+                if not isinstance(value := getattr(row, name), kind):
+                    raise TypeError(f"{name} is {value!r}")
             return Job(
                 id=row.id,
                 kind=row.kind,
                 campaign_id=row.campaign_id,
                 spot=Spot(study=row.study, arch=row.arch, replica=row.replica),
-                workload=workload,
+                workload=row.workload,
                 request=read_document(Request, row.request),
-                stage=stage,
+                stage=row.stage or "",
                 planned=None if row.planned_id is None else planned_of(row),
-                attempt=attempt,
+                attempt=row.attempt,
             )
     except StoredRowError as error:
         raise UnreadableJobError(row.id, str(error)) from error
