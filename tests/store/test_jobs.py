@@ -9,8 +9,9 @@ import pytest
 from intop.domain.configuration import Configuration
 from intop.domain.job import Job, Lease, Refusal, Request, Spot, WorkerStatus
 from intop.domain.trial import PlannedTrial
+from intop.errors import UnreadableJobError
 from intop.store import Store, Subject
-from stored import PLAN, WORKLOAD, begun, trial
+from stored import PLAN, WORKLOAD, begun, rows, trial
 
 REQUEST = Request(workload=WORKLOAD, tunes=("kernel",), prune_above_ms=12.5)
 
@@ -287,3 +288,77 @@ def test_how_many_jobs_are_free_and_held(store: Store, subject: Subject) -> None
         offered(store, subject, planned)
     claimed(store, subject)
     assert {subject.campaign.id: (1, 1)} == store.jobs.waiting()
+
+
+def test_a_row_that_is_no_job_is_named_and_rejected_by_its_number(
+    store: Store, subject: Subject, url: str
+) -> None:
+    first, second = (offered(store, subject, planned) for planned in PLAN[:2])
+    rows(url, f"update job set request = '{{' where id = {first}")
+    for ask in (lambda: store.jobs.next([spot(subject)]), lambda: claimed(store, subject)):
+        with pytest.raises(
+            UnreadableJobError, match=f"the store's job {first} is not as"
+        ) as caught:
+            ask()
+        assert first == caught.value.job
+    assert [(first, "offered", 0)] == rows(
+        url, f"select id, state, token from job where id = {first}"
+    )
+    store.jobs.reject(first, "no JSON")
+    status = store.jobs.status(first)
+    assert status is not None
+    assert ("failed", "no JSON") == (status.state, status.why)
+    assert second == held(claimed(store, subject)).job.id
+    # Whoever asks for the trial again has it measured.
+    assert first == offered(store, subject, PLAN[0])
+    assert first == held(claimed(store, subject)).job.id
+
+
+def test_what_somebody_holds_is_not_rejected(store: Store, subject: Subject) -> None:
+    number = offered(store, subject, PLAN[0])
+    lease = held(claimed(store, subject))
+    store.jobs.reject(number, "no")
+    assert store.jobs.complete(lease, replace(trial(), planned=PLAN[0]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "kind = 'shell'",
+        "kind = 'refusal'",
+        "kind = 'open'",
+        "planned_id = null",
+        "attempt = -1",
+        "arch = 'arm'",
+        "request = '{}'",
+    ],
+)
+def test_a_job_that_does_not_fit_together_is_none(
+    store: Store, subject: Subject, url: str, change: str
+) -> None:
+    number = offered(store, subject, PLAN[0])
+    rows(url, f"update job set {change}")
+    arch = "arm" if "arch" in change else "x86"
+    with pytest.raises(UnreadableJobError, match=f"job {number} is not as this intop writes it"):
+        store.jobs.next([replace(spot(subject), arch=arch)])
+
+
+def test_a_token_that_can_not_grow_is_claimed_by_nobody(
+    store: Store, subject: Subject, url: str
+) -> None:
+    offered(store, subject, PLAN[0])
+    second = offered(store, subject, PLAN[1])
+    rows(url, "update job set token = 2147483647 where id = (select min(id) from job)")
+    job = store.jobs.next([spot(subject)])
+    assert second == (job and job.id) == held(claimed(store, subject)).job.id
+
+
+def test_a_place_is_its_campaigns_whoever_has_a_row_of_it(
+    store: Store, subject: Subject, url: str
+) -> None:
+    number = offered(store, subject, PLAN[0])
+    other = begun(store)
+    rows(url, f"update job set campaign_id = {other.campaign.id}, kind = 'open'")
+    assert number == offered(store, subject, PLAN[0])
+    job = held(claimed(store, subject)).job
+    assert ("trial", subject.campaign.id) == (job.kind, job.campaign_id)
