@@ -544,7 +544,7 @@ take_files() {
         # Whoever can change the folder can have root write elsewhere, by a link in a file's place.
         why=$(tell_others_folder "${target%/*}/")
         if [ -n "$why" ]; then
-            why="$why: $target can't be guarded there. Make that folder root's alone, or tune the kernel only"
+            why="$target can't be guarded: $why. Make that folder root's alone, or tune the kernel only"
             return 2
         fi
         at=0

@@ -12,6 +12,7 @@ from importlib import resources
 
 from intop.errors import HostError
 from intop.hosts.host import Completed, Host
+from intop.hosts.server_process import FUNCTIONS
 
 UNTRUSTED = 74
 STATE_FOLDER_ADVICE = (
@@ -25,45 +26,16 @@ FOLDERS = ("lock", "restoring.*", "unrestored.*", "applied.*")
 """Where a session leaves what is to be restored."""
 
 # Tests of faults look for words like "begin" between blanks in commands: there are none in here.
-TRUSTED = f"""
+TRUSTED = f"""{FUNCTIONS}
 trusted() {{
-    there=$1
-    set -- /
-    while [ -n "$there" ]; do
-        if [ -L "$there" ]; then
-            echo "the state folder $folder can't be trusted: $there is a symbolic link. $advice" >&2
-            exit {UNTRUSTED}
-        fi
-        [ ! -e "$there" ] || set -- "$@" "$there"
-        there=${{there%/*}}
-    done
-    listed=$(stat -c '%u %a %F' "$@") || exit {UNTRUSTED}
-    while IFS=' ' read -r uid mode what; do
-        why=
-        case $mode in
-        *[2367] | *[2367]?)
-            case $mode:$1 in
-            *:"$folder") why="others can change what is in it (mode $mode)" ;;
-            [1357]???:*) ;;
-            *) why="others can change what is in it (mode $mode)" ;;
-            esac
-            ;;
-        esac
-        case $uid in 0 | "$owner") ;; *) why="it belongs to user $uid, and not to $trustees" ;; esac
-        [ "$what" = directory ] || why="it is no folder"
-        if [ -n "$why" ]; then
-            echo "the state folder $folder can't be trusted: $1: $why. $advice" >&2
-            exit {UNTRUSTED}
-        fi
-        shift
-    done <<LISTED
-$listed
-LISTED
+    why=$(tell_others_folder "$1" "$owner" "$trustees")
+    [ -n "$why" ] || return 0
+    echo "the state folder $folder can't be trusted: $why. $advice" >&2
+    exit {UNTRUSTED}
 }}
 """
-"""POSIX sh. Whoever can change a folder on the way to the script can make root run another one. A
-folder such as /tmp, where nobody can move what is another's, may be on the way. `owner` may own
-folders, too."""
+"""POSIX sh. Whoever can change a folder on the way to the script can make root run another one.
+`owner` may own folders, too."""
 
 BY_ROOT = """
 owner=0 trustees=root

@@ -28,6 +28,7 @@ from intop.hosts.kernel_counters import (
     parse_tables,
 )
 from intop.hosts.metrics import Counters, parse_counters
+from intop.hosts.server_process import FUNCTIONS, without_comments
 from intop.hosts.tcp_info import SocketSample, growth, parse_sample
 
 N = TypeVar("N", int, float)
@@ -102,9 +103,9 @@ class Wanted:
 
 @cache
 def script() -> str:
-    """The text of `reader.sh`, without its comments."""
+    """The text of `reader.sh`, without its comments, after what it calls."""
     text = resources.files("intop.hosts").joinpath("reader.sh").read_text()
-    return "".join(f"{line}\n" for line in text.split("\n") if not line.lstrip().startswith("#"))
+    return FUNCTIONS + without_comments(text)
 
 
 class Reader:

@@ -82,14 +82,19 @@ energy() {
 }
 
 # Appends the handles that are open on the host, and a line for each process of this network
-# namespace's nginx: its anonymous memory in kB, its open files, and its start in ticks.
+# namespace's nginx, which root has started: its anonymous memory in kB, its open files, and its start
+# in ticks.
 footprint() {
-    local process name key value rest files words
+    local process name key value rest files words masters=' '
     text+="$mark footprint"$'\n'"files $(</proc/sys/fs/file-nr)"$'\n'
     for process in /proc/[0-9]*; do
         read -r name <"$process/comm" && [[ $name == nginx ]] || continue
-        [[ $process/ns/net -ef /proc/self/ns/net ]] || continue
+        look_at_server "$process" nginx && [[ -z $runs_as$doubt ]] && masters+="${process#/proc/} "
+    done
+    for process in /proc/[0-9]*; do
+        read -r name <"$process/comm" && [[ $name == nginx ]] || continue
         read -r -a words <"$process/stat" || continue
+        [[ $masters == *" ${words[0]} "* || $masters == *" ${words[3]} "* ]] || continue
         files=("$process"/fd/[0-9]*)
         while read -r key value rest; do
             [[ $key == RssAnon: ]] || continue

@@ -2,13 +2,15 @@
 
 from importlib import resources
 
-FUNCTIONS = "".join(
-    line
-    for line in resources.files("intop.hosts")
-    .joinpath("server_process.sh")
-    .read_text()
-    .splitlines(keepends=True)
-    if not line.lstrip().startswith("#")
+
+def without_comments(script: str) -> str:
+    """Return a shell script without the lines that are comments: it is sent to hosts."""
+    kept = (line for line in script.splitlines() if not line.lstrip().startswith("#"))
+    return "".join(f"{line}\n" for line in kept)
+
+
+FUNCTIONS = without_comments(
+    resources.files("intop.hosts").joinpath("server_process.sh").read_text()
 )
 """POSIX sh. Anybody on a host can start a process that looks like a server: nobody calls a word of
 its title, and only programs that root alone can change are called as root.

@@ -9,7 +9,6 @@
 # folder that is / for it: /proc/PID/root, or nothing.
 list_way() (
     case $1 in /*) ;; *) exit 1 ;; esac
-    set -f
     there=${1%/}
     root=$2
     set --
@@ -17,7 +16,7 @@ list_way() (
         set -- "$@" "$root$there"
         there=${there%/*}
     done
-    exec stat -c '%u %g %f %n' "$@" "$root/" 2>/dev/null
+    stat -c '%u %g %f %n' "$@" "$root/" 2>/dev/null
 )
 
 # Succeeds where root alone can change program $1: it and all folders above it are root's, and nobody
@@ -37,30 +36,41 @@ LISTED
 )
 
 # Prints why others than root can change what is in folder $1, in words, or nothing. A folder such as
-# /tmp, where nobody can move what is another's, may be above it.
+# /tmp, where nobody can move what is another's, may be above it. A part of it may be still to be made.
+# User $2 may own folders, too, if it is given: $3 is what he and root are called.
 tell_others_folder() (
-    listed=$(list_way "$1" "") || {
-        echo "$1 can't be looked at"
+    there=${1%/}
+    above=
+    while [ -n "$there" ] && [ ! -e "$there" ] && [ ! -L "$there" ]; do
+        there=${there%/*}
+        above=yes
+    done
+    listed=$(list_way "$there/" "") || {
+        echo "$there can't be looked at"
         exit 0
     }
-    above=
-    while IFS=' ' read -r uid gid mode there; do
+    while IFS=' ' read -r uid _ mode there; do
         mode=$((0x$mode))
-        if [ "$((mode & 0170000))" != "$((0040000))" ]; then
-            echo "$there is no folder, but perhaps a link to one"
-        elif [ "$uid" != 0 ]; then
-            echo "$there belongs to user $uid, and not to root"
-        elif [ -n "$above" ] && [ "$((mode & 01000))" != 0 ]; then
-            continue
-        elif [ "$((mode & 02))" != 0 ]; then
-            echo "everybody may write to $there"
-        elif [ "$gid" != 0 ] && [ "$((mode & 020))" != 0 ]; then
-            echo "group $gid may write to $there"
-        else
-            above=yes
-            continue
+        case $((mode & 0170000)) in
+        $((0040000))) ;;
+        $((0120000)))
+            echo "$there is a symbolic link"
+            exit 0
+            ;;
+        *)
+            echo "$there: it is no folder"
+            exit 0
+            ;;
+        esac
+        if [ "$uid" != 0 ] && [ "$uid" != "${2:-0}" ]; then
+            echo "$there: it belongs to user $uid, and not to ${3:-root}"
+            exit 0
         fi
-        exit 0
+        if [ "$((mode & 022))" != 0 ] && { [ -z "$above" ] || [ "$((mode & 01000))" = 0 ]; }; then
+            printf "%s: others can change what is in it (mode %o)\n" "$there" "$((mode & 07777))"
+            exit 0
+        fi
+        above=yes
     done <<LISTED
 $listed
 LISTED
