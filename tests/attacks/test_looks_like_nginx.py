@@ -3,6 +3,7 @@
 Nothing of his runs as root, nginx is what root has started, and no restore is kept from its end.
 """
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,10 +13,13 @@ import pytest
 
 from attacks.local_user import DISGUISES, MASTER, PROGRAMS, SPACES, Disguise, LocalUser, local_user
 from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
+from intop.errors import HostError
 from intop.hosts.facts import facts_and_conf, server_conf
 from intop.hosts.nginx import running, what_it_reads
-from namespace_host import NamespaceHost, wait_until
+from intop.run.nginx_connections import warnings
+from namespace_host import NamespaceHost, namespace_host, wait_until
 from nginx_host import nginx_host
+from samples import cluster
 
 DONE = 3
 
@@ -156,3 +160,53 @@ def test_what_a_missing_program_keeps_from_its_restore_is_restored_once_it_is_ba
     assert before == fake.files()
     assert ("own", "own") == fake.serves()
     assert "the watchdog tried it again" in (fake.folder("a") / "report").read_text()
+
+
+# An nginx without root ----------------------------------------------------------------------------
+
+ROOTLESS = """\
+daemon off; pid {folder}/pid; error_log {folder}/log; events {{}}
+http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folder}/p;
+fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s; }}
+"""
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[NamespaceHost]:
+    """A host without an nginx of root's."""
+    with namespace_host(tmp_path) as made:
+        yield made
+
+
+def test_an_nginx_without_root_is_named_with_what_can_be_done(bare: NamespaceHost) -> None:
+    with local_user(["ip", "netns", "exec", bare._namespace]) as user:
+        conf = user.folder / "nginx.conf"
+        conf.write_text(ROOTLESS.format(folder=user.folder))
+        user.start(f"exec /usr/sbin/nginx -e {user.folder}/log -c {conf}")
+        wait_until(lambda: running(bare).not_roots, "nginx has its title")
+        assert (0, ("runs without root, as user 65534",)) == (
+            running(bare).masters,
+            running(bare).not_roots,
+        )
+        assert () == server_conf(bare)
+        with pytest.raises(HostError, match=r"root has started \(one runs without root, as user"):
+            what_it_reads(bare)
+        (warning,) = warnings(bare, (), cluster())
+        assert "can't tune its directives; it tunes the kernel's parameters as usual" in warning
+
+
+def test_roots_nginx_in_a_folder_of_others_is_named(bare: NamespaceHost) -> None:
+    with local_user(["ip", "netns", "exec", bare._namespace]) as user:
+        program = user.folder / "nginx"
+        shutil.copy("/usr/sbin/nginx", program)
+        conf = user.folder / "nginx.conf"
+        conf.write_text(ROOTLESS.format(folder=user.folder))
+        words = ["ip", "netns", "exec", bare._namespace, program, "-e", "stderr", "-c", conf]
+        with subprocess.Popen(words) as process:
+            try:
+                wait_until(lambda: running(bare).not_roots, "nginx has its title")
+                (why,) = running(bare).not_roots
+                assert f"runs {program}, which others than root can change" == why
+                assert (0, ()) == (running(bare).masters, server_conf(bare))
+            finally:
+                process.terminate()
