@@ -19,7 +19,7 @@ from intop.domain.counters import HostCounters
 from intop.domain.encoding import Variable
 from intop.domain.histogram import Histogram
 from intop.domain.spreadsheet import text_of
-from intop.domain.table import Recipe
+from intop.domain.table import Recipe, schema_of
 from intop.domain.trial import Conditions, HostMetrics, Trial
 from intop.errors import ResultMissingError, UsageError
 from intop.frame import (
@@ -220,6 +220,7 @@ def test_an_export_is_read_back_as_it_was(tmp_path: Path, study: str, form: str)
         seed=1,
         level=0.95,
     )
+    schema_of(path).write_bytes(schema((), [recipe]))
     (made,) = read_exports(path, [recipe])
     assert [0, 1, 2, 3] == made.values[:, 0].tolist()
 

@@ -89,7 +89,7 @@ def test_no_other_type_is_converted(model: type[Model], name: str, kinds: set[ty
         (edited("[workload.slt]", 'workers = "yes"\n[workload.slt]'),
          "5: study.workers: input should be a valid boolean (got 'yes')"),
         (edited(SUDO, "sudo = 1"),
-         "26: cluster.arm.load_balancer.sudo: must be true, false or \"ask\" (got 1)"),
+         "26: cluster.arm.load_balancer.sudo: must be true, false, \"ask\" or \"doas\" (got 1)"),
         (edited(DURATION, f"{DURATION}\nsource = 3"),
          "10: workload.slt.source: must be an IP address in quotes (got 3)"),
         (with_budget('screen_trials = "8"'),
