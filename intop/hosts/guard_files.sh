@@ -104,7 +104,8 @@ ask_nginx() (
         echo "its program can't be called as root: others can change it, or it is gone: $was_program"
         exit 1
     fi
-    cd "$was_folder" 2>/dev/null || cd /
+    folder=$was_folder
+    cd "$folder" 2>/dev/null || cd /
     if command -v timeout >/dev/null 2>&1; then
         call_nginx "$was_program" "$was_title" "$1" timeout 10
     else

@@ -11,6 +11,7 @@ from intop.errors import CommandError, HostError, NginxFileError
 from intop.hosts.answers import count, lines
 from intop.hosts.facts import server_conf
 from intop.hosts.host import Host, output
+from intop.hosts.nginx_conf import REFUSALS
 from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
 
 RUNNING = f"""{FUNCTIONS}{NGINX_MASTERS}
@@ -143,7 +144,8 @@ def what_it_reads(host: Host) -> Conf:
 def _why_not_one(host: Host, confs: Sequence[str]) -> str:
     """Why a host has no configuration of one nginx. Raises CommandError."""
     if len(confs) == 1:
-        return "nginx does not show its configuration: see what nginx -T says with its options"
+        refusal = "; ".join(lines(output(host, REFUSALS))) or "see what nginx -T says"
+        return f"nginx does not show its configuration with the options of its title ({refusal})"
     if confs:
         return f"{len(confs)} nginx run in its network namespace"
     nowhere = "no nginx runs in its network namespace"

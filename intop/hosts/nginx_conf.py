@@ -12,16 +12,39 @@ from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
 MARK = "nginx_conf"
 """The line before each configuration."""
 
-SHOW = f"""{FUNCTIONS}{NGINX_MASTERS}
+_ASKING = f"""{FUNCTIONS}{NGINX_MASTERS}
+is_cut_off() (
+    LC_ALL=C
+    title=$(tr '\\0' '\\n' < "$1/cmdline")
+    IFS=' ' read -r stat < "$1/stat" || exit 1
+    set -f
+    IFS=' '
+    set -- ${{stat##*') '}}
+    shift 45
+    # nginx writes its title over its words and its environment, and leaves two bytes at the end.
+    [ "$1" != 0 ] && [ "${{#title}}" -ge "$(($4 - $1 - 2))" ]
+)
+ask() {{ # calls that nginx with $1, which is -t or -T
+    if is_cut_off "$process"; then
+        echo "the title of process ${{process#/proc/}} has no room for all options:" \\
+            "start nginx with a longer environment, such as a PATH" >&2
+        return
+    fi
+    folder=$(readlink "$process/cwd")
+    # It may run in a container that has the host's network, and files of its own.
+    if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
+        (cd "$process/cwd" && call_nginx "$program" "$title" "$1" timeout 10)
+    else
+        call_nginx "$program" "$title" "$1" timeout 10 nsenter -t "${{process#/proc/}}" -m -w --
+    fi
+}}
+"""
+
+SHOW = f"""{_ASKING}
 show() {{
     [ -z "$runs_as$doubt" ] || return
     echo {MARK}
-    # It may run in a container that has the host's network, and files of its own.
-    if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
-        (cd "$process/cwd" && call_nginx "$program" "$title" -T timeout 10)
-    else
-        call_nginx "$program" "$title" -T timeout 10 nsenter -t "${{process#/proc/}}" -m -w --
-    fi
+    ask -T
 }}
 masters show
 :
@@ -31,6 +54,15 @@ masters show
 With the options that each was started with, which it shows in its title. One that can't be shown is
 empty. Root is needed. As `nginx -t` does, it opens nginx's logs, and changes nothing.
 """
+
+REFUSALS = f"""{_ASKING}
+refuse() {{
+    [ -n "$runs_as$doubt" ] || ask -t 2>&1 | head -n 5
+}}
+masters refuse
+:
+"""
+"""What each of them says against that, in the words of `nginx -t`."""
 
 DIGITS = 8
 """Of a fingerprint: what a person can compare."""

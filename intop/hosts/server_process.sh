@@ -133,7 +133,8 @@ is_still() {
 }
 
 # Calls nginx's program $1 with the options of title $2, and with $3: -t or -T. What follows stands
-# before it. A title has a blank between two words, so a path with blanks ends at the next option.
+# before it. A title has a blank between two words, so a path with blanks ends at the next option. A
+# relative -p is in `folder`, where nginx was started: what it shows has whole paths then.
 call_nginx() (
     set -f
     options=$2
@@ -146,10 +147,13 @@ call_nginx() (
         option=${options%% -[epcgtTqsvVh?]*}
         options=${options#"$option"}
         options=${options# }
+        # Letters without a value may stand before one that has one, as in -qc.
+        while :; do case $option in -[tTqvVh?]?*) option=-${option#-?} ;; *) break ;; esac done
         case $option in -[epcg]*)
             value=${option#-?}
             value=${value# }
             while :; do case $value in *' ') value=${value% } ;; *) break ;; esac done
+            case $option in -p*) case $value in /*) ;; *) value=$folder/$value ;; esac ;; esac
             set -- "$@" "${option%"${option#-?}"}" "$value"
             ;;
         esac
