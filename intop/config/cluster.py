@@ -197,6 +197,16 @@ def _server(url: str) -> str:
     return url
 
 
+def _command(text: str) -> str:
+    """Raises ValueError for what `sh -c` takes for no command."""
+    if not text.strip():
+        raise ValueError("must be a command, not blanks")
+    if text.strip()[0] in "-+":
+        raise ValueError(f"must not begin with {text.strip()[0]}, which sh takes for an option")
+    return text
+
+
+Command = Annotated[str, AfterValidator(_command)]
 STATUS_PAGE = r"^(http://(127\.0\.0\.1|localhost)(:[0-9]{1,5})?/[A-Za-z0-9_./-]*)?$"
 """Of the load balancer itself, so that nobody else's page is taken for its own."""
 
@@ -208,8 +218,8 @@ class _ClusterModel(Model):
     backends: Listed[_HostModel] = Field(min_length=1)
     url: Annotated[str, AfterValidator(_server)]
     server: ServerName = NGINX.name
-    server_restart: str | None = Field(default=None, min_length=1)
-    nginx_restart: str | None = Field(default=None, min_length=1)
+    server_restart: Command | None = None
+    nginx_restart: Command | None = None
     static_paths: Listed[UrlPath] = Field(min_length=1)
     dynamic_path: UrlPath
     link: str = "not described"

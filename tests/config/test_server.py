@@ -63,6 +63,33 @@ def test_what_does_not_fit_the_server_is_one_problem(tmp_path: Path, lines: str,
     assert told in problem
 
 
+@pytest.mark.parametrize("name", ["nginx_restart", "server_restart"])
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ('""', "must be a command, not blanks"),
+        (r'" \n\t "', "must be a command, not blanks"),
+        ('"-HUP nginx"', "must not begin with -, which sh takes for an option"),
+        ('"""\n  +x\n"""', "must not begin with +, which sh takes for an option"),
+        (r'"nginx -s stop\r\nnginx"', "has a text with the control character U+000D"),
+        (r'"nginx\u0000"', "has a text with the control character U+0000"),
+    ],
+)
+def test_what_is_no_command_for_sh_is_one_problem(
+    tmp_path: Path, name: str, command: str, told: str
+) -> None:
+    (problem,) = problems(tmp_path, edited(RESTART, f"{name} = {command}"))
+    assert f"{name}: {told}" in problem or told in problem
+
+
+def test_a_restart_of_several_lines_is_read_as_it_was_written(tmp_path: Path) -> None:
+    command = "# Twice.\nservice nginx stop &&\n\tprintf '%s  \\t' \"$x\"\nservice nginx start\n"
+    text = edited(RESTART, f"server_restart = '''\n{command}'''".replace("\\'", "'"))
+    assert ("nginx", command) == server_and_restart(tmp_path, text)
+    # A file from another system.
+    assert ("nginx", command) == server_and_restart(tmp_path, text.replace("\n", "\r\n"))
+
+
 def test_directives_are_tuned_for_nginx_only(tmp_path: Path) -> None:
     text = edited(RESTART, 'server = "haproxy"')
     text = edited(NAME, f'{NAME}\ntunes = ["kernel", "nginx"]', text)

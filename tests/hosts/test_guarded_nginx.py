@@ -19,7 +19,7 @@ from intop.errors import (
     NginxRefusedError,
     UsageError,
 )
-from intop.hosts.guard import GuardedHost, guarded, status
+from intop.hosts.guard import GuardedHost, guarded, rollback, status
 from intop.hosts.nginx_files import tunable_nginx
 from namespace_host import FIN, SOMAXCONN, NamespaceHost, wait_until
 from nginx_files import catalogue
@@ -86,6 +86,45 @@ def _refuse(session: GuardedHost, folder: Path) -> None:
         session.apply(Configuration(TWO))
     (folder / "restart").write_text(real)
     session.apply(DEFAULT)
+
+
+LINES = """
+# Stops it, and waits.
+read -r pid < {folder}/nginx.pid &&
+\tkill "$pid"
+while [ -e {folder}/nginx.pid ]; do sleep 0.01; done
+
+printf '<%s>' 'a  b' "c\td" '100%%' \\ e >> {folder}/words # and what it got
+cat >> {folder}/words <<'END'
+  $pid `false` \\n
+END
+exec nginx -p {folder} -e {folder}/error.log \\
+    -c {folder}/nginx.conf
+"""
+WORDS = "<a  b><c\td><100%%>< e>  $pid `false` \\n\n"
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_restart_of_several_lines_runs_as_it_was_written(place: Place, is_kept: bool) -> None:
+    host, folder = place
+    before = files(folder)
+    masters = {(folder / "nginx.pid").read_text()}
+    nginx = tunable_nginx(host, catalogue())
+    with guarded(host, [FIN], nginx=nginx, restart=LINES.format(folder=folder)) as session:
+        if is_kept:
+            session.keep(Configuration(TWO), {"since": "now"}, None)
+        else:
+            session.apply(Configuration(TWO))
+        masters.add((folder / "nginx.pid").read_text())
+    if is_kept:
+        assert before != files(folder)
+        assert "restored" == rollback(host).outcome
+    masters.add((folder / "nginx.pid").read_text())
+    # Found, tuned and given back; what is kept nginx takes once more.
+    assert 3 == len(masters)
+    assert (3 if is_kept else 2) * WORDS == (folder / "words").read_text()
+    assert before == files(folder)
+    assert 1 == workers(host)
 
 
 def test_what_nginx_refuses_fails_with_its_own_words(place: Place) -> None:
