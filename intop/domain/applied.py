@@ -147,7 +147,7 @@ def _of_nginx_file(file: StayingFile) -> Drift | None:
         case "ours":
             return None
         case "own":
-            told = "the file is as it was before it was applied: somebody has set it back"
+            told = f"the file is as it was before it was applied: {_BY_WHOM}"
             return Drift(kind="lost", where=file.path, detail=told)
         case "missing":
             return Drift(kind="missing", where=file.path, detail="the file is gone")
@@ -156,12 +156,16 @@ def _of_nginx_file(file: StayingFile) -> Drift | None:
             return Drift(kind="edited", where=file.path, detail=told)
 
 
+_BY_WHOM = "somebody has set it back, or a rollback that could not restore all"
+"""The host does not know who has set a value from before."""
+
+
 def _of_key(key: StayingKey, applied: Applied) -> Drift | None:
     if key.now == key.left:
         return None
     if key.now != key.before:
         detail = f"is {key.now or 'gone'}, was left at {key.left}, and was {key.before} before"
         return Drift(kind="changed", where=key.key, detail=detail)
-    why = "the host was started anew" if applied.was_rebooted else "somebody has set it back"
+    why = "the host was started anew" if applied.was_rebooted else _BY_WHOM
     detail = f"is {key.now} as before it was applied, and was left at {key.left}: {why}"
     return Drift(kind="lost", where=key.key, detail=detail)

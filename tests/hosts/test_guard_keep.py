@@ -172,6 +172,67 @@ def test_what_somebody_else_changes_is_left_alone_unless_by_force(host: Namespac
     assert [] == left(host)
 
 
+HALF = "9000 131072 99999999999"
+"""Of tcp_rmem, the kernel takes the first two and refuses the last."""
+
+
+def with_refused_vector(host: NamespaceHost, snapshot: Path) -> str:
+    """Have the host's record give RMEM back what the kernel refuses. Returns what it had."""
+    (line,) = (x for x in snapshot.read_text().splitlines() if x.startswith(path_of(RMEM)))
+    text = snapshot.read_text()
+    snapshot.write_text(text.replace(line, f"{path_of(RMEM)}:{HALF}".replace(" ", "\t")))
+    return line
+
+
+@pytest.mark.parametrize("is_of_somebody", [False, True])
+def test_a_rollback_that_is_refused_half_way_is_ours_however_often_it_is_tried(
+    host: NamespaceHost, is_of_somebody: bool
+) -> None:
+    before = host.values()
+    keep(host, TWO, None)
+    snapshot = host.state / "applied.1/snapshot"
+    whole = with_refused_vector(host, snapshot)
+    if is_of_somebody:
+        set_by_somebody(host, FIN, "55")
+    foreign = [FIN] if is_of_somebody else []
+    for _ in range(3):
+        result = guard.rollback(host)
+        assert ("partly", [RMEM]) == (result.outcome, [key.key for key in result.unrestored])
+        assert foreign == [change.key for change in result.foreign]
+        assert "9000 131072 1048576" == host.value(RMEM)
+        applied = status(host).applied
+        assert applied is not None
+        drift = {each.where: each.detail for each in drift_of(applied, None)}
+        assert {FIN, RMEM} == set(drift)
+        assert is_of_somebody or drift[FIN].endswith("or a rollback that could not restore all")
+    # Whoever changes it now is somebody else.
+    set_by_somebody(host, RMEM, "4096 65536 1048576")
+    assert sorted([*foreign, RMEM]) == sorted(x.key for x in guard.rollback(host).foreign)
+    set_by_somebody(host, RMEM, "9000 131072 1048576")
+    lines = [whole if x.startswith(path_of(RMEM)) else x for x in snapshot.read_text().splitlines()]
+    snapshot.write_text("\n".join(lines) + "\n")
+    assert foreign == [change.key for change in guard.rollback(host).foreign]
+    assert before | ({FIN: "55"} if is_of_somebody else {}) == host.values()
+
+
+def test_a_session_that_is_given_back_half_way_is_ours_however_often_it_is_tried(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    begun(host, f"{path_of(RMEM)} 8192 65536 1048576", f"{path_of(SOMAXCONN)} 777")
+    whole = with_refused_vector(host, host.state / "lock/snapshot")
+    assert 1 == host.script("end", "token-1").exit_code
+    for _ in range(2):
+        result = guard.rollback(host)
+        assert ("partly", [RMEM]) == (result.outcome, [key.key for key in result.unrestored])
+        assert () == result.foreign
+        assert "9000 131072 1048576" == host.value(RMEM)
+    (rest,) = host.state.glob("unrestored.*")
+    (rest / "snapshot").write_text(f"{whole}\n")
+    assert "restored" == guard.rollback(host).outcome
+    assert before == host.values()
+
+
 @pytest.mark.parametrize("text", [None, TEXT])
 def test_after_a_reboot_only_what_the_file_has_set_again_is_restored(
     host: NamespaceHost, text: str | None
