@@ -22,28 +22,53 @@ _SECRET_NAMES = (
 )
 """How names of secrets end, in lower case and without punctuation."""
 
+_IN_QUERIES = (
+    *("key", "sig", "signature", "auth", "code", "jwt", "pass", "session", "sid", "sessid"),
+    *("sessionid", "hmac", "assertion", "ticket", "credential", "nonce", "otp"),
+)
+"""How other names of secrets end where they stand in a URL's query. In a text they say little."""
+
 SHORTEST = 3
 """A shorter secret is not looked for in other programs' words: it stands in every sentence."""
+
+LONGEST_SWITCH = 5
+"""Letters of a word such as ask or false. A longer one in its place may be a password."""
 
 _USERINFO = re.compile(
     # A port with a path behind it is no password, however many @ the path has.
     r"""(?<![A-Za-z0-9+.-])(?P<before>[A-Za-z][A-Za-z0-9+.-]*://(?!\[)[^\s:/@?\#'"]*:)"""
     r"""(?!\d+/)[^\s'"<>]{0,2000}@"""
 )
-_ASSIGNED = re.compile(
-    r"""(?<![\w%.-])(?P<name>[\w%.-]+)(?P<sign>\s*=\s*)"""
-    r"""(?:'(?:[^'\\]|\\.){0,2000}'|"(?:[^"\\]|\\.){0,2000}"|[^\s&;,|'"\\)\]}]+)"""
-)
-_IN_QUOTES = re.compile(
-    r"""(?P<before>(?P<quote>['"])(?P<name>[\w.-]+)(?P=quote)\s*:\s*)"""
-    r"""(?P<mark>['"])(?:(?!(?P=mark))[^\\]|\\.){0,2000}(?P=mark)"""
-)
-_HEADER = re.compile(
-    r"(?P<before>(?<![\w-])(?:(?:Proxy-)?Authorization|(?:Set-)?Cookie|X-[\w-]*(?:Key|Token|Secret))"
-    r""":[ \t]*)[^\n|'"\\]+?(?=\||, [a-z_]+=|['"\n\\]|$)""",
+_ONLY_USER = re.compile(
+    # A token may stand in place of a user.
+    r"""(?<![A-Za-z0-9+.-])(?P<before>https?://)[^\s:/@?\#'"]{1,2000}(?=(:(x-oauth-basic)?)?@)""",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(r"\A(?P<before>\s*([^\s:/@]*://)?[^\s:/@\[]*:).*@", re.DOTALL)
+_QUERY = re.compile(r"""(?P<before>[?&;\#](?P<name>[\w%.-]+)=)[^\s&;,|'"\\)\]}\#]+""")
+_ASSIGNED = re.compile(
+    r"""(?<![\w%.-])(?P<name>[\w%.-]+)(?P<sign>\s*=\s*)"""
+    r"""(?:(?P<three>\'{3}|"{3}).{0,2000}?(?P=three)|'(?:[^'\\]|\\.|''){0,2000}'"""
+    r"""|"(?:[^"\\]|\\.){0,2000}"|(?:[^\s&;,|'"\\)\]}]|\\[^"'])+)""",
+    re.DOTALL,
+)
+_IN_QUOTES = re.compile(
+    r"""(?P<before>(?P<quote>\\?['"])(?P<name>[\w.-]+)(?P=quote)\s*:\s*)"""
+    r"""(?P<mark>\\?['"])(?:(?!(?P=mark))(?:[^\\]|\\.)){0,2000}(?P=mark)"""
+)
+_WORD = (
+    "(?:auth|authorization|authentication|cookie|token|secret|password|passwd|key|apikey|session"
+    "|sid|signature|credentials?|jwt|assertion)"
+)
+_NAME = rf"(?:[a-z0-9]+[-_])*{_WORD}(?:[-_][a-z0-9]+)*"
+"""Of a header that may hold a secret. In a text, such a word and a colon may be our own words."""
+_HEADER = re.compile(
+    rf"(?P<before>(?:(?<![\w-])(?:-H)?(?:(?:proxy-)?authorization|(?:set-)?cookie|api_?key"
+    rf"|(?:[a-z0-9]+-)+{_WORD})|(?:(?<=headers=)|(?<=[|'\"])){_NAME}):[ \t]*)"
+    r"[^\n|'\"\\]+?(?=\||, [a-z_]+=|['\"\n\\]|$)",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(?P<before>\bBearer )[A-Za-z0-9._~+/-]{8,}=*")
+_LOGIN = re.compile(r"\A(?P<before>\s*(([^\s:/@]*:)?//)?[^\s:/@\[]*:(?!//)).*@", re.DOTALL)
 
 
 def masked(text: str, secrets: Sequence[str] = ()) -> str:
@@ -56,9 +81,13 @@ def masked(text: str, secrets: Sequence[str] = ()) -> str:
         if len(secret) >= SHORTEST:
             text = text.replace(secret, MASK)
     if "://" in text:
+        text = _ONLY_USER.sub(rf"\g<before>{MASK}", text)
         text = _USERINFO.sub(rf"\g<before>{MASK}@", text)
     if "=" in text:
+        text = _QUERY.sub(_without_parameter, text)
         text = _ASSIGNED.sub(_without_value, text)
+    if "Bearer " in text:
+        text = _BEARER.sub(rf"\g<before>{MASK}", text)
     if ":" in text:
         text = _HEADER.sub(rf"\g<before>{MASK}", text)
         if "'" in text or '"' in text:
@@ -66,16 +95,31 @@ def masked(text: str, secrets: Sequence[str] = ()) -> str:
     return text
 
 
+def masked_header(line: str) -> str:
+    """Return a header of a load's requests, without its value where that may be a secret."""
+    name, mark, value = re.match(r"([^:\s]*)(:?\s*)(.*)", line, re.DOTALL).groups()  # type: ignore[union-attr]
+    if value and _is_secret_header(name):
+        return f"{name}{mark}{MASK}"
+    return masked(line)
+
+
 def masked_value(value: Any, name: str = "") -> Any:
     """Return the value of a file's key `name` as it may be shown: a text, number, list or table."""
+    if isinstance(value, dict) and name == "headers":
+        return {key: MASK if _is_secret_header(str(key)) else value[key] for key in value}
     if isinstance(value, dict):
         return {key: masked_value(item, str(key)) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [masked_value(item, name) for item in value]
     if _is_secret(name) and value not in ("", None):
         return MASK
+    if name == "sudo" and isinstance(value, str) and len(value) > LONGEST_SWITCH:
+        return MASK
     if not isinstance(value, str):
         return value
+    if name == "headers":
+        return masked_header(value)
+    value = _ONLY_USER.sub(rf"\g<before>{MASK}", value)
     return masked(_LOGIN.sub(rf"\g<before>{MASK}@", value))
 
 
@@ -96,7 +140,7 @@ def masked_url(url: str) -> str:
             f"{pair.partition('=')[0]}={MASK}" if _is_hidden(pair) else pair
             for pair in query.split("&")
         )
-    return f"{scheme}://{place}{question}{query}"
+    return masked(f"{scheme}://{place}{question}{query}")
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
@@ -148,6 +192,15 @@ def _is_hidden(pair: str) -> bool:
 def _is_secret(name: str) -> bool:
     plain = re.sub("[^a-z]", "", unquote_plus(name).lower())
     return plain.endswith(_SECRET_NAMES)
+
+
+def _is_secret_header(name: str) -> bool:
+    return bool(re.fullmatch(_NAME, name, re.IGNORECASE))
+
+
+def _without_parameter(match: re.Match[str]) -> str:
+    plain = re.sub("[^a-z]", "", unquote_plus(match["name"]).lower())
+    return f"{match['before']}{MASK}" if plain.endswith(_IN_QUERIES) else match[0]
 
 
 def _without_value(match: re.Match[str]) -> str:

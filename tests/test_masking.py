@@ -29,6 +29,20 @@ passwords = st.text(
         ("headers=Authorization: Bearer x.y|Accept: */*, method=GET",
          f"headers=Authorization: {MASK}|Accept: */*, method=GET"),
         ("Cookie: a=b; c=d\nNext: line", f"Cookie: {MASK}\nNext: line"),
+        ("at https://geheim@10.0.0.2/x", f"at https://{MASK}@10.0.0.2/x"),
+        ("https://geheim:x-oauth-basic@git", f"https://{MASK}:{MASK}@git"),
+        ("/x?key=geheim&sig=geheim;a=1", f"/x?key={MASK}&sig={MASK};a=1"),
+        ("/x?X-Amz-Signature=geheim#auth=geheim", f"/x?X-Amz-Signature={MASK}#auth={MASK}"),
+        ("headers=Token: geheim|X_API_KEY: geheim, method=GET",
+         f"headers=Token: {MASK}|X_API_KEY: {MASK}, method=GET"),
+        ("headers=X-Session-Id: geheim|X-Test: a", f"headers=X-Session-Id: {MASK}|X-Test: a"),
+        ("-H Private-Token: geheim", f"-H Private-Token: {MASK}"),
+        ('["Ocp-Apim-Subscription-Key: geheim", 1]', f'["Ocp-Apim-Subscription-Key: {MASK}", 1]'),
+        ("got Bearer geheim.geheim=", f"got Bearer {MASK}"),
+        ("password=ge\\ heim user=me", f"password={MASK} user=me"),
+        ("password='ge''heim' user=me", f"password={MASK} user=me"),
+        ('password = """ge"heim"""', f"password = {MASK}"),
+        (r'{\"password\": \"geheim\"}', rf'{{\"password\": \"{MASK}\"}}'),
     ],
 )  # fmt: skip
 def test_a_secret_is_masked_where_its_form_shows_it(text: str, expected: str) -> None:
@@ -46,6 +60,11 @@ def test_a_secret_is_masked_where_its_form_shows_it(text: str, expected: str) ->
         "use sudo = true, and its password: it is asked for",
         "ssh root@web.example:22",
         "postgresql://me@db.example/intop",
+        "ssh://git@web.example and git+ssh://git@web.example",
+        "/x?page=2&keys=3#monkeys",
+        "headers=X-Author: me|Accept: */*",
+        "key: value, token: it is asked for, session: one of 'key'",
+        "the Bearer of news",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -80,3 +99,33 @@ def test_no_password_is_left_of_a_files_value(password: str) -> None:
 def test_masked_json_stays_json() -> None:
     told = {"message": masked("bad \"password='a b'\" at http://a:b@c"), "token": "x", "n": 5}
     assert {"message", "token", "n"} == set(json.loads(masked(json.dumps(told))))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("headers", "Token: geheim", f"Token: {MASK}"),
+        ("headers", "Authorization geheim", f"Authorization {MASK}"),
+        ("headers", 'Authorization: Digest user="a", response="geheim"', f"Authorization: {MASK}"),
+        ("headers", "Cookie: a=1, session=geheim, b", f"Cookie: {MASK}"),
+        ("headers", ["Accept: a", "Api-Key:geheim"], ["Accept: a", f"Api-Key:{MASK}"]),
+        ("headers", {"Accept": "a", "Token": "geheim"}, {"Accept": "a", "Token": MASK}),
+        ("headers", "Host : a", "Host : a"),
+        ("headers", "", ""),
+        ("url", "https://geheim@web", f"https://{MASK}@web"),
+        ("url", "https://geheim:@web", f"https://{MASK}:{MASK}@web"),
+        ("url", "//me:geheim@web", f"//me:{MASK}@web"),
+        ("sudo", "geheim", MASK),
+        ("sudo", "yes", "yes"),
+        ("sudo", 1, 1),
+    ],
+)
+def test_a_value_of_a_file_is_masked_by_its_key(name: str, value: object, expected: object) -> None:
+    assert expected == masked_value(value, name)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me@db/x#password=geheim", "mysql://me@db/x&pwd=geheim"]
+)
+def test_a_secret_in_the_wrong_place_of_a_url_is_masked(url: str) -> None:
+    assert url.replace("geheim", MASK) == masked_url(url)

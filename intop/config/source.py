@@ -138,7 +138,8 @@ class Source:
                 if _follows(detail, details):
                     continue
                 inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
-                shown = masked_value(detail["input"], str(inner[-1]) if inner else "")
+                name = next((part for part in reversed(inner) if isinstance(part, str)), "")
+                shown = masked_value(detail["input"], name)
                 got = "" if detail["type"] == "missing" else f" (got {short(shown)})"
                 self.problem((*place, *inner), f"{plain(detail['msg'])}{got}")
         except ValueError as error:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from intop.domain.training import TREE_MODELS
 from intop.errors import ResultMissingError
-from intop.masking import masked
+from intop.masking import masked_header
 
 WorkloadKind = Literal["slt", "dlt"]
 """What requests are for: static files, or pages made on request. The paper's two workloads."""
@@ -58,7 +58,7 @@ class Clients:
         said = {f.name: getattr(self, f.name) for f in fields(self)}
         default = {f.name: f.default for f in fields(self)}
         return ", ".join(
-            f"{name}={'|'.join(map(masked, value)) if isinstance(value, tuple) else value}"
+            f"{name}={'|'.join(map(masked_header, value)) if isinstance(value, tuple) else value}"
             for name, value in said.items()
             if value != default[name]
         )

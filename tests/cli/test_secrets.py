@@ -112,6 +112,10 @@ def test_no_command_shows_a_secret_of_a_url_that_was_typed(printed: Callable[...
         f'stub_status = "http://me:{SECRET}@127.0.0.1/"',
         f'link = {{ url = "http://me:{SECRET}@10.0.0.2" }}',
         f'load_balancer = {{ hostname = "root:{SECRET}@web" }}',
+        f'load_balancer = {{ hostname = "web", sudo = "{SECRET}" }}',
+        f'url = "//me:{SECRET}@10.0.0.2"',
+        f'url = "https://{SECRET}@10.0.0.2"',
+        f'static_paths = ["/x?sig={SECRET} "]',
         f'dynamic_path = "/x?token={SECRET}\'"',
     ],
 )
@@ -123,6 +127,28 @@ def test_no_mistake_in_a_file_shows_a_secret(
         file.write(f"\n[cluster.arm]\n{line}\n")
     text = printed("doctor")
     assert "cluster.arm" in text
+    assert SECRET not in text, text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'headers = ["Private-Token: {SECRET}", "Private-Token: {SECRET}"]',
+        f'headers = ["Api-Key:{SECRET}"]',
+        f'headers = "Token: {SECRET}"',
+        f'headers = ["Authorization {SECRET}"]',
+        f'headers = {{ Authorization = "{SECRET}" }}',
+        f'paths = {{ "/x?key={SECRET}" = 0 }}',
+    ],
+)
+def test_no_mistake_in_a_load_shows_a_secret(
+    printed: Callable[..., str], tmp_path: Path, line: str
+) -> None:
+    write_study(tmp_path, "intop.db")
+    text = (tmp_path / "intop.toml").read_text()
+    (tmp_path / "intop.toml").write_text(text.replace("[workload.slt]", f"[workload.slt]\n{line}"))
+    text = printed("doctor")
+    assert "workload.slt" in text
     assert SECRET not in text, text
 
 
