@@ -5,7 +5,7 @@ fewer connections than that does not reach its rate, whatever the server does.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from intop.domain.overload import RATE_TOLERANCE
@@ -28,7 +28,8 @@ class Room:
     """The places that a class of clients has for requests, and how long each request holds one.
 
     `rate_rps` is due to the class, `connections` carry `streams` requests at once each. `held`
-    includes the think time.
+    includes the think time. `share` is theirs of the connections that the study's file has a number
+    for; `way` names the clients of a lab that have a link of their own, "" where all are alike.
     """
 
     workload: str
@@ -36,6 +37,8 @@ class Room:
     rate_rps: float
     connections: int
     held: Held
+    share: float = 1.0
+    way: str = ""
 
     @property
     def places(self) -> int:
@@ -49,7 +52,7 @@ class Room:
 
     @property
     def is_too_small(self) -> bool:
-        """Whether a trial would count as overloaded for lack of connections, for certain."""
+        """Whether the class misses its rate for lack of connections, for certain."""
         return self.carried_rps < RATE_TOLERANCE * self.rate_rps
 
     @property
@@ -59,21 +62,30 @@ class Room:
 
     @property
     def advised(self) -> int:
-        """Connections that are enough, with some to spare."""
+        """The study's number of connections that is enough, with some to spare."""
         needed = SPARE * self.rate_rps * self.held.most_s
-        return math.ceil(needed / self.clients.streams_per_connection)
+        return math.ceil(needed / self.clients.streams_per_connection / self.share)
 
     def __str__(self) -> str:
-        name, streams = self.clients.name, self.clients.streams_per_connection
-        whose = f"{self.workload} (clients {name})" if name else self.workload
-        has = f"{self.connections:,} connections"
-        has += f" of {streams} streams" if streams > 1 else ""
-        held = f"{1000 * self.held.least_s:,.0f} ms"
+        held = in_ms(self.held.least_s)
+        carry = "carries" if self.connections == 1 else "carry"
         held += f", think_ms {self.clients.think_ms:g} included" if self.clients.think_ms else ""
         return (
-            f"{whose}: {has} carry at most {self.carried_rps:,.1f} of {self.rate_rps:,.0f} "
-            f"requests/s, since each request holds one for {held} (Little's law)"
+            f"{self.whose}: {self.has} {carry} at most {self.carried_rps:,.1f} of "
+            f"{self.rate_rps:,.0f} requests/s, since each request holds one for {held} (Little's "
+            "law)"
         )
+
+    @property
+    def whose(self) -> str:
+        """The workload, and the clients where there are several."""
+        names = " over ".join(filter(None, (self.clients.name, self.way)))
+        return f"{self.workload} (clients {names})" if names else self.workload
+
+    @property
+    def has(self) -> str:
+        """Its connections, in words."""
+        return _connections(self.connections, {self.clients.streams_per_connection})
 
     def remedy(self) -> str:
         """What to write into the study."""
@@ -83,9 +95,12 @@ class Room:
         return f"write connections = {self.advised} into {table}, or a lower rate_rps"
 
 
-def rooms(workload: Workload, held: Iterable[tuple[Clients, Held]]) -> tuple[Room, ...]:
+def rooms(
+    workload: Workload, held: Iterable[tuple[Clients, Held]], share: float = 1.0, way: str = ""
+) -> tuple[Room, ...]:
     """The room of each class of clients whose answers take so long, without its think time.
 
+    It is of the `share` of the load that goes this `way`, such as from one of several generators.
     There is none in a closed loop, in which no request is due.
     """
     if not workload.due_rps:
@@ -94,8 +109,10 @@ def rooms(workload: Workload, held: Iterable[tuple[Clients, Held]]) -> tuple[Roo
         Room(
             workload=workload.name,
             clients=clients,
-            rate_rps=workload.due_rps * clients.share,
-            connections=connections_of(workload, clients),
+            rate_rps=workload.due_rps * clients.share * share,
+            connections=max(1, round(connections_of(workload, clients) * share)),
+            share=share if clients.connections is not None else share * clients.share,
+            way=way,
             held=Held(
                 least_s=answer.least_s + clients.think_ms / 1000,
                 most_s=answer.most_s + clients.think_ms / 1000,
@@ -127,12 +144,27 @@ def saturated(workload: Workload, achieved_rps: float) -> str:
         return ""
     places = places_of(workload)
     held_s = places / achieved_rps
-    if not (needed := math.ceil(workload.due_rps * held_s)) > places:
+    factor = workload.due_rps / achieved_rps
+    connections = sum(connections_of(workload, clients) for clients in workload.clients)
+    if not (needed := math.ceil(connections * factor)) > connections:
         return ""
-    think_ms = sum(clients.share * clients.think_ms for clients in workload.clients)
-    think = f", {think_ms:,.0f} ms of it think_ms" if think_ms else ""
+    think_s = sum(clients.share * clients.think_ms for clients in workload.clients) / 1000
+    think = f", {in_ms(think_s)} of it think_ms" if think_s else ""
+    has = _connections(connections, {c.streams_per_connection for c in workload.clients})
     return (
-        f"its {places:,} connections carried {achieved_rps:,.1f} of {workload.due_rps:,.0f} "
-        f"requests/s, so a request held one for up to {1000 * held_s:,.0f} ms{think}, and by "
-        f"Little's law the rate needs {needed:,} of them"
+        f"its {has} carried {achieved_rps:,.1f} of {workload.due_rps:,.0f} requests/s, so a "
+        f"request held one for up to {in_ms(held_s)}{think}, and by Little's law the rate needs "
+        f"{needed:,} of them"
     )
+
+
+def in_ms(seconds: float) -> str:
+    """A time in ms, with three digits where it is short."""
+    return f"{1000 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1000 * seconds:.3g} ms"
+
+
+def _connections(count: int, streams: Collection[int]) -> str:
+    """Connections in words, with the streams of each where they have several."""
+    noun = "connection" if count == 1 else "connections"
+    many = "-".join(map(str, sorted({min(streams), max(streams)})))
+    return f"{count:,} {noun}" + (f" of {many} streams" if max(streams) > 1 else "")

@@ -233,6 +233,8 @@ def _judge_answers(
     by_url: dict[str, list[Workload]] = {}
     for workload in workloads:
         by_url.setdefault(workload.url(found.cluster.url), []).append(workload)
+    generators = [generator.name for generator in found.cluster.load_generators]
+    shares = dict(zip(generators, found.cluster.load_shares, strict=True))
     everything: list[Fetched] = []
     for url, some in by_url.items():
         fetched = [
@@ -244,7 +246,7 @@ def _judge_answers(
         found.problems += load_paths.problems(name, url, fetched)
         found.warnings += load_paths.warnings(name, url, fetched)
         for workload in some:
-            rooms = load_room.rooms_of(workload, found.cluster, url, fetched)
+            rooms = load_room.rooms_of(workload, found.cluster, url, fetched, shares[name])
             found.problems += load_room.problems(name, rooms)
             found.warnings += load_room.warnings(name, rooms)
     # Those of the first generator are shown; what is wrong is told of each.

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from intop.domain.cluster import Cluster, LabSpec
-from intop.domain.concurrency import Held, Room, rooms
+from intop.domain.cluster import Cluster, LabSpec, Link
+from intop.domain.concurrency import Held, Room, in_ms, rooms
 from intop.domain.fetched import Fetched
 from intop.domain.workload import Clients, Workload
 from intop.run.load_paths import numbered
@@ -15,17 +15,18 @@ UNKNOWN = Held(least_s=0.0, most_s=0.0)
 
 
 def rooms_of(
-    workload: Workload, cluster: Cluster, url: str, fetched: Sequence[Fetched]
+    workload: Workload, cluster: Cluster, url: str, fetched: Sequence[Fetched], share: float = 1.0
 ) -> tuple[Room, ...]:
     """The room of each class of clients of a workload, by what a load generator was answered.
 
-    What nobody asked for, such as a POST, takes its think time at least.
+    The generator sends a `share` of the load. What nobody asked for, such as a POST, takes its
+    think time at least.
     """
     paths = [
         numbered(workload, path)
         for path in workload.asked(cluster.static_paths, cluster.dynamic_path)
     ]
-    return rooms(workload, [(c, _held(c, paths, url, fetched)) for c in workload.clients])
+    return rooms(workload, [(c, _held(c, paths, url, fetched)) for c in workload.clients], share)
 
 
 def _held(clients: Clients, paths: Sequence[str], url: str, fetched: Sequence[Fetched]) -> Held:
@@ -51,19 +52,27 @@ def _held(clients: Clients, paths: Sequence[str], url: str, fetched: Sequence[Fe
 def rooms_on_lab(workload: Workload, lab: LabSpec) -> tuple[Room, ...]:
     """The room of each class of clients on a lab that nobody has asked: by its links alone.
 
-    The longest way counts: each load generator has its share of the connections.
+    Where the lab's clients have links of their own, each has its share of rate and connections.
     """
-    trips_s = [
-        sum(way.delay_ms for way in link.directions) / 1000 if link else 0.0
-        for link in lab.client_links
-    ]
-    return rooms_after(workload, max(trips_s, default=0.0))
+    shares = [clients.share for clients in lab.clients] or [1.0]
+    names = [clients.name for clients in lab.clients] or [""]
+    return tuple(
+        room
+        for link, share, name in zip(lab.client_links, shares, names, strict=True)
+        for room in rooms_after(workload, _trip_s(link), share, name)
+    )
 
 
-def rooms_after(workload: Workload, trip_s: float) -> tuple[Room, ...]:
+def _trip_s(link: Link | None) -> float:
+    return sum(way.delay_ms for way in link.directions) / 1000 if link else 0.0
+
+
+def rooms_after(
+    workload: Workload, trip_s: float, share: float = 1.0, way: str = ""
+) -> tuple[Room, ...]:
     """The room of each class of clients where an answer takes a round trip and no more."""
     held = Held(least_s=trip_s, most_s=trip_s)
-    return rooms(workload, [(clients, held) for clients in workload.clients])
+    return rooms(workload, [(clients, held) for clients in workload.clients], share, way)
 
 
 def problems(generator: str, rooms: Iterable[Room]) -> list[str]:
@@ -74,9 +83,10 @@ def problems(generator: str, rooms: Iterable[Room]) -> list[str]:
 def warnings(generator: str, rooms: Iterable[Room]) -> list[str]:
     """A line for each class of clients that may have too few connections."""
     return [
-        f"{generator}: {room.workload} may have too few connections: for {room.rate_rps:,.0f} "
-        f"requests/s that hold one for up to {1000 * room.held.most_s:,.0f} ms, {room.places:,} "
-        f"are not enough (Little's law): {room.remedy()}"
+        f"{generator}: {room.whose} may have too few connections: for {room.rate_rps:,.0f} "
+        f"requests/s that hold one for up to {in_ms(room.held.most_s)}, {room.has} "
+        f"{'is' if room.connections == 1 else 'are'} not enough "
+        f"(Little's law): {room.remedy()}"
         for room in rooms
         if room.may_be_too_small and not room.is_too_small
     ]

@@ -83,10 +83,11 @@ def remedies(task: Task, trials: Sequence[Trial]) -> str:
     workload = load_of(last.planned, task.workload)
     too_few = saturated(workload, last.achieved_rps)
     if too_few and main_error(last.errors) in ("", PENDING):
+        own = any(clients.connections is not None for clients in workload.clients)
+        table = f"[[workload.{workload.name}.clients]]" if own else f"[workload.{workload.name}]"
         lines.append(
             f"Or the load has too few connections: {too_few}. That is so if an idle {server} takes "
-            f"as long for an answer ({ask} shows it): then raise connections in "
-            f"[workload.{workload.name}]"
+            f"as long for an answer ({ask} shows it): then raise connections in {table}"
         )
     return "\n".join(lines)
 

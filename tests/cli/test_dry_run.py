@@ -277,3 +277,18 @@ def test_too_few_connections_are_foreseen(study: Path, call: Call) -> None:
     assert intended["warnings"][0].startswith(few)
     study.write_text(text)
     assert "WARNING" not in call("collect", "--dry-run", "-c", study)[1]
+
+
+def test_only_the_clients_of_a_slow_link_have_too_few_connections(study: Path, call: Call) -> None:
+    """The others of the lab are near, and reach their share of the rate."""
+    clients = (
+        '[[cluster.x86.clients]]\nname = "near"\nshare = 0.5\n'
+        '[[cluster.x86.clients]]\nname = "far"\nshare = 0.5\nlink = { delay_ms = 1000 }\n'
+    )
+    text = study.read_text()
+    study.write_text(text.replace("[budget]", f"{clients}\n[budget]"))
+    code, out, _ = call("tune", "--dry-run", "-c", study, "--workload", "slt")
+    assert 0 == code
+    assert "x86: slt (clients far): 4 connections carry at most 2.0 of 50 requests/s" in out
+    assert "write connections = 300 into [workload.slt]" in out
+    assert "clients near" not in out

@@ -68,6 +68,51 @@ def test_classes_have_their_own_shares_and_connections() -> None:
     assert "[[workload.slt.clients]] few" in first.remedy()
 
 
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.1])
+def test_what_is_advised_is_enough_for_each_class(share: float) -> None:
+    """A class without connections of its own has its share of what is written."""
+    classes = (
+        Clients(name="a", share=0.2, think_ms=1000),
+        Clients(name="b", share=0.3, think_ms=300, http="2", streams_per_connection=3),
+        Clients(name="c", share=0.5, connections=2, think_ms=100),
+    )
+    workload = load(*classes, rate_rps=1000)
+    held = Held(least_s=0.01, most_s=0.02)
+    for number, clients in enumerate(classes):
+        (made,) = rooms(workload, [(clients, held)], share)
+        assert made.is_too_small
+        if clients.connections is None:
+            more = replace(workload, connections=made.advised)
+        else:
+            enough = replace(clients, connections=made.advised)
+            more = replace(workload, clients=(*classes[:number], enough))
+        (after,) = rooms(more, [(more.clients[number], held)], share)
+        assert not after.may_be_too_small
+
+
+def test_a_short_time_is_no_zero() -> None:
+    made = room(load(rate_rps=1_000_000), 0.4)
+    assert "since each request holds one for 0.4 ms (Little's law)" in f"{made}"
+    made = room(load(Clients(think_ms=0.25), rate_rps=1_000_000, connections=1), 0)
+    assert "slt: 1 connection carry" not in f"{made}"
+    assert "holds one for 0.25 ms, think_ms 0.25 included" in f"{made}"
+    workload = load(rate_rps=1_000_000)
+    assert "held one for up to 0.02 ms, and" in saturated(workload, 500_000)
+
+
+def test_streams_are_no_connections() -> None:
+    workload = load(Clients(http="2", streams_per_connection=8))
+    assert (
+        "its 10 connections of 8 streams carried 50.0 of 100 requests/s, so a request held one for "
+        "up to 1,600 ms, and by Little's law the rate needs 20 of them"
+    ) == saturated(workload, 50)
+    two = (
+        Clients(name="a", share=0.5, http="2", streams_per_connection=8),
+        Clients(name="b", share=0.5),
+    )
+    assert "its 10 connections of 1-8 streams carried" in saturated(load(*two), 50)
+
+
 def test_a_closed_loop_has_no_rate_to_miss() -> None:
     workload = load(arrivals="closed")
     assert () == rooms(workload, [(workload.clients[0], Held(least_s=9, most_s=9))])
