@@ -13,7 +13,12 @@ from intop.domain.nginx.directive import Version
 
 KEPT_SINCE: Version = (1, 29, 7)
 
-_TARGET = re.compile(r"https?://(?P<host>\[[^\]]*\]|[^/:$]+)(?P<port>:[0-9]+)?(?:/.*)?", re.DOTALL)
+_TARGET = re.compile(
+    r"https?://(?P<host>\[[^\]]*\]|[^/:?$]+)(?P<port>:[0-9]+)?(?:[/?].*)?",
+    re.DOTALL | re.IGNORECASE,
+)
+UPGRADE = "$http_upgrade"
+"""The request's Upgrade, which is empty in a load."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +81,12 @@ def _reason(
     is_old = version < KEPT_SINCE
     beside = 'proxy_http_version 1.1; and proxy_set_header Connection "";'
     if upstream is None:
-        remedy = f"write upstream NAME {{ server {target}; keepalive 64; }} and proxy_pass to NAME"
+        # In an upstream block the port is 80, whatever is spoken with it.
+        is_tls = place.statement.arguments[0].lower().startswith("https:")
+        server = f"{target}:443" if is_tls and not re.search(r":[0-9]+$", target) else target
+        remedy = f"write upstream NAME {{ server {server}; keepalive 64; }} and proxy_pass to NAME"
+        if not re.match(r"[0-9.]+(:|$)|\[", target) and not _has_host(conf, place):
+            remedy += f", with proxy_set_header Host {target}; beside it"
         return (
             f"it names {target} itself, and no upstream block",
             f"{remedy}, with {beside} beside it" if is_old else remedy,
@@ -98,12 +108,38 @@ def _reason(
         for one in _inherited(conf, place, "proxy_set_header")
         if len(one.statement.arguments) == 2 and one.statement.arguments[0].lower() == "connection"
     ]
+    if mapped := [value for value in headers if _without_upgrade(conf, value).lower() == "close"]:
+        return (
+            f"the map of {mapped[0]} has it close them where a request asks for no Upgrade",
+            f"write '' ''; into map {UPGRADE} {mapped[0]}",
+        )
     if any(value.lower() == "close" for value in headers) or (is_old and not headers):
         return (
             "it asks the backend to close them (Connection: close)",
             'write proxy_set_header Connection ""; beside it',
         )
     return None
+
+
+def _has_host(conf: Conf, place: Place) -> bool:
+    headers = _inherited(conf, place, "proxy_set_header")
+    return any(
+        one.statement.arguments[:1] and one.statement.arguments[0].lower() == "host"
+        for one in headers
+    )
+
+
+def _without_upgrade(conf: Conf, variable: str) -> str:
+    """What a map makes of a request without Upgrade for this variable, "" where none does."""
+    for place in conf.named("map"):
+        if place.statement.arguments == (UPGRADE, variable) and place.statement.body:
+            values = {
+                entry.name: entry.arguments[0]
+                for entry in place.statement.body
+                if len(entry.arguments) == 1
+            }
+            return values.get("", values.get("default", ""))
+    return ""
 
 
 def _kept(conf: Conf, upstream: Place) -> int | None:

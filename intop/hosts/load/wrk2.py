@@ -31,6 +31,8 @@ def why_not(load: Load) -> str:
         return "a closed loop" if load.arrivals == "closed" else f"{load.arrivals} arrivals"
     if clients.http != "1.1":
         return f"HTTP/{clients.http}"
+    if clients.method == "HEAD":
+        return "HEAD, since it waits for a body that no answer to HEAD has"
     if clients.requests_per_connection is not None:
         return "requests_per_connection"
     if clients.think_ms or clients.read_kb_per_s is not None:

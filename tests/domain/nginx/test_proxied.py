@@ -14,6 +14,11 @@ PASS = "location / { proxy_pass http://app;%s }"
 BOTH = ' proxy_http_version 1.1; proxy_set_header Connection "";'
 
 
+MAP = "map $http_upgrade $up { default upgrade; %s }"
+UPGRADING = " proxy_http_version 1.1; proxy_set_header Connection $up;"
+CLOSED = "the map of $up has it close them where a request asks for no Upgrade"
+
+
 def why(text: str, version: Version) -> str:
     """Why connections are not kept, "" where they are."""
     conf = Conf.of("/n.conf", {"/n.conf": f"http {{ {text} }}"})
@@ -51,6 +56,14 @@ def server(*inside: str) -> str:
         (KEPT + server("location / { proxy_pass http://[fd00::3]:80; }"),
          "it names [fd00::3]:80 itself", "it names [fd00::3]:80 itself"),
         (KEPT + server(f"location / {{ proxy_pass http://APP; {BOTH} }}"), "", ""),
+        (server("location / { proxy_pass HTTP://10.0.0.3?a=1; }"),
+         "it names 10.0.0.3 itself", "it names 10.0.0.3 itself"),
+        # As nginx's own page on WebSocket has it.
+        (MAP % "'' close;" + KEPT + server(PASS % UPGRADING), CLOSED, CLOSED),
+        (MAP % "'' '';" + KEPT + server(PASS % UPGRADING), "", ""),
+        (MAP.replace("upgrade;", "close;") % "" + KEPT + server(PASS % UPGRADING), CLOSED, CLOSED),
+        (MAP.replace("$http_upgrade", "$http_x") % "'' close;" + KEPT + server(PASS % UPGRADING),
+         "", ""),
         # What nobody can tell.
         (server("location / { proxy_pass http://$app; }"), "", ""),
         (server("location / { proxy_pass http://unix:/run/app.sock; }"), "", ""),
@@ -75,6 +88,27 @@ def test_places_of_one_reason_are_one_line_with_the_remedy_of_the_version() -> N
     )
     (line,) = lines(unkept(conf, NEW))
     assert line.endswith("keepalive 64; } and proxy_pass to NAME")
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "backend", "beside"),
+    [
+        ("https://app.example", "",
+         "app.example:443", ", with proxy_set_header Host app.example; beside it"),
+        ("https://10.0.0.3/x", "", "10.0.0.3:443", ""),
+        ("https://[fd00::3]", "", "[fd00::3]:443", ""),
+        ("https://app.example:8443", " proxy_set_header host $host;", "app.example:8443", ""),
+    ],
+)  # fmt: skip
+def test_the_remedy_reaches_the_same_backend_by_the_same_name(
+    target: str, more: str, backend: str, beside: str
+) -> None:
+    """In an upstream block the port is 80, and the backend is asked for by the block's name."""
+    text = server(f"location / {{ proxy_pass {target};{more} }}")
+    conf = Conf.of("/n.conf", {"/n.conf": f"http {{ {text} }}"})
+    (found,) = unkept(conf, NEW)
+    block = f"write upstream NAME {{ server {backend}; keepalive 64; }} and proxy_pass to NAME"
+    assert block + beside == found.remedy
 
 
 def test_streams_are_no_requests() -> None:

@@ -59,6 +59,10 @@ def test_planned_run_covers_calibration_and_counted_seconds() -> None:
         ({"clients": Clients(lifetimes="geometric")}, ""),
         ({"arrivals": "poisson"}, "poisson arrivals"),
         ({"clients": Clients(requests_per_connection=1)}, "requests_per_connection"),
+        (
+            {"clients": Clients(method="HEAD")},
+            "HEAD, since it waits for a body that no answer to HEAD has",
+        ),
         ({"clients": Clients(think_ms=5)}, "think_ms"),
         ({"clients": Clients(read_kb_per_s=5)}, "read_kb_per_s"),
         ({"clients": Clients(source="127.0.0.2")}, "source"),
