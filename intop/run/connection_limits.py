@@ -39,7 +39,7 @@ def warnings(
 def _ports(
     limits: ConnectionLimits, loads: tuple[Workload, ...], *, backends: int, is_kept: bool
 ) -> Iterator[str]:
-    if not limits.ports:
+    if limits.ports is None:
         return
     widen = "widen net.ipv4.ip_local_port_range there"
     at_once = connections_of(loads) / backends
@@ -51,9 +51,11 @@ def _ports(
         return
     rate_rps = max((load.rate_rps for load in loads), default=0.0) / backends
     if not is_kept and not limits.reuses_ports and rate_rps * TIME_WAIT_S > limits.ports:
+        s = limits.ports / rate_rps
+        lasting = f"{s:,.0f} s" if s >= 10 else f"{s:.2g} s"
         yield (
             f"each request opens a connection to a backend, {rate_rps:,.0f}/s to each, and its "
-            f"{limits.ports:,} local ports last for {limits.ports / rate_rps:,.0f} s where it "
+            f"{limits.ports:,} local ports last for {lasting} where it "
             f"closes first (TIME_WAIT takes {TIME_WAIT_S} s): keep the connections, {widen}, or "
             "set net.ipv4.tcp_tw_reuse = 1"
         )

@@ -42,6 +42,9 @@ SHORT = (Clients(requests_per_connection=2),)
         (DEBIAN, {"connections": 60_000}, True,
          "lb: it has 28,232 local ports to each backend, and the load's connections may be 30,000"),
         (ConnectionLimits(), {"rate_rps": 1e6}, False, ""),
+        # All of them are reserved.
+        (ConnectionLimits(ports=0), {}, True, "lb: it has 0 local ports to each backend"),
+        (DEBIAN, {"rate_rps": 1e6}, False, "28,232 local ports last for 0.056 s where"),
         (tracked(100, 262_144), {}, True, ""),
         (tracked(230_000, 262_144), {}, True,
          f"lb: conntrack follows 230,000 of at most 262,144 connections already: {FULL}"),

@@ -93,7 +93,7 @@ def refusal(user: str, said: str, *, asked: bool, exit_code: int = 1, by: Sudo =
         return (
             f'has no {program}. Install it there, or reach it as root: user = "root", sudo = false'
         )
-    words = " ".join(reasons.split())[-SHOWN:] or "it says nothing"
+    words = " ".join(reasons.split())[-SHOWN:].rstrip(".") or "it says nothing"
     meanings = _of_doas(user) if by == DOAS else _of_sudo(user, words, asked=asked)
     for pattern, meaning in meanings.items():
         if re.search(pattern, reasons, re.IGNORECASE):
@@ -118,7 +118,7 @@ def _of_sudo(user: str, words: str, *, asked: bool) -> dict[str, str]:
         r"must have a tty|tty to run|terminal to run": (
             "sudo wants a terminal. " + line.format(f"Defaults:{user} !requiretty")
         ),
-        r"no new privileges|setuid|effective uid|must be owned by uid": (
+        r"no new privileges|setuid|effective uid|must be owned by uid|setresuid|to root gid": (
             f"sudo can't become root there: {words}. Correct how it is installed, or reach the "
             'host as root: user = "root", sudo = false'
         ),
@@ -128,8 +128,8 @@ def _of_sudo(user: str, words: str, *, asked: bool) -> dict[str, str]:
         r"account validation|account is locked|expired|account management": (
             f"sudo refuses the account of {user}: {words}. See chage -l {user} there, as root"
         ),
-        r"(password|authentication) is required|incorrect (password|authentication)"
-        r"|no password was|authentication failed": (
+        r"(password|authentication) is required|no tty present|to read the password"
+        r"|incorrect (password|authentication)|no password was|authentication failed": (
             f"sudo did not take the password of {user}. It was tried once; run again with the "
             "right one"
             if asked
