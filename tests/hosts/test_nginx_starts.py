@@ -194,3 +194,30 @@ def test_a_folder_that_is_gone_is_named_and_another_one_in_its_place_is_not_take
     assert ("",) == server_conf(host)
     with pytest.raises(HostError, match=r"open\(\) .*there \(deleted\)/nginx/nginx\.conf"):
         tunable_nginx(host, catalogue())
+
+
+def test_where_it_was_started_does_not_matter_to_an_absolute_prefix(
+    host: NamespaceHost, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    nginx = Nginx(host, tmp_path / "there", ABSOLUTE, program=f"cd {gone} && nginx")
+    nginx.restart = nginx.restart.replace(f"cd {gone} && ", "")
+    gone.rmdir()
+    check_a_session(nginx)
+
+
+def test_an_upgrade_of_the_program_leaves_two_until_the_old_one_ends(
+    host: NamespaceHost, tmp_path: Path
+) -> None:
+    """By SIGUSR2, and from a folder that its relative prefix is in."""
+    nginx = Nginx(host, tmp_path / "there", RELATIVE, program="$(command -v nginx)")
+    pid = nginx.folder / "nginx/nginx.pid"
+    old = pid.read_text().strip()
+    assert 0 == host.run(f"kill -USR2 {old}").exit_code
+    wait_until(lambda: 2 == workers(host), "the new one serves")
+    with pytest.raises(HostError, match=r"lb: 2 nginx run in "):
+        tunable_nginx(host, catalogue())
+    assert 0 == host.run(f"kill -QUIT {old}").exit_code
+    wait_until(lambda: 1 == len(server_conf(host)), "the old one ends")
+    check_a_session(nginx)
