@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.domain.fetched import Fetched
+from intop.masking import masked_header
 from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.host_states import held
@@ -87,7 +88,7 @@ def _manner(one: Fetched) -> Iterator[str]:
     """What a plain request over HTTP/1.1 doesn't have."""
     if one.http != "1.1":
         yield f"HTTP/{one.http}"
-    yield from one.headers
+    yield from map(masked_header, one.headers)
 
 
 def _size(mib: int | None) -> str:

@@ -23,7 +23,7 @@ from intop.domain.sweep import ArmAt, Sweep
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.domain.verdict import SideBySide, Verdict
-from intop.masking import masked
+from intop.masking import masked, masked_header
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
     Across: ("reference", "is_gain"),
@@ -57,22 +57,25 @@ def to_json(value: Any) -> str:
     return json.dumps(_plain(value), indent=2, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, name: str = "") -> Any:
+    """Return what JSON can have of a value that is called `name`."""
     if isinstance(value, Trial):
-        return _trial(value)
+        return _plain(_trial(value))
     if is_dataclass(value) and not isinstance(value, type):
-        plain = {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-        plain |= {name: _plain(getattr(value, name)) for name in COMPUTED.get(type(value), ())}
+        names = (*value.__dataclass_fields__, *COMPUTED.get(type(value), ()))
+        plain = {each: _plain(getattr(value, each), each) for each in names}
         if isinstance(value, Agreement):
             plain["in_use"] = [value.replicas[n].name for n in value.in_use]
         return plain
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, str(key)) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return [_plain(item) for item in value]
+        return [_plain(item, name) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no word for it
-    return masked(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return masked_header(value) if name == "headers" else masked(value)
 
 
 def _trial(trial: Trial) -> dict[str, Any]:

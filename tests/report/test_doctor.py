@@ -174,6 +174,7 @@ def test_each_path_has_a_line_with_status_bytes_and_time(
         Fetched(path="/[b]slow", status=0, bytes=0, check=0, seconds=0.0, problem="timeout"),
         Fetched(path="/c", status=200, bytes=7, check=1, seconds=0.1, headers=("Host: c",)),
         Fetched(path="/d", status=200, bytes=7, check=1, seconds=0.1, http="2"),
+        Fetched(path="/e", status=200, bytes=7, check=1, seconds=0.1, headers=("Token: ge",)),
     )
     out = shown(capsys, *examined(diagnosis(fetched=paths)))
     assert ["/css/site.css", "200", "28672", "1.23", "ms"] == cells(out, "/css/site.css")
@@ -181,6 +182,7 @@ def test_each_path_has_a_line_with_status_bytes_and_time(
     assert ["/[b]slow", "timeout", "-", "-"] == cells(out, "/[b]slow")
     assert ["/c", "(Host:", "c)", "200", "7", "100", "ms"] == cells(out, "/c (")
     assert ["/d", "(HTTP/2)", "200", "7", "100", "ms"] == cells(out, "/d (")
+    assert ["/e", "(Token:", "***)", "200", "7", "100", "ms"] == cells(out, "/e (")
     assert "path asked for once" in out
     assert "path asked" not in shown(capsys, *examined(diagnosis()))
 

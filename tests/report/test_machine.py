@@ -6,6 +6,7 @@ import pytest
 
 import findings
 from intop.domain.configuration import Configuration
+from intop.domain.fetched import Fetched
 from intop.domain.histogram import Histogram
 from intop.domain.ranks import rank_agreement
 from intop.domain.stats import RatioInterval
@@ -167,3 +168,15 @@ def test_agreeing_rankings_have_what_both_chose() -> None:
 
 def test_other_scripts_stay_readable() -> None:
     assert '"µs → ms"' in to_json(["µs → ms"])
+
+
+def test_no_secret_of_a_load_is_in_what_programs_get() -> None:
+    conditions = replace(CONDITIONS, paths="/x?token=geheim", traffic="headers=Token: geheim")
+    measured = replace(trial(None), conditions=conditions, detail="http://me:geheim@web")
+    fetched = Fetched(
+        path="/x?sig=geheim", status=200, bytes=7, check=1, seconds=1, headers=("Token: geheim",)
+    )
+    text = to_json({"trials": [measured], "fetched": fetched})
+    assert "geheim" not in text
+    assert ["Token: ***"] == strict(text)["fetched"]["headers"]
+    assert "/x?token=***" == strict(text)["trials"][0]["conditions"]["paths"]
