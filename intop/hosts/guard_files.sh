@@ -13,7 +13,8 @@
 # dot. Another one with `.new` is a text on its way.
 
 # Looks for root's nginx with a title like $1: its process in `master`, those that serve in `workers`,
-# those that only end what they have in `draining`. Fails when there is none, with 2 for several.
+# those that only end what they have in `draining`, and in `stopped` which of them stand still. Fails
+# when there is none, with 2 for several.
 look_at_nginx() {
     masters=
     children=
@@ -22,24 +23,14 @@ look_at_nginx() {
     for each in /proc/[0-9]*; do
         { IFS='' read -r name < "$each/comm"; } 2>/dev/null || continue
         [ "$name" = nginx ] || continue
+        # Anybody can start thousands of them, with titles without end. So those that are neither root's
+        # nor children of root's cost no process, and nobody reads their titles.
+        look_at_parent "$each" || continue
+        children=$children$parent:$group:$state:${each#/proc/}$newline
+        is_roots "$each" && look_at_server "$each" nginx && [ -z "$doubt" ] || continue
         read_title "$each"
-        case $title in
-        'nginx: master process '*)
-            look_at_server "$each" nginx && [ -z "$runs_as$doubt" ] || continue
-            # Another program may have run there when it was read.
-            read_title "$each"
-            is_still "$each" || continue
-            case $title in 'nginx: master process '*) masters=$masters${each#/proc/}:$title$newline ;; esac
-            ;;
-        'nginx: worker process is shutting down' | 'nginx: worker process')
-            { IFS='' read -r stat < "$each/stat"; } 2>/dev/null || continue
-            stat=${stat##*') '}
-            stat=${stat#* }
-            parent=${stat%% *}
-            stat=${stat#* }
-            children=$children$parent:${stat%% *}:${each#/proc/}:${title#nginx: worker process}$newline
-            ;;
-        esac
+        is_still "$each" || continue
+        case $title in 'nginx: master process '*) masters=$masters${each#/proc/}:$title$newline ;; esac
     done
     set "$globbing"
     look_ifs=$IFS
@@ -62,25 +53,32 @@ look_at_nginx() {
     master=${master%%:*}
     # A worker is in its master's process group, which no process of another session can join.
     group=
-    if { IFS='' read -r stat < "/proc/$master/stat"; } 2>/dev/null; then
-        stat=${stat##*') '}
-        stat=${stat#* }
-        stat=${stat#* }
-        group=${stat%% *}
-    fi
+    [ -z "$master" ] || look_at_parent "/proc/$master" || :
     workers=
     draining=
+    stopped=
     for each in $children; do
         case $each in "$master:$group:"*) ;; *) continue ;; esac
-        each=${each#*:}
-        each=${each#*:}
-        case $each in
-        *:) workers=$workers${each%:}$newline ;;
-        *) draining=$draining${each%%:*}$newline ;;
+        read_title "/proc/${each##*:}"
+        case $title in
+        'nginx: worker process') workers=$workers${each##*:}$newline ;;
+        'nginx: worker process is shutting down') draining=$draining${each##*:}$newline ;;
         esac
+        case $each in *:[Tt]:*) stopped=$stopped${each##*:}$newline ;; esac
     done
     IFS=$look_ifs
     case $several in '' | 1) [ -n "$master" ] ;; *) return 2 ;; esac
+}
+
+# The parent, process group and state (a letter) of process folder $1.
+look_at_parent() {
+    { IFS='' read -r stat < "$1/stat"; } 2>/dev/null || return 1
+    stat=${stat##*') '}
+    state=${stat%% *}
+    stat=${stat#* }
+    parent=${stat%% *}
+    stat=${stat#* }
+    group=${stat%% *}
 }
 
 # The title of process folder $1 in `title`. It has no line end.
@@ -186,22 +184,26 @@ wait_for_restart() {
     wait_for_workers "" 5
 }
 
-# Waits for nginx and a worker that is none of the lines $1, and fails after $2 s. A daemon shows
-# itself a moment after the command that started it has ended, and before it has workers a signal may
-# be lost on it.
+# Waits for nginx and a worker that is none of the lines $1, and for the end of those; fails after $2 s.
+# A daemon shows itself a moment after the command that started it has ended, and before it has workers
+# a signal may be lost on it. A worker that its user has stopped hears that it is to end when it goes on.
 wait_for_workers() {
     look_at_clock
     patience=$((uptime + $2))
     while :; do
         if look_at_nginx "$was_title" && [ -n "$workers" ]; then
             left_old=
+            fresh=
             wait_ifs=$IFS
             IFS=$newline
             for each in $workers; do
-                case $newline$1 in *"$newline$each$newline"*) left_old=yes ;; esac
+                case $newline$1 in
+                *"$newline$each$newline"*) case $newline$stopped in *"$newline$each$newline"*) ;; *) left_old=yes ;; esac ;;
+                *) fresh=yes ;;
+                esac
             done
             IFS=$wait_ifs
-            [ -n "$left_old" ] || return 0
+            [ -n "$left_old" ] || [ -z "$fresh" ] || return 0
         fi
         look_at_clock
         [ "$uptime" -le "$patience" ] || return 1

@@ -14,6 +14,9 @@ from intop.hosts.host import Host, output
 from intop.hosts.nginx_conf import REFUSALS
 from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
 
+MOST = 20
+"""So many processes without root's rights are looked at, since anybody can start thousands."""
+
 RUNNING = f"""{FUNCTIONS}{NGINX_MASTERS}
 limit() {{ sed -n "s/^Max open files  *\\([^ ]*\\) .*/$1 \\1/p" "$2/limits"; }}
 describe() {{
@@ -41,7 +44,7 @@ describe() {{
         nsenter -t "${{process#/proc/}}" -m -- "$program" -V 2>&1
     fi | sed -n "$said"
 }}
-masters describe
+masters describe {MOST}
 echo "kernel $(uname -r)"
 echo "cpus $(grep -c '^processor' /proc/cpuinfo)"
 echo "page $(getconf PAGESIZE 2>/dev/null || echo 4096)"

@@ -22,12 +22,17 @@ VERSIONS: Mapping[ServerName, str] = {
 """POSIX sh that prints a name and a version, such as `haproxy/2.6.12`, as `nginx -v` does."""
 
 MOST = 4
-"""So many processes that run without root are looked at: each of them can take 10 s."""
+"""So many processes that run without root are asked."""
+LIMIT_S = 15
+"""So long others than root can keep us busy, however slow what they run and show may be."""
 
 _EACH = """{shared}
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 value() {{ # what follows the option $1 of the server
     printf '%s\\n' "$words" | sed -n "/^$1\\$/{{n;p;}}; s/^$1=//p" | head -n 1
+}}
+of_process() {{ # its lines: what is a user's may have no end, and take as long as he likes
+    timeout -k 1 1 head -c 1000000 "$process/$1" | tr '\\0' '\\n'
 }}
 on() {{ # where the server's files are, which may be a container's, and with its user's rights
     if [ -n "$runs_as" ]; then
@@ -38,18 +43,24 @@ on() {{ # where the server's files are, which may be a container's, and with its
         timeout 10 nsenter -t "${{process#/proc/}}" -m -- "$@" < /dev/null
     fi
 }}
+in_time() {{ # whether there is time left for what belongs to others than root
+    read -r now _ < /proc/uptime
+    [ -z "$runs_as" ] || [ "${{now%%.*}}" -lt "$until" ]
+}}
 as_user() {{ # what it prints goes through a file: nobody waits for what it leaves running
-    answer=$(mktemp) || return
+    in_time && answer=$(mktemp) || return
     user=${{runs_as% *}}
     group=${{runs_as#* }}
     (
         exec < /dev/null > "$answer"
         {errors}
+        # He may be elsewhere by now, with files of his own for set-id programs of root's.
         if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
-            set -- setpriv --reuid "$user" --regid "$group" --clear-groups --no-new-privs -- "$@"
+            set -- --reuid "$user" --regid "$group" --clear-groups -- "$@"
         else
-            set -- nsenter -t "${{process#/proc/}}" -m -S "$user" -G "$group" -- "$@"
+            set -- -- nsenter -t "${{process#/proc/}}" -m -S "$user" -G "$group" -- "$@"
         fi
+        set -- setpriv --no-new-privs "$@"
         exec env -i PATH="$PATH" timeout -k 1 10 "$@"
     )
     code=$?
@@ -62,18 +73,20 @@ file() {{ head_of "$1" && on cat "$1"; }}
 {functions}
 each() {{ # does the work for processes of root's, or for a few of others where $1 is given
     looked_into=0
+    read -r now _ < /proc/uptime
+    until=$((${{now%%.*}} + {limit}))
     for process in /proc/[0-9]*; do
         read -r name < "$process/comm" || continue
         case $name in {programs}) ;; *) continue ;; esac
-        look_at_server "$process" "{names}" && [ -z "$doubt" ] || continue
-        [ -n "${{1-}}" ] || [ -z "$runs_as" ] || continue
+        [ -n "${{1-}}" ] || is_roots "$process" || continue
+        look_at_server "$process" "{names}" && [ -z "$doubt" ] && in_time || continue
         parent=$(sed -n 's/^PPid:[[:space:]]*//p' "$process/status")
         # One that another process of the server has started is its worker.
         if read -r name < "/proc/$parent/comm"; then
             case $name in {programs}) continue ;; esac
         fi
-        words=$(tr '\\0' '\\n' < "$process/cmdline")
-        variables=$(tr '\\0' '\\n' < "$process/environ")
+        words=$(of_process cmdline)
+        variables=$(of_process environ)
         is_still "$process" || continue
         looked_into=$((looked_into + 1))
         [ "$looked_into" -le "${{1:-1000}}" ] || break
@@ -199,6 +212,7 @@ def _each(server: Server, work: str, errors: str = "/dev/null") -> str:
         programs=" | ".join(server.programs),
         names=" ".join(server.programs),
         most=MOST,
+        limit=LIMIT_S,
         errors=f"exec 2>{errors}",
         work=work,
     )

@@ -17,14 +17,22 @@ its title, and only programs that root alone can change are called as root.
 """
 
 NGINX_MASTERS = """
-masters() { # calls $1 for root's nginx in the network namespace: `process`, `title` and `program`
+masters() { # calls $1 for root's nginx in the network namespace, and for $2 others at most
+    more=${2:-0}
     for process in /proc/[0-9]*; do
         read -r name < "$process/comm" && [ "$name" = nginx ] || continue
+        if ! is_roots "$process"; then
+            [ "$more" != 0 ] || continue
+            more=$((more - 1))
+        fi
         look_at_server "$process" nginx || continue
-        title=$(tr '\\0' ' ' < "$process/cmdline")
+        # That of a user's process may have no end, and take as long as he likes.
+        title=$(timeout -k 1 1 head -c 100000 "$process/cmdline" | tr '\\0' ' ')
         is_still "$process" || continue
-        case $title in 'nginx: master process '*) "$@" ;; esac
+        case $title in 'nginx: master process '*) "$1" ;; esac
     done 2>/dev/null
 }
 """
-"""POSIX sh, after FUNCTIONS. `runs_as` and `doubt` say whether it is root's."""
+"""POSIX sh, after FUNCTIONS. `process`, `title` and `program` are there for what is called, and
+`runs_as` and `doubt` say whether it is root's.
+"""

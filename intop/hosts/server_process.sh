@@ -19,15 +19,20 @@ list_way() (
     stat -c '%u %g %f %n' "$@" "$root/" 2>/dev/null
 )
 
+# Whether $1 has an access list. What that gives to others stands in the place of the group's rights.
+has_access_list() {
+    case $(ls -ld "$1" 2>/dev/null) in ??????????+*) ;; *) return 1 ;; esac
+}
+
 # Succeeds where root alone can change program $1: it and all folders above it are root's, and nobody
 # else may write there. It has no set-id bit, so it tells nothing of whoever runs it. $2 as above.
 is_roots_program() (
     listed=$(list_way "$1" "$2") || exit 1
     kind=0100000
-    while IFS=' ' read -r uid gid mode _; do
+    while IFS=' ' read -r uid gid mode there; do
         mode=$((0x$mode))
         [ "$uid" = 0 ] && [ "$((mode & 0170000))" = "$((kind))" ] && [ "$((mode & 02))" = 0 ] || exit 1
-        [ "$gid" = 0 ] || [ "$((mode & 020))" = 0 ] || exit 1
+        [ "$((mode & 020))" = 0 ] || { [ "$gid" = 0 ] && ! has_access_list "$there"; } || exit 1
         [ "$kind" = 0040000 ] || [ "$((mode & 06000))" = 0 ] || exit 1
         kind=0040000
     done <<LISTED
@@ -91,6 +96,17 @@ look_at_ids() {
     return 1
 }
 
+# Whether process folder $1 has the rights of root alone. This starts no process, and reads nothing
+# that a process can make endless: title and environment are its memory, which may be slow on purpose.
+is_roots() {
+    look_at_ids "$1" && [ "${ids%"${ids#* * * * }"}" = "0 0 0 0 " ]
+}
+
+# Whether process folder $1 is in our user namespace; a kernel may have none.
+is_of_our_users() {
+    [ "$1/ns/user" -ef /proc/self/ns/user ] || [ ! -e /proc/self/ns/user ]
+}
+
 # Succeeds where process folder $1 is in our network and user namespace, and runs a program that is
 # called one of the words $2, such as nginx or nginx-debug. Its file is `program` then; `runs_as` is
 # empty for a process of root's, else `UID GID`; `doubt` is empty where root alone can change the file.
@@ -102,14 +118,14 @@ look_at_server() {
 "*) return 1 ;; esac
     doubt=${program##*/}
     case " $2 " in *" ${doubt%%[!a-z0-9]*} "*) ;; *) return 1 ;; esac
-    [ "$1/ns/net" -ef /proc/self/ns/net ] && [ "$1/ns/user" -ef /proc/self/ns/user ] || return 1
-    look_at_ids "$1" || return 1
-    looked_at=$ids
+    [ "$1/ns/net" -ef /proc/self/ns/net ] && is_of_our_users "$1" || return 1
     runs_as=
     doubt=
-    if [ "${ids%"${ids#* * * * }"}" != "0 0 0 0 " ]; then
+    if ! is_roots "$1"; then
+        [ -n "$ids" ] || return 1
         runs_as="$(first_of_others "${ids% * * * *}") $(first_of_others "${ids#* * * * }")"
     fi
+    looked_at=$ids
     root=$1/root
     ! [ "$1/ns/mnt" -ef /proc/self/ns/mnt ] || root=
     is_roots_program "$program" "$root" || doubt="runs $program, which others than root can change"

@@ -1,5 +1,6 @@
 """Processes of a user without rights that look like a server in nginx's place, asked by root."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,3 +85,58 @@ def test_what_his_configuration_runs_has_his_rights(host: NamespaceHost, user: L
     conf.write_text(evil)
     asked(host, "lighttpd")
     assert {str(USER)} == user.ran_as()
+
+
+HAPROXY = "defaults\n    timeout client 1s\nlisten x\n    mode tcp\n    bind unix@{folder}/socket\n"
+CHANGED = """\
+#!/bin/bash
+# It is the process that root looks at, and now elsewhere: what is called cat there is su.
+exec unshare --user --map-root-user --mount bash -c '
+mount --bind /usr/bin/su /usr/bin/cat
+mount --bind {folder}/passwd /etc/passwd
+mount --bind {folder}/pam /etc/pam.d/su
+: > {folder}/moved
+exec sleep 1000'
+"""
+WAITING = """\
+#!/bin/bash
+until read -r name < /proc/$1/comm && [ $name = haproxy ]; do sleep 0.1; done
+sleep 1
+# haproxy waits for the old one; root, who reads it in his name, is to wait for a new one.
+mv {folder}/pipe {folder}/old
+mkfifo {folder}/pipe
+: > {folder}/ready
+exec 3> {folder}/pipe
+: > {folder}/old
+until [ -e {folder}/moved ]; do sleep 0.1; done
+"""
+
+
+def test_a_server_of_his_that_moves_elsewhere_while_it_is_asked_has_no_set_id_program_called(
+    host: NamespaceHost, user: LocalUser
+) -> None:
+    """In a mount namespace of his own, root's set-id programs would read files of his."""
+    folder = user.folder
+    os.mkfifo(folder / "pipe")
+    os.chown(folder / "pipe", USER, USER)
+    permit = "auth sufficient pam_permit.so\naccount sufficient pam_permit.so\n"
+    texts = {
+        "conf": HAPROXY,
+        "evil-user": "",
+        "changed": CHANGED,
+        "waiting": WAITING,
+        "passwd": Path("/etc/passwd").read_text() + "evil-user:x:0:0::/:{folder}/evil\n",
+        "pam": f"{permit}session optional pam_permit.so\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text.format(folder=folder))
+        (folder / name).chmod(0o755)
+    # Once haproxy has read its files it starts again, by what its title says.
+    user.start(
+        f"cd {folder}; {folder}/waiting $$ & exec -a {folder}/changed /usr/sbin/haproxy -W "
+        f"-f {folder}/conf -f {folder}/pipe -f evil-user"
+    )
+    wait_until((folder / "ready").exists, "haproxy reads its files")
+    host.run(shown(SERVERS["haproxy"]))
+    assert (folder / "moved").exists()
+    assert user.ran_as() <= {str(USER)}
