@@ -89,7 +89,7 @@ footprint() {
     text+="$mark footprint"$'\n'"files $(</proc/sys/fs/file-nr)"$'\n'
     for process in /proc/[0-9]*; do
         read -r name <"$process/comm" && [[ $name == nginx ]] || continue
-        look_at_server "$process" nginx && [[ -z $runs_as$doubt ]] && masters+="${process#/proc/} "
+        is_roots "$process" && look_at_server "$process" nginx && [[ -z $doubt ]] && masters+="${process#/proc/} "
     done
     for process in /proc/[0-9]*; do
         read -r name <"$process/comm" && [[ $name == nginx ]] || continue
