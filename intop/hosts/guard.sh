@@ -135,20 +135,40 @@ look_at_network() {
 # Whether the keys that folder $1 is about are those of this boot and network namespace. Fails with 1
 # when they are gone, and with 2 when they are still there, in the namespace with the number `elsewhere`.
 is_of_now() {
-    line_of "$1/boot" && [ "$line" = "$(boot_id)" ] || return 1
+    is_of_this_boot "$1" || return 1
     # An older version has not noted it.
     line_of "$1/network" || return 0
     look_at_network
     [ "$line" != "$network" ] || return 0
     elsewhere=${line%%-*}
     [ "$elsewhere" != "${network%%-*}" ] || return 1
-    (
-        set +f
-        readlink /proc/[0-9]*/ns/net 2>/dev/null | grep -qxF "net:[$elsewhere]" ||
-            grep -qsF "net:[$elsewhere]" /proc/[0-9]*/mountinfo
-    ) || return 1
+    is_a_network "$elsewhere" || return 1
     return 2
 }
+
+# Whether folder $1 is of this boot. One that can't be told is: what is still to be restored stays.
+is_of_this_boot() {
+    line_of "$1/boot" || return 1
+    this_boot=$(boot_id)
+    [ -z "$this_boot" ] || [ -z "$line" ] || [ "$line" = "$this_boot" ]
+}
+
+# Whether there is a network namespace with the number $1. In a user namespace of their own anybody can
+# make one, to whom the kernel may give the number of one that is gone: those don't count.
+is_a_network() (
+    set +f
+    readlink /proc/[0-9]*/ns/net 2>/dev/null | grep -qxF "net:[$1]" &&
+        for each in /proc/[0-9]*; do
+            ! [ "$each/ns/net" -ef /proc/self/ns/net ] && is_of_our_users "$each" || continue
+            [ "$(readlink "$each/ns/net" 2>/dev/null)" != "net:[$1]" ] || exit 0
+        done
+    grep -lsF "net:[$1]" /proc/[0-9]*/mountinfo | {
+        while IFS='' read -r each; do
+            ! is_of_our_users "${each%/mountinfo}" || exit 0
+        done
+        exit 1
+    }
+)
 
 # The ID of process $1 in `process`; fails for one that has ended.
 identify() {
@@ -398,6 +418,16 @@ restore() (
     [ -f "$left" ] || left=$1/snapshot
     if [ "$force" != force ]; then
         look_for_strangers "$1" "$1/snapshot"
+        # What has come to stay since is no value of that session any more, even if it looks so.
+        case ${1##*/} in unrestored.*)
+            set +f
+            settled=
+            ! find_applied || settled=$(show | grep -xF -f "$applied/left" | grep -vxF -f "$1/snapshot")
+            set -f
+            settled=$(without "$settled" "$(paths_of "$strange")")
+            [ -z "$settled" ] || strange=${strange:+$strange$newline}$settled
+            ;;
+        esac
         for line in $strange; do
             alone=$alone$newline${line%%:*}
             # Writing its partner would change it, too.
@@ -643,7 +673,7 @@ find_age() {
     anew=
     ! is_of_now "$1" || return 0
     anew=yes
-    ! { line_of "$1/boot" && [ "$line" = "$(boot_id)" ]; } || anew=network
+    ! is_of_this_boot "$1" || anew=network
 }
 
 # Whether the keys that folder $1 is about are in another network namespace: here they have other values.
@@ -1073,11 +1103,12 @@ retry_later() {
     sleep 60 &
     wait "$!" || exit 70
     take_lock "claimed.retry.$me" || return 0
-    retry_unrestored >/dev/null 2>&1
+    missing=$(retry_unrestored 2>/dev/null)
     discard "$lock"
     count_unrestored || :
     [ "$remaining" -ge "$before" ] || report "what could not be restored of a session is as it was found now: the watchdog tried it again"
-    [ "$remaining" != 0 ]
+    # All else is somebody else's, or gone. Each later session would leave a watchdog for it, too.
+    [ -n "$missing" ]
 }
 
 # How many sessions are not fully restored in `remaining`; fails when there is none.
