@@ -22,6 +22,10 @@ masters() { # calls $1 for root's nginx in the network namespace, and for $2 oth
     for process in /proc/[0-9]*; do
         read -r name < "$process/comm" && [ "$name" = nginx ] || continue
         if ! is_roots "$process"; then
+            # Neither another host's nor a worker.
+            [ "$process/ns/net" -ef /proc/self/ns/net ] || continue
+            read -r _ _ _ parent _ < "$process/stat" || continue
+            ! { read -r name < "/proc/$parent/comm" && [ "$name" = nginx ]; } || continue
             [ "$more" != 0 ] || continue
             more=$((more - 1))
         fi

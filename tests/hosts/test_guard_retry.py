@@ -1,4 +1,4 @@
-"""What of a session could not be restored: who tries it again, for how long, and where it counts."""
+"""What of a session could not be restored: who tries it again, and where that is over."""
 
 from collections.abc import Iterator
 from pathlib import Path
