@@ -174,7 +174,7 @@ fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder
 @pytest.fixture
 def bare(tmp_path: Path) -> Iterator[NamespaceHost]:
     """A host without an nginx of root's."""
-    with namespace_host(tmp_path) as made:
+    with namespace_host(tmp_path, 1) as made:
         yield made
 
 
