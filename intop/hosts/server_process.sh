@@ -42,7 +42,8 @@ LISTED
 
 # Prints why others than root can change what is in folder $1, in words, or nothing. A folder such as
 # /tmp, where nobody can move what is another's, may be above it. A part of it may be still to be made.
-# User $2 may own folders, too, if it is given: $3 is what he and root are called.
+# User $2 may own folders, too, if it is given: $3 is what he and root are called. Else the group root
+# may write there.
 tell_others_folder() (
     there=${1%/}
     above=
@@ -54,8 +55,12 @@ tell_others_folder() (
         echo "$there can't be looked at"
         exit 0
     }
-    while IFS=' ' read -r uid _ mode there; do
+    while IFS=' ' read -r uid gid mode there; do
         mode=$((0x$mode))
+        writers=$((mode & 022))
+        if [ "$writers" = 16 ] && [ -z "${2-}" ] && [ "$gid" = 0 ]; then
+            has_access_list "$there" || writers=0
+        fi
         case $((mode & 0170000)) in
         $((0040000))) ;;
         $((0120000)))
@@ -71,7 +76,7 @@ tell_others_folder() (
             echo "$there: it belongs to user $uid, and not to ${3:-root}"
             exit 0
         fi
-        if [ "$((mode & 022))" != 0 ] && { [ -z "$above" ] || [ "$((mode & 01000))" = 0 ]; }; then
+        if [ "$writers" != 0 ] && { [ -z "$above" ] || [ "$((mode & 01000))" = 0 ]; }; then
             printf "%s: others can change what is in it (mode %o)\n" "$there" "$((mode & 07777))"
             exit 0
         fi

@@ -7,6 +7,7 @@ What of his ever runs says as whom, in a file that anybody may write.
 import os
 import shlex
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -182,3 +183,12 @@ def local_user(inside: Sequence[str]) -> Iterator[LocalUser]:
     finally:
         user.leave()
         shutil.rmtree(folder)
+
+
+def allow(path: Path, user: int) -> None:
+    """Let a user write there, as `setfacl -m u:USER:rwx` does."""
+    # Tag, rights and id: of its owner, this user, its group, the mask, and all others.
+    no_id = 0xFFFFFFFF
+    entries = [(1, 7, no_id), (2, 7, user), (4, 5, no_id), (16, 7, no_id), (32, 5, no_id)]
+    packed = b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    os.setxattr(path, "system.posix_acl_access", struct.pack("<I", 2) + packed)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attacks.local_user import USER
+from attacks.local_user import USER, allow
 from fake_kernel import SITE, FakeKernelHost, fake_kernel_host
 from intop.errors import HostError
 from intop.hosts import guard_script
@@ -65,6 +65,12 @@ def everybody_may_add(fake: FakeKernelHost, _secret: Path) -> None:
     sites(fake).chmod(0o1777)
 
 
+def he_is_in_its_access_list(fake: FakeKernelHost, _secret: Path) -> None:
+    """Its mode looks as if the group root might write there, and nobody else."""
+    allow(sites(fake), USER)
+    assert 0o775 == sites(fake).stat().st_mode & 0o777
+
+
 def the_site_is_a_link_to_his_folder(fake: FakeKernelHost, _secret: Path) -> None:
     his = fake.nginx / "his"
     his.mkdir()
@@ -81,6 +87,7 @@ def the_site_is_a_link_to_his_folder(fake: FakeKernelHost, _secret: Path) -> Non
         everybody_may_write,
         his_group_may_write,
         everybody_may_add,
+        he_is_in_its_access_list,
         the_site_is_a_link_to_his_folder,
     ],
 )
@@ -95,6 +102,12 @@ def test_no_file_is_guarded_in_a_folder_that_others_can_change(
     assert "Make that folder root's alone, or tune the kernel only" in begun.stderr
     assert [] == fake.pending("a")
     assert (before, owners) == (state_of(secret), fake.files())
+
+
+def test_files_are_guarded_where_the_group_root_may_write(fake: FakeKernelHost) -> None:
+    sites(fake).chmod(0o775)
+    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert 0 == fake.guard("a", "end", "t1").exit_code
 
 
 def links_in_a_loop(folder: Path, secret: Path, ended: threading.Event) -> None:

@@ -1,6 +1,7 @@
 """Processes of a user without rights that look like a server in nginx's place, asked by root."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from attacks.local_user import USER, Disguise, LocalUser, local_user
 from intop.domain.server import SERVERS, ServerName
+from intop.hosts import other_servers
 from intop.hosts.nginx_conf import parse_shown
 from intop.hosts.other_servers import refusals, shown
 from namespace_host import NamespaceHost, namespace_host, wait_until
@@ -140,3 +142,18 @@ def test_a_server_of_his_that_moves_elsewhere_while_it_is_asked_has_no_set_id_pr
     host.run(shown(SERVERS["haproxy"]))
     assert (folder / "moved").exists()
     assert user.ran_as() <= {str(USER)}
+
+
+def test_files_of_his_that_never_end_cost_no_more_than_the_limit(
+    host: NamespaceHost, user: LocalUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them takes the 10 s after which whatever runs in his name is ended."""
+    monkeypatch.setattr(other_servers, "LIMIT_S", 2)
+    pipe = user.folder / "pipe"
+    os.mkfifo(pipe)
+    os.chown(pipe, USER, USER)
+    user.start(f"exec /usr/sbin/haproxy {4 * f'-f {pipe} '}")
+    since = time.monotonic()
+    shown_here = host.run(shown(SERVERS["haproxy"])).stdout
+    assert f"# configuration file {pipe}:" in shown_here
+    assert time.monotonic() - since < 20

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -10,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from attacks.local_user import USER
+from attacks.local_user import USER, allow
 from intop.hosts.server_process import FUNCTIONS
-
-OWNER, NAMED, GROUP, MASK, OTHER = 1, 2, 4, 16, 32
-NOBODY = 0xFFFFFFFF
 
 
 @pytest.fixture
@@ -32,19 +28,6 @@ def program() -> Iterator[Path]:
 def is_roots(program: Path) -> bool:
     asked = f"{FUNCTIONS}\nis_roots_program {shlex.quote(str(program))} ''"
     return subprocess.run(["sh", "-c", asked], check=False).returncode == 0
-
-
-def allow(path: Path, user: int) -> None:
-    """Let a user write there, as `setfacl -m u:USER:rwx` does."""
-    entries = [
-        (OWNER, 7, NOBODY),
-        (NAMED, 7, user),
-        (GROUP, 5, NOBODY),
-        (MASK, 7, NOBODY),
-        (OTHER, 5, NOBODY),
-    ]
-    packed = b"".join(struct.pack("<HHI", *entry) for entry in entries)
-    os.setxattr(path, "system.posix_acl_access", struct.pack("<I", 2) + packed)
 
 
 def test_a_folder_that_the_group_root_may_write_to_is_roots(program: Path) -> None:
