@@ -1,7 +1,8 @@
 """TuneD's own loader on made-up profiles, in one process of the system's Python.
 
 For each folder on its standard input it prints what TuneD would set, as JSON: a list of sections
-in the order in which TuneD applies them, each a list of options with their values, or an error.
+in the order in which TuneD applies them, each its type and a list of options with their values, or
+null.
 """
 
 import json
@@ -22,7 +23,10 @@ class Loader:
         self._process = process
 
     def sections(self, root: Path) -> Any:
-        """The sections that set sysctls with the profiles below a root; None where TuneD fails."""
+        """The sections that set sysctls with the profiles below a root; None where TuneD fails.
+
+        Those of its scheduler have the options that set keys of the kernel, as keys.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{root}\n")
@@ -44,6 +48,9 @@ def loader() -> Iterator[Loader]:
 
 def _loaded(root: str) -> object:
     from tuned import profiles  # type: ignore[import-not-found]
+    from tuned.plugins.plugin_scheduler import (  # type: ignore[import-not-found]
+        SchedulerPlugin,
+    )
     from tuned.utils.commands import commands  # type: ignore[import-not-found]
 
     variables = profiles.variables.Variables()
@@ -56,10 +63,24 @@ def _loaded(root: str) -> object:
     except Exception:  # noqa: BLE001  # whatever it is, TuneD sets nothing then
         return None
     unquote = commands().unquote
+    keys = {
+        option: f"kernel.{option}"
+        for option in SchedulerPlugin._get_config_options()
+        if option.startswith(("sched_", "numa_"))
+    }
     return [
-        [[option, variables.expand(unquote(value))] for option, value in unit.options.items()]
+        [
+            unit.type,
+            [
+                [keys[option], variables.expand(value)]
+                if unit.type == "scheduler"
+                else [option, variables.expand(unquote(value))]
+                for option, value in unit.options.items()
+                if unit.type == "sysctl" or option in keys
+            ],
+        ]
         for unit in units
-        if unit.type == "sysctl"
+        if unit.type in ("sysctl", "scheduler")
     ]
 
 

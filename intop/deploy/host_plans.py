@@ -16,7 +16,7 @@ from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import PARTNERS, Parameter
 from intop.domain.persistent import Persistent, our_file
 from intop.domain.plan import FileEdit, HostPlan, has_applied, planned_key, problems_of
-from intop.domain.probing import MISSING, HostFacts, Probe, asked_keys, why_not_set
+from intop.domain.probing import MISSING, HostFacts, Probe, asked_keys, offered_choices, why_not_set
 from intop.domain.server import NGINX, Server
 from intop.errors import HostError
 from intop.hosts import guard, sysctl
@@ -174,7 +174,7 @@ def host_plan(
                 persistent,
                 file,
                 before.get(change.key),
-                _limits(parameters.get(change.key)),
+                _limits(parameters.get(change.key), probe),
             )
             for change in deployment.changes
         ),
@@ -214,12 +214,12 @@ def replica_plan(
     )
 
 
-def _limits(parameter: Parameter | None) -> Sequence[str]:
-    """The lowest and the highest value of a parameter's range, or its choices."""
+def _limits(parameter: Parameter | None, probe: Probe) -> Sequence[str]:
+    """The lowest and the highest value of a parameter's range, or the choices that a host has."""
     if parameter is None:
         return ()
     if not parameter.components:
-        return parameter.choices
+        return sorted(offered_choices(parameter, probe.facts, probe.readings))
     bounds = [(str(c.low), str(c.high)) for c in parameter.components]
     return [" ".join(numbers) for numbers in zip(*bounds, strict=True)]
 

@@ -22,6 +22,8 @@ _NUMBER = re.compile(r"(-?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)(?=[ \t\n]|$)"
 _PLAIN = re.compile(r"-?[0-9]+( -?[0-9]+)*")
 _NO_NUMBERS = ("*_mask", "*_bitmap", "*_ports", "kernel.core_*")
 """Keys (glob patterns) that look like numbers, and are bit masks, lists or texts."""
+_ROUNDED = ("*interval_ms", "*_time_ms", "*ratelimit")
+"""Keys of milliseconds that the kernel rounds to its clock's ticks: 255 may become 256."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ def reading(key: str, text: str, known: Iterable[str]) -> Reading:
         return Reading("unknown", text)
     value = " ".join(map(str, numbers))
     is_within = all(low <= n <= high for n, (low, high) in zip(numbers, ranges, strict=True))
-    is_sure = value in values or (is_within and (_rises(numbers) or not _all_rise(values)))
+    is_exact = "-0" not in text and not any(fnmatchcase(key, pattern) for pattern in _ROUNDED)
+    is_sure = is_exact and is_within and (_rises(numbers) or not _all_rise(values))
+    is_sure |= value in values and "-0" not in text
     return Reading("taken" if is_sure else "likely", value)
 
 

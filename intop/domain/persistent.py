@@ -13,9 +13,10 @@ Effect = Literal["sets", "may set", "drops", "refused", "unknown"]
 """What a line does to a key: it sets a value, or does if the kernel takes that; it makes systemd
 drop the key; the kernel refuses its value; or it is not known what it does."""
 
-FILES, PROCPS_LAST, TUNED, REREAD, REREAD_LAST = range(5)
+FILES, PROCPS_LAST, TUNED, REREAD, REREAD_LAST, TUNED_LAST = range(6)
 """The turns in which settings take effect: the sysctl.d files; etc/sysctl.conf, where procps does
-it; TuneD's profile; and what TuneD reads again after it, sysctl.d files and etc/sysctl.conf."""
+it; TuneD's profile; what TuneD reads again after its sysctls, sysctl.d files and etc/sysctl.conf;
+and the sections of its profile that come after those of sysctls."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Setting:
     @property
     def is_tuned(self) -> bool:
         """Whether TuneD's profile says it."""
-        return self.turn[0] == TUNED
+        return self.turn[0] in (TUNED, TUNED_LAST)
 
 
 @dataclass(frozen=True, kw_only=True)

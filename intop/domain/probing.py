@@ -310,7 +310,7 @@ def why_not_set(parameter: Parameter, value: str, probe: Probe, own: str | None 
     if why := _barred(parameter, probe.facts, probe.readings.get(parameter.key, MISSING)):
         return why
     if not parameter.is_numeric:
-        offered = _offered(parameter, probe.facts, probe.readings)
+        offered = offered_choices(parameter, probe.facts, probe.readings)
         others = ", ".join(c for c in parameter.choices if c in offered) or "nothing that is known"
         return "" if value in offered else f"the host doesn't offer {value}: it has {others}"
     fitted = _within_memory(parameter, probe.facts)
@@ -398,7 +398,7 @@ def _within_memory(parameter: Parameter, facts: HostFacts) -> Parameter | str:
 def _available(
     parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading], default: str
 ) -> Parameter | str:
-    offered = _offered(parameter, facts, readings)
+    offered = offered_choices(parameter, facts, readings)
     if default not in parameter.choices:
         return f"its value {default!r} is none of the known choices"
     # The value in force can always be written again, whatever the lists say.
@@ -408,7 +408,9 @@ def _available(
     return replace(parameter, choices=choices)
 
 
-def _offered(parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading]) -> set[str]:
+def offered_choices(
+    parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading]
+) -> set[str]:
     """The choices that the host's own lists have."""
     offered = set(parameter.choices)
     source, in_namespace = _choice_sources(parameter)

@@ -34,8 +34,10 @@ REREAD_FOLDERS = ("run/sysctl.d", "etc/sysctl.d")
 """The same, as TuneD has it when it reads them again."""
 MOST_LINES = 10_000
 """Of one file: more are no configuration, and are said to be a problem."""
-LONGEST_LINE = 4096
+LONGEST_VALUE = 4096
 """Characters: no value of a key is longer than a page."""
+MOST_SHOWN = 60
+"""Characters of such a value that are told."""
 MOST_UNREAD = 20
 """Lines of all files that no program reads: the first of them are told."""
 
@@ -61,7 +63,9 @@ show_name() {
     echo
 }
 for folder in $folders; do
-    for file in "$root/$folder"/*.conf "$root/$folder"/.*.conf; do show_any "$folder" "$file"; done
+    for file in "$root/$folder"/*.conf "$root/$folder"/.*.conf "$root/$folder"/.conf; do
+        show_any "$folder" "$file"
+    done
 done
 show sysctl.conf "$root/etc/sysctl.conf"
 [ ! -d "$root/run/systemd/system" ] || printf 'systemd\\t%s\\n' "$root"
@@ -145,7 +149,7 @@ def parse_persistent(text: str) -> Persistent:
         settings += [s for file in again for s in _plain(file, REREAD)]
         settings += [s for file in last for s in _plain(file, REREAD_LAST)]
     return Persistent(
-        settings=tuple(settings),
+        settings=tuple(sorted(settings, key=lambda setting: setting.turn[0])),
         on_reload=tuple(at_last) if by_systemd else (),
         excluded=tuple(excluded),
         by_systemd=by_systemd,
@@ -193,17 +197,17 @@ def _in_order(
 
 
 def _lines(file: _File, loader: Loader) -> list[Line]:
-    return read_lines((text if _is_short(text) else "" for text in file.text[:MOST_LINES]), loader)
-
-
-def _is_short(text: str) -> bool:
-    return len(text.strip()) <= LONGEST_LINE
+    return read_lines(file.text[:MOST_LINES], loader)
 
 
 def _setting(file: _File, line: Line, turn: int) -> Setting:
     place = f"{file.path}:{line.number}"
-    drops = line.value is None
-    return Setting(line.key, line.value or "", place, (turn, file.name), drops=drops)
+    value, doubt = line.value or "", ""
+    if len(value) > LONGEST_VALUE:
+        value = f"{value[:MOST_SHOWN]}..."
+        doubt = f"a value of more than {LONGEST_VALUE} characters"
+    when = turn, file.name
+    return Setting(line.key, value, place, when, drops=line.value is None, doubt=doubt)
 
 
 def _plain(file: _File, turn: int) -> list[Setting]:
@@ -219,7 +223,7 @@ def _useless(files: Iterable[_File]) -> Iterator[str]:
     """Each line that was meant to set something and sets nothing, with the reason."""
     for file in files:
         for number, text in enumerate(file.text[:MOST_LINES], start=1):
-            if _is_short(text) and (why := unread(text)):
+            if why := unread(text):
                 yield f"{file.path}:{number}: {why}"
 
 
@@ -255,6 +259,4 @@ def _unread(files: Iterable[_File]) -> list[str]:
             told.append(f"{file.path} can't be read")
         if len(file.text) > MOST_LINES:
             told.append(f"{file.path} has more than {MOST_LINES} lines: only those were looked at")
-        if not all(map(_is_short, file.text)):
-            told.append(f"{file.path} has lines of more than {LONGEST_LINE} characters: left out")
     return told

@@ -11,7 +11,7 @@ from configparser import Error as SyntaxProblem
 from dataclasses import dataclass, field, replace
 
 from intop.domain.parameter import normalised
-from intop.domain.persistent import TUNED, Setting
+from intop.domain.persistent import TUNED, TUNED_LAST, Setting
 from intop.domain.sysctl_lines import canonical_key
 
 FOLDERS = ("etc/tuned", "etc/tuned/profiles", "usr/lib/tuned", "usr/lib/tuned/profiles")
@@ -20,6 +20,22 @@ MOST_PROFILES = 100
 """Included by each other: TuneD itself has no limit, and a few are usual."""
 TRUE = ("True", "true", "1")
 """Of `enabled` and `replace`: everything else is false."""
+FALSE = ("0", "no", "false", "off")
+"""Of `reapply_sysctl`. With a word that is neither, TuneD does not start."""
+_SCHEDULER = (
+    *("sched_min_granularity_ns", "sched_latency_ns", "sched_wakeup_granularity_ns"),
+    *("sched_tunable_scaling", "sched_migration_cost_ns", "sched_nr_migrate"),
+    *("numa_balancing_scan_delay_ms", "numa_balancing_scan_period_min_ms"),
+    *("numa_balancing_scan_period_max_ms", "numa_balancing_scan_size_mb"),
+)
+_OTHER_SECTIONS = {
+    "scheduler": dict.fromkeys(_SCHEDULER, "kernel"),
+    "vm": dict.fromkeys(
+        ("dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"), "vm"
+    ),
+}
+"""Options by which TuneD's other plugins set sysctls, and the folder of each (plugin_scheduler.py,
+plugin_vm.py)."""
 _CONDITIONS = ("cpuinfo_regex", "uname_regex")
 _NO_KEYS = {"type", "enabled", "replace", "drop", "priority", "devices", "devices_udev_regex"}
 _NO_KEYS |= {"script_pre", "script_post", *_CONDITIONS}
@@ -55,6 +71,17 @@ class _Unit:
     def sets_sysctls(self) -> bool:
         """Whether TuneD's plugin for sysctls gets it."""
         return self.told("type", self.name) == "sysctl"
+
+    def sets(self, option: str) -> bool:
+        """Whether an option sets a key."""
+        if self.sets_sysctls:
+            return option not in _NO_KEYS and bool(re.search("[./]", option))
+        return option in self.other_keys
+
+    @property
+    def other_keys(self) -> Mapping[str, str]:
+        """The options by which another plugin than that for sysctls sets some, with the folders."""
+        return _OTHER_SECTIONS.get(self.told("type", self.name), {})
 
     def updated(self, newer: "_Unit") -> "_Unit":
         """The same with what a later profile says of it."""
@@ -95,19 +122,20 @@ def merged(active: Sequence[str], profiles: Mapping[str, Sequence[str]]) -> Prof
             units[unit.name] = unit if earlier is None else earlier.updated(unit)
         variables = _variables(units.pop("variables", None))
         enabled = [unit for unit in units.values() if unit.told("enabled", "1") in TRUE]
-        setting = [unit for unit in sorted(enabled, key=_priority) if unit.sets_sysctls]
+        in_order = sorted(enabled, key=_priority)
     except _UnusableError as problem:
         return Profile(problems=(str(problem),))
+    last = max((n for n, unit in enumerate(in_order) if unit.sets_sysctls), default=-1)
     settings = [
-        _setting(option, value, place, unit, variables, loaded.unknown)
-        for unit in setting
-        for option, (value, place) in unit.options.items()
-        if option not in _NO_KEYS and re.search("[./]", option)
+        _setting(option, unit, variables, loaded.unknown, TUNED if number <= last else TUNED_LAST)
+        for number, unit in enumerate(in_order)
+        for option in unit.options
+        if unit.sets(option)
     ]
     told = f"{loaded.unknown}: what else TuneD sets is not known" if loaded.unknown else ""
     return Profile(
         settings=tuple(settings),
-        sets_sysctls=bool(setting),
+        sets_sysctls=last >= 0,
         unknown=loaded.unknown,
         problems=(told,) if told else (),
     )
@@ -121,7 +149,7 @@ def reapplies(main: Iterable[str]) -> bool:
     except SyntaxProblem:
         return True
     value = parser.get("main", "reapply_sysctl", raw=True, fallback="1")
-    return value.strip().upper() in ("1", "Y", "YES", "T", "TRUE")
+    return value.strip().lower() not in FALSE
 
 
 def _load(
@@ -141,7 +169,8 @@ def _load(
         if not called:
             if name.startswith("-"):
                 continue
-            told = f"TuneD's profile {name[:80]} is not there" if name else "TuneD's include ends"
+            shown = " ".join(name.split())[:80]
+            told = f"TuneD's profile {shown} is not there" if name else "TuneD's include ends"
             raise _UnusableError(f"{told}, so TuneD sets nothing")
         path = next((path for path in called if path not in seen), None)
         if path is None:
@@ -215,10 +244,15 @@ def _priority(unit: _Unit) -> int:
 
 
 def _variables(unit: _Unit | None) -> dict[str, str | None]:
-    """The values of variables; None for one that only TuneD can evaluate."""
+    """The values of variables; None for one that only TuneD can evaluate.
+
+    A file of variables, which is not read, may have any that were set before it.
+    """
     values: dict[str, str | None] = {}
     for name, (value, _) in unit.options.items() if unit else ():
-        if name not in ("include", *_NO_KEYS) and re.fullmatch(r"\w+", name):
+        if name == "include":
+            values = dict.fromkeys(values)
+        elif name not in _NO_KEYS and re.fullmatch(r"\w+", name):
             values[name] = _expanded(value, values)
     return values
 
@@ -241,21 +275,24 @@ def _expanded(value: str, variables: Mapping[str, str | None]) -> str | None:
 
 
 def _setting(
-    option: str,
-    value: str,
-    place: str,
-    unit: _Unit,
-    variables: Mapping[str, str | None],
-    doubt: str,
+    option: str, unit: _Unit, variables: Mapping[str, str | None], doubt: str, turn: int
 ) -> Setting:
-    bare = re.sub(r'^"(.*)"$', r"\1", value)
+    value, place = unit.options[option]
+    key, bare = canonical_key(option), re.sub(r'^"(.*)"$', r"\1", value)
+    folder = unit.other_keys.get(option)
+    if folder is not None:
+        key, bare = f"{folder}.{option}", value
     text = _expanded(bare, variables)
+    shown = normalised(bare if text is None else text)
     if text is None:
         doubt = "only TuneD evaluates that"
     elif any(name in unit.options for name in _CONDITIONS):
         doubt = doubt or "TuneD sets it on some machines only"
-    shown = normalised(bare if text is None else text)
-    return Setting(canonical_key(option), shown, place, (TUNED, ""), doubt=doubt)
+    elif folder == "vm":
+        doubt = doubt or "some versions of TuneD set it, others don't"
+    if folder == "vm" and shown.endswith("%"):
+        key, shown = key.replace("_bytes", "_ratio"), shown.rstrip("%").rstrip()
+    return Setting(key, shown, place, (turn, ""), doubt=doubt)
 
 
 def _name(path: str) -> str:

@@ -6,7 +6,7 @@ from intop.domain.deployment import Change, Origin
 from intop.domain.nginx.directive import page_of
 from intop.domain.nginx.permitted import is_directive
 from intop.domain.parameter import PARTNERS
-from intop.domain.persistent import Setting
+from intop.domain.persistent import TUNED_LAST, Setting
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import RatioInterval
 from intop.report.across import sentence as across_sentence
@@ -257,6 +257,11 @@ def _conflict(key: PlannedKey, rival: Rival) -> str:
         why = setting.doubt or "what the kernel makes of that is not known"
         told = f"{told} at boot after our file: {why}"
         return f"CONFLICT  {told}. Take the line out, or let it set {value}"
+    if setting.is_tuned and setting.turn[0] == TUNED_LAST:
+        return (
+            f"CONFLICT  {told} at boot after our file, and wins: take it out of the profile, or "
+            f"let it set {value}"
+        )
     if setting.is_tuned:
         return (
             f"CONFLICT  {told} at boot after our file, and wins (reapply_sysctl is off): take it "

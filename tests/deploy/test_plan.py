@@ -92,6 +92,18 @@ def test_a_host_is_read_and_nothing_is_written_there(host: NamespaceHost, tmp_pa
     assert (os.uname().machine, os.uname().release) == (found.machine, found.kernel)
 
 
+def test_a_choice_that_a_host_does_not_have_is_not_surely_set(host: NamespaceHost) -> None:
+    """No kernel of the tests has htcp, though the catalogue does."""
+    key = "net.ipv4.tcp_congestion_control"
+    root = Path(host.address.config_root)
+    (root / "etc/sysctl.d").mkdir(parents=True)
+    (root / "etc/sysctl.d/99-zzz.conf").write_text(f"{key} = htcp\n")
+    change = replace(DEPLOYMENT.changes[1], key=key, value="reno", default="cubic")
+    (key_plan,) = planned(host, changes=(change,)).keys
+    (rival,) = key_plan.rivals
+    assert ("at boot", "unknown") == (rival.wins, rival.effect)
+
+
 def test_a_host_that_a_session_holds_and_another_machine_are_told(host: NamespaceHost) -> None:
     assert 0 == host.begin("one", LONG, SOMAXCONN).exit_code
     found = planned(host, arch=other_arch())

@@ -50,6 +50,14 @@ def test_a_text_is_taken_refused_or_not_known(
     assert expected == (found.outcome, found.value)
 
 
+def test_what_the_kernel_may_round_or_refuse_is_not_sure() -> None:
+    """Some keys have no sign: to them -0 is no number."""
+    rounded = "net.ipv4.tcp_invalid_ratelimit"
+    assert "likely" == reading(rounded, "255", ("500", "0")).outcome
+    assert "taken" == reading(rounded, "500 # same", ("500", "0")).outcome
+    assert "likely" == reading("net.ipv4.tcp_ecn", "-0", ("0", "2")).outcome
+
+
 def test_a_bit_mask_is_no_number() -> None:
     assert "unknown" == reading("net.core.rps_default_mask", "ff", ("0", "3")).outcome
 

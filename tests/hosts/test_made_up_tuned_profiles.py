@@ -25,8 +25,9 @@ HEADS = [
     "[variables]",
     "[DEFAULT]",
 ]
-HEADS = [*HEADS * 2, " [sysctl] # why", "[sysctl", "[vm]"]
+HEADS = [*HEADS * 2, " [sysctl] # why", "[sysctl", "[vm]", "[scheduler]", "[scheduler]"]
 OPTIONS = ["net.a.x", "net.a.x", "net.a.y", "net/a/x", " net.a.x ", "-net.a.x", "x", "net.a.X"]
+OPTIONS += ["sched_latency_ns", "sched_rt_runtime_us", "numa_balancing_scan_size_mb"]
 VALUES = [
     "1",
     "2 3",
@@ -39,7 +40,20 @@ VALUES = [
     "9 # why",
     "9#why",
 ]
-VALUES += ["", "\\${n}", "${unknown}", "$", "}", "1 = 2", "${i:PROFILE_DIR}", "; 1", "'1'"]
+VALUES += [
+    "${n}",
+    "${n}",
+    "${n}",
+    "",
+    "\\${n}",
+    "${unknown}",
+    "$",
+    "}",
+    "1 = 2",
+    "${i:PROFILE_DIR}",
+    "; 1",
+    "'1'",
+]
 INCLUDES = ["-base", "-lib", "-base , -lib", "web"] * 4 + [
     "base",
     "lib",
@@ -73,7 +87,8 @@ def profiles(draw: st.DrawFn) -> str:
             elif "variables" in head:
                 name = draw(st.sampled_from(["n", "n", "m", "bad name"]))
                 value = draw(st.sampled_from(VALUES))
-                texts.append("include=/nosuch/file" if kind == 0 else f"{name} = {value}")
+                file = draw(st.sampled_from(["/nosuch/file", "${i:PROFILE_DIR}/variables"]))
+                texts.append(f"include={file}" if kind < 4 else f"{name} = {value}")
             elif kind < 3:
                 texts.append(draw(st.sampled_from(SWITCHES)))
             elif kind == 3:
@@ -95,22 +110,22 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tuned")
 
 
-def check(found: Profile, sections: list[list[list[str]]] | None) -> str:
+def check(found: Profile, sections: list[tuple[str, list[list[str]]]] | None) -> str:
     """Compare what intop is sure of with what TuneD sets; return which of the two that is."""
     if sections is None:
         assert found.unknown or (found.problems and not found.settings)
         return "TuneD fails"
     expected = [
         (canonical_key(option), normalised(value))
-        for section in sections
-        for option, value in section
+        for _, options in sections
+        for option, value in options
         if "." in option or "/" in option
     ]
     if found.unknown:
         assert all(setting.doubt for setting in found.settings)
         return "not known"
     assert () == found.problems
-    assert bool(sections) == found.sets_sysctls
+    assert found.sets_sysctls == any(kind == "sysctl" for kind, _ in sections)
     assert [key for key, _ in expected] == [setting.key for setting in found.settings]
     for setting, (_, value) in zip(found.settings, expected, strict=True):
         assert setting.doubt or value == setting.value
@@ -136,6 +151,7 @@ def test_tuned_makes_of_profiles_what_we_are_sure_of(
         path = root / folder / name / "tuned.conf"
         path.parent.mkdir(parents=True)
         path.write_text(text)
+        path.with_name("variables").write_text("n = 8\nm = ${n}9\n")
     (root / "etc/tuned/active_profile").write_text(active)
     lines = {
         str(root / folder / name / "tuned.conf"): text.split("\n")[:-1]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from damage import anything, damaged
 from intop.domain.persistent import Persistent
 from intop.errors import CommandError
-from intop.hosts.persistent import LONGEST_LINE, MOST_LINES, parse_persistent, read_persistent
+from intop.hosts.persistent import LONGEST_VALUE, MOST_LINES, parse_persistent, read_persistent
 from local_host import LocalHost, RawHost
 
 KEY = "net.core.somaxconn"
@@ -100,8 +100,9 @@ def test_what_is_no_file_masks_a_later_one_and_is_never_opened(tmp_path: Path) -
         assert ["1 /usr/lib/sysctl.d/50-other.conf:1"] == said(read(tmp_path, files), tmp_path)
 
 
-def test_a_hidden_file_is_read_by_procps_only(tmp_path: Path) -> None:
-    assert ["1"] == [s.value for s in read(tmp_path, {"etc/sysctl.d/.1.conf": conf(1)}).settings]
+@pytest.mark.parametrize("name", [".1.conf", ".conf"])
+def test_a_hidden_file_is_read_by_procps_only(tmp_path: Path, name: str) -> None:
+    assert ["1"] == [s.value for s in read(tmp_path, {f"etc/sysctl.d/{name}": conf(1)}).settings]
     assert () == read(tmp_path, SYSTEMD).settings
 
 
@@ -262,13 +263,53 @@ def test_variables_conditions_and_switches_are_understood_or_not_known(tmp_path:
     ] == [(s.key, s.value, s.doubt) for s in found.settings]
 
 
-@pytest.mark.parametrize("value", ["0", "no", "on"])
-def test_a_rereading_is_off_unless_tuned_takes_the_word_for_true(
-    tmp_path: Path, value: str
+@pytest.mark.parametrize(
+    ("value", "rereads"),
+    [("0", False), ("no", False), ("Off", False), ("on", True), ("yes # x", True), ("1", True)],
+)
+def test_a_rereading_is_off_where_tuned_takes_the_word_for_false(
+    tmp_path: Path, value: str, rereads: bool
 ) -> None:
+    """As its GlobalConfig in TuneD 2.20 has it."""
     main = {"etc/tuned/tuned-main.conf": f"reapply_sysctl = {value}\n"}
-    assert not read(tmp_path, PROFILE | main).rereads
-    assert read(tmp_path, {"etc/tuned/tuned-main.conf": "reapply_sysctl = Y\n"}).rereads
+    assert rereads == read(tmp_path, PROFILE | main).rereads
+
+
+def test_a_file_of_variables_may_have_those_before_it(tmp_path: Path) -> None:
+    text = (
+        "[variables]\nn=1\ninclude=/etc/tuned/web-variables.conf\no=3\n"
+        "[sysctl]\nnet.a.x=${n}\nnet.a.y=${o}\n"
+    )
+    found = read(tmp_path, PROFILE | {"etc/tuned/web/tuned.conf": text})
+    assert [("${n}", "only TuneD evaluates that"), ("3", "")] == [
+        (s.value, s.doubt) for s in found.settings
+    ]
+
+
+def test_sections_of_other_plugins_of_tuned_set_keys_too(tmp_path: Path) -> None:
+    """Those after the sysctls win even over files that TuneD reads again."""
+    scheduler, latency = "kernel.sched_migration_cost_ns", "kernel.sched_latency_ns"
+    text = (
+        "[first]\ntype=scheduler\nsched_latency_ns=5\n"
+        "[sysctl]\nnet.a.x=1\n[scheduler]\nsched_migration_cost_ns=>500\nisolated_cores=1\n"
+        "[vm]\ndirty_bytes=40 %\ndirty_background_ratio=7\ntransparent_hugepages=never\n"
+    )
+    own = {"etc/tuned/web/tuned.conf": text}
+    found = read(tmp_path, SYSTEMD | PROFILE | own)
+    doubt = "some versions of TuneD set it, others don't"
+    assert [
+        (latency, "5", ""),
+        ("net.a.x", "1", ""),
+        (scheduler, ">500", ""),
+        ("vm.dirty_ratio", "40", doubt),
+        ("vm.dirty_background_ratio", "7", doubt),
+    ] == [(s.key, s.value, s.doubt) for s in found.settings]
+    fate = found.fate(scheduler, "100", OURS, ())
+    assert fate is not None
+    assert fate.setting.is_tuned
+    assert found.fate(scheduler, "900", OURS, ()) is None
+    assert found.fate(latency, "6", OURS, ()) is None
+    assert read(tmp_path, NO_REREADING).fate(latency, "6", OURS, ()) is not None
 
 
 def test_a_profile_that_tuned_can_not_read_sets_nothing(tmp_path: Path) -> None:
@@ -337,13 +378,24 @@ def test_no_content_is_taken_for_another_file(tmp_path: Path) -> None:
 def test_too_much_of_a_file_is_a_problem_and_not_read(tmp_path: Path) -> None:
     files = {
         "etc/sysctl.d/1.conf": conf(1) * (MOST_LINES + 5),
-        "etc/sysctl.d/2.conf": f"net.a.x = {'9' * LONGEST_LINE}\n",
     }
     found = read(tmp_path, files)
     assert MOST_LINES == len(found.settings)
-    one, other = found.problems
-    assert "/1.conf has more than 10000 lines: " in one
-    assert "/2.conf has lines of more than 4096 characters: " in other
+    (problem,) = found.problems
+    assert "/1.conf has more than 10000 lines: " in problem
+
+
+def test_a_long_line_counts_and_a_value_longer_than_a_page_is_not_known(tmp_path: Path) -> None:
+    long = "x" * LONGEST_VALUE
+    text = f"# {long}\n{KEY} = {' ' * LONGEST_VALUE}5\n{KEY} = 1024 # {long}\n"
+    found = read(tmp_path, SYSTEMD | {"etc/sysctl.d/1.conf": text})
+    assert [("5", ""), (f"1024 # {'x' * 53}...", "a value of more than 4096 characters")] == [
+        (s.value, s.doubt) for s in found.settings
+    ]
+    fate = found.fate(KEY, "7", "/etc/sysctl.d/0.conf", ())
+    assert fate is not None
+    assert "unknown" == fate.effect
+    assert () == found.problems
 
 
 def test_profiles_without_end_are_a_problem() -> None:

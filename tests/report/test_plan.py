@@ -12,7 +12,7 @@ from intop.domain.applied import Applied
 from intop.domain.deployment import Origin
 from intop.domain.explanation import Contribution, Kept
 from intop.domain.host_state import HostState
-from intop.domain.persistent import FILES, TUNED, Persistent, Setting, our_file
+from intop.domain.persistent import FILES, TUNED, TUNED_LAST, Persistent, Setting, our_file
 from intop.domain.plan import HostPlan, Plan, planned_key, problems_of
 from intop.domain.stats import RatioInterval
 from intop.report.document.markdown import as_markdown, code, escaped
@@ -157,6 +157,10 @@ def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]
     said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
     assert f"{place} sets 1024 at boot after our file, and wins (reapply_sysctl is off)" in said
     assert f"{FILE}:2, of an earlier deployment, has 7, and will be replaced" in said
+    late = Persistent(settings=(Setting(SOMAXCONN.key, "1024", place, (TUNED_LAST, "")),))
+    host = replace(host, keys=(planned_key(SOMAXCONN, "4096", "", late, FILE, known=["1"]),))
+    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
+    assert f"and wins: take it out of the profile, or let it set {SOMAXCONN.value}" in said
     found = Persistent(settings=(conf(SOMAXCONN.key, "1.conf", SOMAXCONN.value),))
     host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
     said = text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),)))
