@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from intop.config.quantity import dimension, in_unit, quantity, rewriting
+from intop.config.quantity import dimension, foreign_unit, in_unit, quantity, rewriting
 from intop.config.source import short
 from intop.config.table_file import Column
 from intop.domain.encoding import Variable
@@ -25,9 +25,13 @@ MOST_NUMBERS = 10
 """Different ones that a column of choices has. With more, other texts among them are mistakes."""
 
 _OFF, _ON = "off", "on"
+_OTHER_OFF = ("falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "fałsz", "ложь", "нет")
+_OTHER_ON = ("wahr", "ja", "vrai", "oui", "verdadero", "verdadeiro", "vero", "waar", "prawda")
+_OTHER_ON += ("истина", "да", "sí")
+"""As spreadsheets and people write no and yes in other languages."""
 _SWITCHES = (
-    dict.fromkeys(("off", "no", "false", "disabled"), _OFF)
-    | dict.fromkeys(("on", "yes", "true", "enabled"), _ON),
+    dict.fromkeys(("off", "no", "false", "disabled", *_OTHER_OFF), _OFF)
+    | dict.fromkeys(("on", "yes", "true", "enabled", *_OTHER_ON), _ON),
     {"n": _OFF, "no": _OFF, "y": _ON, "yes": _ON},
     {"f": _OFF, "false": _OFF, "t": _ON, "true": _ON},
 )
@@ -36,8 +40,14 @@ _BITS = {(0.0, ""): _OFF, (1.0, ""): _ON}
 _MISSING = {"", "na", "n/a", "n.a.", "nan", "null", "nil", "none", "?", "-", "--", "\\n"}
 _MISSING |= {"<na>", "#na", "#n/a", "#n/a n/a", "nat", "-nan", "missing"}
 _MISSING |= {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
-_MISSING |= {"#div/0!", "#name?", "#null!", "#num!", "#ref!", "#value!"}
+_MISSING |= {"(null)", "[null]", "<null>", "(none)", "<none>", "(blank)", "(empty)", "undefined"}
+_MISSING |= {"n.v.", "k.a.", "n.d.", "n/d", "(leer)", "(vide)"}
 """As Python, R, databases and spreadsheets write a number that there is not."""
+_FAULT = re.compile(r"#[^\W\d_][^\W_/ .]*([/ .][^\W_]+)*[!?]?")
+"""A spreadsheet's error, in any language: #DIV/0!, #WERT!, #NV."""
+_SUMMARIES = {"total", "sum", "mean", "average", "avg", "median", "std", "stddev", "count"}
+_SUMMARIES |= {"grand total", "summe", "gesamt", "mittelwert", "somme", "moyenne"}
+"""First words of a row below a table that is no row of it."""
 _ENDLESS = {f"{sign}{word}" for sign in ("", "+", "-") for word in ("inf", "infinity")}
 _MISSING_CHOICE = "(missing)"
 
@@ -65,17 +75,18 @@ def meaning(column: Column) -> Meaning:
     dimension are numbers, and what has no unit among them (0, -1) has that dimension's; all else
     are choices. A missing cell is a choice of its own there. Raises ConfigurationError where it is
     among numbers, which can't be made up, for numbers that are infinite, or beyond SMALLEST and
-    LARGEST, for what is no number where most others are, and for two choices that may be one.
+    LARGEST, for what is no number where most others are, for a unit that is not
+    known, and for two choices that may be one.
     """
     lowered = [text.lower() for text in column.texts]
-    if states := _states([text for text in lowered if text not in _MISSING]):
+    if states := _states([text for text in lowered if not _is_missing(text)]):
         if len(states) < len(set(lowered)):
             return _choices(
                 column, [states.get(t, text) for t, text in zip(lowered, column.texts, strict=True)]
             )
         on = np.array([text == _ON for text in map(states.get, lowered)], dtype=np.float64)
         return Meaning(numbers=on[column.codes], choices=(_OFF, _ON))
-    plain = {text for text in lowered if text not in _MISSING}
+    plain = {text for text in lowered if not _is_missing(text)}
     known = {text: q for text in plain if (q := _number(text)) is not None}
     unit = dimension(word for _, word in known.values())
     if not plain or known.keys() < plain or unit is None:
@@ -85,7 +96,7 @@ def meaning(column: Column) -> Meaning:
         return _choices(column, column.texts)
     by_text = {text: in_unit(*q, unit) for text, q in known.items()}
     for code, text in enumerate(lowered):
-        if text in _MISSING:
+        if _is_missing(text):
             raise column.wrong(
                 code,
                 f"has no number ({short(column.texts[code])}) where others have: fill it in, take "
@@ -142,7 +153,14 @@ def odd_one(column: Column, *, words: bool = False) -> ConfigurationError | None
     A few different numbers and words, such as 64, 128 and auto, are choices, unless `words` are odd
     as well.
     """
-    texts = {n: text for n, text in enumerate(column.texts) if text.lower() not in _MISSING}
+    texts = {n: text for n, text in enumerate(column.texts) if not _is_missing(text.lower())}
+    if unit := foreign_unit(texts.values()):
+        code = next(code for code, text in texts.items() if unit in text)
+        return column.wrong(
+            code,
+            f"{short(texts[code])} has a unit that is not known ({unit}): write all in one unit, "
+            "as plain numbers, or leave the column out by --ignore",
+        )
     advice = {code: rewriting(text) for code, text in texts.items()}
     known = {code: q for code, text in texts.items() if (q := _number(text.lower())) is not None}
     numbers = {code for code in texts if code in known or advice[code]}
@@ -153,6 +171,9 @@ def odd_one(column: Column, *, words: bool = False) -> ConfigurationError | None
         if advice[code]:
             what = f"{short(text)} {advice[code]}, or leave the column out by --ignore"
             return column.wrong(code, what)
+        if code not in numbers and text.lower().rstrip(":") in _SUMMARIES:
+            what = f"{short(text)} among numbers: take the row out, if it sums up the others, or "
+            return column.wrong(code, what + "leave the column out by --ignore")
         if code not in numbers and (words or not _is_word(text)):
             return column.wrong(
                 code,
@@ -174,6 +195,11 @@ def odd_one(column: Column, *, words: bool = False) -> ConfigurationError | None
 def _number(text: str) -> tuple[float, str] | None:
     """The quantity that a text in small letters says, also an infinite one."""
     return (np.inf, "") if text in _ENDLESS else quantity(text)
+
+
+def _is_missing(text: str) -> bool:
+    """Whether a text in small letters says that there is none."""
+    return text in _MISSING or _FAULT.fullmatch(text) is not None
 
 
 def _is_word(text: str) -> bool:
@@ -207,7 +233,8 @@ def _check_distinct(column: Column) -> None:
     first: dict[object, int] = {}
     for code, text in enumerate(lowered):
         number = quantity(text)
-        plain = unicodedata.normalize("NFKC", " ".join(text.split())).casefold()
+        visible = "".join(c for c in text if unicodedata.category(c) != "Cf")
+        plain = unicodedata.normalize("NFKC", " ".join(visible.split())).casefold()
         state = states.get(text) or (_BITS.get(number) if has_words and number else None)
         if (earlier := first.setdefault(state or number or plain, code)) != code:
             row = int(np.argmax(column.codes == earlier))

@@ -63,10 +63,36 @@ What they are is not certain: 1,200 is one number in Berlin, and another one in 
 """
 
 
+_DRESSED = {
+    r"\((.+)\)": "stands in brackets: write a minus, or the number alone",
+    r"(.*\d)[-+]": "has its sign behind it: write it before the number",
+    r"[~\N{ALMOST EQUAL TO}]\s*(.+)": "is not exact: write the number alone",
+    r"(.+?)\s*(?:\N{PLUS-MINUS SIGN}|\+/-).+": "has its error beside it: write the number alone",
+    r"[$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}]\s*(.+)": "has a currency: write the number alone",
+    r"(.+?)\s*[$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}]": "has a currency: write the number alone",
+    r"=?\"(.+)\"": "is marked as text by a spreadsheet: write the number alone",
+    r"'(.+?)'?": "is marked as text by a spreadsheet: write the number alone",
+    r"=(.+)": "is a formula of a spreadsheet: write the number alone",
+    r"(?:\w+\.)?[a-z]+\d*\('?([^()']+)'?\)": "is an object of Python: write the number alone",
+}
+"""What stands around a number (the group) that is no part of it, and how to write it here."""
+_DURATION = r"\d+:\d\d:\d\d(\.\d+)?|(\d+(\.\d+)?(ns|[uµμ]s|ms|s|sec|min|m|h|d)\s*){2,}"
+
+
 def rewriting(text: str) -> str:
     """How to write a number that has another form than ours; "" for a number and any other text."""
-    is_like_one = len(text) <= LONGEST_NUMBER and re.match(r"[+\-\N{MINUS SIGN}]?[,\d]", text)
-    if not is_like_one or quantity(text) is not None:
+    if len(text) > LONGEST_NUMBER or quantity(text) is not None:
+        return ""
+    lowered = text.lower()
+    for pattern, advice in _DRESSED.items():
+        dressed = re.fullmatch(pattern, lowered)
+        if dressed and (quantity(dressed[1]) is not None or _in_other_form(dressed[1])):
+            return advice
+    return _in_other_form(text)
+
+
+def _in_other_form(text: str) -> str:
+    if not re.match(r"[+\-\N{MINUS SIGN}]?[,\d]", text):
         return ""
     lowered = text.lower()
     for pattern, advice in _OTHER_FORMS.items():
@@ -74,8 +100,37 @@ def rewriting(text: str) -> str:
             return advice
     if re.fullmatch("[+-]?0(x[0-9a-f]+|b[01]+|o[0-7]+)", lowered):
         return f"is not decimal: write {int(lowered, 0)}"
+    if re.fullmatch(_DURATION, lowered):
+        return "is a time of several units: write it in one"
     plain = "".join(map(_plain, text))
     return f"has another sign or other digits: write {plain}" if quantity(plain) else ""
+
+
+def foreign_unit(texts: Iterable[str]) -> str:
+    """The unit that many texts have behind their numbers, and that is not known; "" for none.
+
+    It may have a prefix (Mbit, Gbit) or an s at its end. Other texts are plain numbers.
+    """
+    common: set[str] | None = None
+    shown = ""
+    foreign = 0
+    for text in texts:
+        match = _WITH_UNIT.fullmatch(text.strip())
+        if match is None or quantity(text) is not None:
+            if quantity(text) is None:
+                return ""
+            continue
+        unit = match[1].lower().removesuffix("s")
+        forms = {unit, unit[1:]} if unit[0] in "kmgt" and unit[1:] else {unit}
+        common = forms if common is None else common & forms
+        foreign += 1
+        shown = shown or match[1]
+    return shown if common and foreign >= LEAST_WITH_UNIT else ""
+
+
+LEAST_WITH_UNIT = 3
+"""Different numbers with a unit that is not known: fewer may be names, such as 32bit and 64bit."""
+_WITH_UNIT = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*([^\W\d_]{1,16}(?:/\w+)?)")
 
 
 def _plain(character: str) -> str:

@@ -23,6 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from intop.config.quantity import quantity
 from intop.config.source import UTF_16, check_kind, short
 from intop.domain.table import NO_PYARROW, PARQUET
 from intop.errors import ConfigurationError
@@ -88,6 +89,11 @@ class TableFile:
         self._text = None if path.suffix.lower() == PARQUET else _text(path)
         first, self._cells = _parquet(path) if self._text is None else _csv(path, self._text)
         self.names = tuple(cell.strip() or f"column {n}" for n, cell in enumerate(first, 1))
+        if self._text is not None and _are_numbers(self.names):
+            raise self._wrong(
+                "has numbers in its first line, which must name the columns: put a line of names "
+                "before it"
+            )
         if self._cells.empty:
             raise self._wrong("has no rows below the names of its columns")
 
@@ -108,7 +114,11 @@ class TableFile:
             return found
         if re.fullmatch("[1-9][0-9]{0,8}", word) and int(word) <= len(self.names):
             return [int(word) - 1]
-        raise self._wrong(f"has no column {short(word)} ({option}); {self._alike(word)}")
+        what = f"has no column {short(word)} ({option}); {self._alike(word)}"
+        if len(self.names) == 1:
+            only = short(self.names[0])
+            what = f"has one column only, {only}: a comma has to separate columns ({option})"
+        raise self._wrong(what)
 
     def named(self, name: str) -> int:
         """The column that a table's schema names. Raises ConfigurationError unless it is one."""
@@ -164,12 +174,20 @@ class TableFile:
         by_name = {n.casefold(): n for n in self.names if len(n) <= LONGEST_NAME}
         wanted = word.strip().casefold()[:LONGEST_NAME]
         if near := difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.5):
-            return f"near are {', '.join(short(by_name[name]) for name in near)}"
+            is_near = "near is" if len(near) == 1 else "near are"
+            return f"{is_near} {', '.join(short(by_name[name]) for name in near)}"
         more = ", ..." if self.names[8:] else ""
         return f"it has {', '.join(map(short, self.names[:8]))}{more}"
 
     def _wrong(self, what: str) -> ConfigurationError:
         return ConfigurationError([f"{self.path}: {what}"])
+
+
+def _are_numbers(names: Sequence[str]) -> bool:
+    """Whether names are a row of numbers. Columns may be numbered: 0, 1, 2."""
+    numbers = [quantity(name) for name in names]
+    counted = [(float(n), "") for n in range(len(names) + 1)]
+    return len(names) > 1 and None not in numbers and numbers not in (counted[:-1], counted[1:])
 
 
 def _csv(path: Path, text: str) -> "tuple[list[str], pd.DataFrame]":
@@ -224,7 +242,10 @@ def _separates(mark: str, text: str) -> bool:
     _, by_comma = next(_records(text), (0, None))
     if by_comma == 1 and mark != " ":
         return True
-    return (by_comma == 1 or mark != " ") and all(fields == width for fields in widths)
+    by_comma = by_comma or 1  # quotes that are none to commas
+    rows = set(widths)
+    # R leaves out the name of the first column.
+    return (by_comma == 1 or mark != " ") and (rows == {width} or rows == {width + 1})
 
 
 def _separated(path: Path, mark: str) -> ConfigurationError:
@@ -234,19 +255,38 @@ def _separated(path: Path, mark: str) -> ConfigurationError:
 
 def _faulty(path: Path, text: str, why: str) -> ConfigurationError:
     """What pandas found fault with, and the line, which it doesn't say for all faults."""
-    width = None
-    for line, count in _records(text):
-        width = count if width is None else width
+    records = list(_records(text))
+    width = records[0][1] if records else None
+    for line, count in records:
         if count is None:
             break
         if count != width:
-            why = (
-                f"has {count} fields for {width} columns: a field with a comma in it needs quotes, "
-                "and an empty one its comma"
-            )
-            return ConfigurationError([f"{path}:{line}: {why}"])
+            told = f"has {_some(count, 'field')} for {_some(width or 0, 'column')}"
+            remedy = _remedy(count, width or 0, {n for _, n in records[1:]})
+            return ConfigurationError([f"{path}:{line}: {told}: {remedy}"])
     told = f"{path}:{line}: is not CSV: {why}; look for a quote that isn't closed"
     return ConfigurationError([told])
+
+
+def _some(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _remedy(count: int, width: int, others: set[int | None]) -> str:
+    """What to do about a row that has another number of fields than the first line.
+
+    `others` are the numbers of all rows.
+    """
+    if width == 1:
+        return "the first line must name the columns: take out what is before their names"
+    if others == {width + 1}:
+        return (
+            "so has each row: name the first column, too (R leaves that name out), or take out "
+            "the comma at the end of each row"
+        )
+    if count == 1:
+        return "take it out if it is no row of the table, else give its empty fields their commas"
+    return "a field with a comma in it needs quotes, and an empty one its comma"
 
 
 def _records(text: str, mark: str = ",") -> Iterator[tuple[int, int | None]]:
@@ -285,6 +325,8 @@ def _parquet(path: Path) -> "tuple[list[str], pd.DataFrame]":
             raise ConfigurationError([f"{path}: has more than {LARGEST_FILE // 10**6} MB: {FEWER}"])
         # As a dictionary, a long text is in memory once, as in the file.
         frame = pd.read_parquet(path, engine="pyarrow", read_dictionary=names)
+        if any(name is not None for name in frame.index.names):
+            frame = frame.reset_index()  # pandas has some of the columns there
     except (OSError, *_DAMAGED, ArrowException) as error:
         why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise ConfigurationError([f"{path}: can't be read: {why}"]) from error
@@ -296,7 +338,7 @@ def _opened(path: Path) -> IO[bytes]:
     suffix = path.suffix.lower()
     if suffix == ".zip":
         archive = zipfile.ZipFile(path)
-        names = [member for member in archive.infolist() if not member.is_dir()]
+        names = [member for member in archive.infolist() if _is_meant(member)]
         if len(names) != 1:
             raise OSError(0, f"the archive has {len(names)} files, and one is needed")
         return archive.open(names[0])
@@ -307,6 +349,11 @@ def _opened(path: Path) -> IO[bytes]:
     }
     opened: IO[bytes] = packed.get(suffix, partial(open, mode="rb"))(path)
     return opened
+
+
+def _is_meant(member: zipfile.ZipInfo) -> bool:
+    """Whether a file of an archive is more than what macOS adds to each."""
+    return not (member.is_dir() or member.filename.startswith("__MACOSX/"))
 
 
 _DAMAGED = (ValueError, TypeError, LookupError, NotImplementedError)
@@ -328,8 +375,13 @@ def _text(path: Path) -> str:
         raise ConfigurationError([f"{path}: has more than {LARGEST_FILE // 10**6} MB: {FEWER}"])
     if data.startswith(UTF_16):
         return _without_mark(path, _utf_16(path, data))
+    if kind := next((kind for start, kind in _OTHERS.items() if data.startswith(start)), ""):
+        raise ConfigurationError([f"{path}: {kind}"])
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        if set(data[:40:2]) == {0} or set(data[1:40:2]) == {0}:
+            told = f"{path}: is UTF-16 without its byte-order mark: save it as UTF-8"
+            raise ConfigurationError([told])
         raise ConfigurationError([f"{path}:{line}: has a NUL byte: this is no CSV file in UTF-8"])
     try:
         return _without_mark(path, data.decode("utf-8-sig"))
@@ -338,6 +390,21 @@ def _text(path: Path) -> str:
         raise ConfigurationError(
             [f"{path}:{line}: is not UTF-8: convert it, as by iconv -f latin1 -t utf-8"]
         ) from error
+
+
+_WORKBOOK = "is a workbook, not CSV: save its sheet as CSV (UTF-8)"
+_OTHERS = {
+    b"PK\x03\x04": f"{_WORKBOOK}; of a packed file, the name has to end in .zip",
+    b"\xd0\xcf\x11\xe0": _WORKBOOK,
+    b"\x1f\x8b": "is packed by gzip: its name has to end in .gz",
+    b"BZh": "is packed by bzip2: its name has to end in .bz2",
+    b"\xfd7zXZ": "is packed by xz: its name has to end in .xz",
+    b"\x28\xb5\x2f\xfd": "is packed by zstd: unpack it, or pack it by gzip",
+    b"PAR1": "is Parquet: its name has to end in .parquet",
+}
+_OTHERS |= dict.fromkeys((b'{"', b"{\n", b"{\r", b"[{", b"[\n", b"[\r"), "is JSON: save it as CSV")
+_OTHERS |= dict.fromkeys((b"<!", b"<?", b"<html", b"<table"), "is HTML or XML: save it as CSV")
+"""What files of another kind begin with."""
 
 
 def _utf_16(path: Path, data: bytes) -> str:

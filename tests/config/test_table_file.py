@@ -130,7 +130,7 @@ def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
     ("word", "told"),
     [
         ("c", "2 columns are called 'c': say which by its number, as in --x 3 (they are 3, 4)"),
-        ("PERFS", "has no column 'PERFS' (--x); near are 'perf'"),
+        ("PERFS", "has no column 'PERFS' (--x); near is 'perf'"),
         ("zzz", "has no column 'zzz' (--x); it has 'a', 'b', 'c', 'c', 'perf'"),
         ("6", "has no column '6' (--x)"),
         ("0", "has no column '0' (--x)"),
@@ -152,8 +152,8 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
         (b"\n \n", "a.csv: is empty"),
         (b"\n\n", "a.csv: is empty"),
         (b"x,y\n", "a.csv: has no rows below the names of its columns"),
-        (b"x,y\n1,2\n\n3\n", "a.csv:4: has 1 fields for 2 columns: a field with a comma in it"),
-        (b'x,y\n"1\n1",2\n\n3\n1,2,3\n', "a.csv:5: has 1 fields for 2 columns"),
+        (b"x,y\n1,2\n\n3\n", "a.csv:4: has 1 field for 2 columns: take it out if it is no"),
+        (b'x,y\n"1\n1",2\n\n3\n1,2,3\n', "a.csv:5: has 1 field for 2 columns"),
         (b"x,y\n" + b"1,2\n" * 9 + b'1,"2', "a.csv:11: is not CSV: unexpected end of data"),
         (b"x" + b",x" * 10_000, "a.csv: has more than 10,000 columns: leave rows or columns out"),
         (b"x,y\n1,2,3\n", "a.csv:2: has 3 fields for 2 columns"),
@@ -161,7 +161,20 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
         (b"x;y\n1;2\n", "a.csv: its columns are separated by ';': commas are needed"),
         (b"x\ty\n1\t2\n", "a.csv: its columns are separated by '\\t': commas are needed"),
         (b"x,y\n1,\xe9\n", "a.csv:2: is not UTF-8: convert it, as by iconv -f latin1 -t utf-8"),
-        (b"x\0,\0", "a.csv:1: has a NUL byte: this is no CSV file in UTF-8"),
+        (b"x\0,\0", "a.csv: is UTF-16 without its byte-order mark: save it as UTF-8"),
+        (b"\0x\0,\0y\0\n", "a.csv: is UTF-16 without its byte-order mark: save it as UTF-8"),
+        (b"PK\x03\x04xl/workbook.xml", "a.csv: is a workbook, not CSV: save its sheet as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1", "a.csv: is a workbook, not CSV: save its sheet as CSV"),
+        (gzip.compress(b"x,y\n1,2\n"), "a.csv: is packed by gzip: its name has to end in .gz"),
+        (b'[{"x": 1}]', "a.csv: is JSON: save it as CSV"),
+        (b"<!DOCTYPE html>", "a.csv: is HTML or XML: save it as CSV"),
+        (b"x,y\n1,2,3\n2,3,4\n", "a.csv:2: has 3 fields for 2 columns: so has each row: name"),
+        (b"x,y\n1,2,\n2,3,\n", "a.csv:2: has 3 fields for 2 columns: so has each row: name the"),
+        (b"Run of May\nx,y\n1,2\n", "a.csv:2: has 2 fields for 1 column: the first line must"),
+        (b"x,y\n1,2\n3,4\n(2 rows)\n", "a.csv:4: has 1 field for 2 columns: take it out if it"),
+        (b"16,2.5\n32,3.5\n", "a.csv: has numbers in its first line, which must name the columns"),
+        (b'"x" "y"\n"a" 1 2\n"b" 2 3\n', "a.csv: its columns are separated by ' ': commas are"),
+        (b'"x"\t"y"\n"a"\t1\t2\n', "a.csv: its columns are separated by '\\t': commas are"),
         (b"\xff\xfex\0,\0y\0\n\0\0\0", "a.csv:2: has a NUL character: this is no CSV file"),
         (b"\xff\xfex\0\n\0,", "a.csv:2: is not UTF-16, as its first two bytes say: save it as"),
         (b"\xff\xfex\0,\0", "a.csv: has no rows below the names of its columns"),
@@ -175,7 +188,7 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
         (b"a b p99\n1,5 2 3\n", "a.csv: its columns are separated by ' ': commas are needed"),
         (b"sep=;\na;b\n1,5;2\n", "a.csv: its columns are separated by ';': commas are needed"),
         (b"\xef\xbb\xbfSEP=\t\r\na\tb\r\n", "a.csv: its columns are separated by '\\t': comm"),
-        (b"sep=,\r\nx,y\r\n1,2\r\n\r\n3\r\n", "a.csv:5: has 1 fields for 2 columns"),
+        (b"sep=,\r\nx,y\r\n1,2\r\n\r\n3\r\n", "a.csv:5: has 1 field for 2 columns"),
         (b"\nx" + b",x" * 10_000, "a.csv: has more than 10,000 columns: leave rows or columns"),
         (b"x,y\n1,2\n\0,3\n", "a.csv:3: has a NUL byte"),
         (b'x,y\n1,"2\n3,4\n', "a.csv:2: is not CSV: unexpected end of data"),
@@ -185,6 +198,32 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
 )
 def test_what_is_no_table_is_told_with_its_line(tmp_path: Path, data: bytes, told: str) -> None:
     assert problem(written(tmp_path, data)).startswith(told)
+
+
+def test_numbered_columns_are_names(tmp_path: Path) -> None:
+    assert ("0", "1") == TableFile(written(tmp_path, "0,1\n5,6\n")).names
+    assert ("1", "2") == TableFile(written(tmp_path, "1,2\n5,6\n")).names
+
+
+def test_a_table_of_one_column_says_what_separates_columns(tmp_path: Path) -> None:
+    file = TableFile(written(tmp_path, "a:b\n1:2\n"))
+    with pytest.raises(ConfigurationError) as caught:
+        file.index("b", "--x")
+    assert "has one column only, 'a:b': a comma has to separate columns (--x)" in str(caught.value)
+
+
+def test_a_column_that_pandas_had_for_an_index_is_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"x": [1, 2], "y": [3, 4]}).set_index("x").to_parquet(path)
+    assert ("x", "y") == TableFile(path).names
+
+
+def test_what_macos_adds_to_an_archive_is_no_second_table(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", "x,y\n1,2\n")
+        archive.writestr("__MACOSX/._a.csv", "?")
+    assert ("x", "y") == TableFile(path).names
 
 
 def test_what_is_no_file_is_told(tmp_path: Path) -> None:
