@@ -95,7 +95,7 @@ def check(store: str | None, config: Path | None, as_json: bool) -> None:
     from intop.store.checking import check as checked
     from intop.store.engine import shown
 
-    url = store or study_of(config).store
+    url = study_of(config).store if store is None else store
     with interruptible("nothing was changed"), _read(url) as opened, progress() as told:
         found = checked(
             opened, shown(url), begin=lambda total: told.begin("trials", total), step=told.step
@@ -120,7 +120,7 @@ def vacuum(store: str | None, config: Path | None, as_json: bool) -> None:
     from intop.store import is_begun, opened
     from intop.store.upkeep import vacuum as vacuumed
 
-    url = store or study_of(config).store
+    url = study_of(config).store if store is None else store
     if not is_begun(url):
         raise _missing(url)
     with interruptible("the store is as it was"), opened(url, say) as made:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from intop.domain.multi_arm import Contest, Contestant
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Section, tabled
+from intop.report.numbers import counted
 from intop.report.text import few
 
 
@@ -41,7 +42,7 @@ def contest(title: str, found: Contest) -> Section:
 def _about(one: Contestant) -> list[str]:
     notes: list[str] = []
     if one.failures:
-        notes.append(f"{one.name}: {one.failures} trials failed: {one.detail}")
+        notes.append(f"{one.name}: {counted(one.failures, 'trial')} failed: {one.detail}")
     if one.left_out or one.already:
         parts = [f"{one.already} of {one.keys} so already"]
         parts += _reasons(one.left_out)

@@ -2,6 +2,7 @@
 
 from intop.domain.table import Inventory, Table
 from intop.report.document.model import Notes, Section
+from intop.report.numbers import counted
 from intop.report.text import few
 
 SHOWN_COLUMNS = 8
@@ -12,27 +13,32 @@ def inventory(title: str, table: Table) -> Section:
     found = table.inventory
     scales = [v.scale for v in table.variables if not v.choices]
     logarithmic = scales.count("log")
-    kinds = f"{len(scales)} numbers"
+    chosen = [v.name for v in table.variables if v.choices]
+    kinds = counted(len(scales), "number")
     kinds += f" ({logarithmic} on a logarithmic scale)" if logarithmic else ""
     heading = (
-        f"{title}: {found.rows} rows, {len(table.variables)} variables: {kinds}, "
-        f"{len(table.variables) - len(scales)} choices"
+        f"{title}: {counted(found.rows, 'row')}, {counted(len(table.variables), 'variable')}: "
+        f"{kinds}, {counted(len(chosen), 'choice')}"
     )
-    return Section(title=heading, blocks=(Notes(tuple(_sentences(found))),))
+    lines = _sentences(found)
+    lines += [f"  choices, not numbers: {few(chosen, SHOWN_COLUMNS)}"] if chosen else []
+    return Section(title=heading, blocks=(Notes(tuple(lines)),))
 
 
 def _sentences(found: Inventory) -> list[str]:
-    lines = [f"{found.trials} trials of {found.configurations} configurations"]
+    trials, configurations = counted(found.trials, "trial"), found.configurations
+    lines = [f"{trials} of {counted(configurations, 'configuration')}"]
     if found.replicated:
-        lines[0] += f", of which {found.replicated} have several"
+        lines[0] += f", {found.replicated} with several"
     else:
         lines[0] += "; none has several, which would tell how much they scatter"
     if found.copies:
-        lines.append(f"{found.copies} trials repeat an earlier one of their configuration exactly")
+        copies = "1 exact copy" if found.copies == 1 else f"{found.copies} exact copies"
+        lines.append(f"{copies} of earlier trials of the same configuration")
     if found.failed:
-        failed = f"{found.failed} failed trials teach nothing"
+        failed = f"nothing to learn from {counted(found.failed, 'failed trial')}"
         if found.lost:
-            failed += f"; {found.lost} configurations have no others, and are left out"
+            failed += f"; {counted(found.lost, 'configuration')} without others left out"
         lines.append(failed)
     by_reason: dict[str, list[str]] = {}
     for name, why in found.left_out.items():

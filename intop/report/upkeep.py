@@ -29,11 +29,17 @@ def copies(found: Sequence[Copied]) -> Iterator[Block]:
 
 def check(found: Checked) -> Iterator[Block]:
     """What there is, and a line for each problem."""
-    plans, trials, results = _cells(found.amounts)
+    amounts = found.amounts
     problems = len(found.problems) + found.unlisted
-    there = f"{found.campaigns} campaigns, {plans} places in plans, {trials} trials"
-    said = f"{problems} problems" if problems else "sound"
-    lines = [f"{found.store}: {there}, {results} results: {said}"]
+    there = ", ".join(
+        [
+            _some(found.campaigns, "campaign"),
+            f"{_some(amounts.plans, 'place')} in plans",
+            _some(amounts.trials, "trial"),
+            _some(amounts.results, "result"),
+        ]
+    )
+    lines = [f"{found.store}: {there}: {_some(problems, 'problem') if problems else 'sound'}"]
     lines += [f"  {problem}" for problem in found.problems]
     lines += [f"  and {found.unlisted} more"] if found.unlisted else []
     yield Verbatim(tuple(lines))
@@ -43,6 +49,11 @@ def vacuumed(found: Vacuumed) -> Iterator[Block]:
     """One line."""
     sizes = f"{found.before / 1e6:.1f} MB before, {found.after / 1e6:.1f} MB now"
     yield Verbatim((f"{found.store}: {sizes}",))
+
+
+def _some(number: int, noun: str) -> str:
+    """Such as 1,000 trials, 1 trial."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _cells(amounts: Amounts) -> tuple[str, str, str]:

@@ -51,8 +51,6 @@ def engine_of(url: str, access: Access) -> sa.Engine:
         ) from error
     except (SQLAlchemyError, ImportError, TypeError, ValueError) as error:
         raise UsageError(f"{shown(url)} is no store: {reason(error, url)}") from error
-    if engine.dialect.name != "sqlite":
-        raise UsageError(f"{shown(url)} is no store: stores are in SQLite or PostgreSQL (psycopg)")
     sa.event.listen(engine, "connect", _careful if access == "write" else _patient)
     return engine
 

@@ -34,7 +34,7 @@ def test_a_campaign_is_copied_into_postgresql_and_checked_there(
     code, said = typed("store", "check", url)
     assert (0, True) == (
         code,
-        said.strip().endswith("1 places in plans, 0 trials, 0 results: sound"),
+        said.strip().endswith("1 campaign, 1 place in plans, 0 trials, 0 results: sound"),
     )
 
 
@@ -54,5 +54,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     assert not Path("x.db").exists()
     assert "FROM and TO are the same store" == typed("store", "copy", store, store)[1]
     assert "there is no store" in typed("store", "check", tmp_path / "nosuch.db")[1]
+    for command in ("check", "vacuum"):
+        assert "the store has no name" in typed("store", command, "")[1]
     assert "there is no store" in typed("store", "vacuum", tmp_path / "nosuch.db")[1]
     assert not (tmp_path / "nosuch.db").exists()

@@ -43,12 +43,13 @@ TABLE = Table(
 def test_all_counts_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, inventory("runs.csv p95", TABLE))
     assert out.splitlines() == [
-        "runs.csv p95: 30 rows, 3 variables: 2 numbers (1 on a logarithmic scale), 1 choices",
-        "  26 trials of 20 configurations, of which 5 have several",
-        "  2 trials repeat an earlier one of their configuration exactly",
-        "  4 failed trials teach nothing; 3 configurations have no others, and are left out",
+        "runs.csv p95: 30 rows, 3 variables: 2 numbers (1 on a logarithmic scale), 1 choice",
+        "  26 trials of 20 configurations, 5 with several",
+        "  2 exact copies of earlier trials of the same configuration",
+        "  nothing to learn from 4 failed trials; 3 configurations without others left out",
         "  left out, the same in all rows: tool, os",
         "  left out, 30 texts: id",
+        "  choices, not numbers: c",
         "",
     ]
 
@@ -56,8 +57,19 @@ def test_all_counts_are_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_there_is_none_of_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
     plain = replace(FOUND, failed=0, copies=0, lost=0, replicated=0, left_out={})
     out = shown(capsys, inventory("runs.csv p95", replace(TABLE, inventory=plain)))
-    first, empty = out.splitlines()[1:]
-    assert "" == empty
+    first, choices, empty = out.splitlines()[1:]
+    assert ("  choices, not numbers: c", "") == (choices, empty)
     assert first == (
         "  26 trials of 20 configurations; none has several, which would tell how much they scatter"
     )
+
+
+def test_a_single_one_is_no_plural(capsys: pytest.CaptureFixture[str]) -> None:
+    single = replace(FOUND, rows=1, failed=1, trials=1, configurations=1, copies=1, lost=1)
+    table = replace(TABLE, variables=TABLE.variables[:1], inventory=single)
+    assert [
+        "x: 1 row, 1 variable: 1 number (1 on a logarithmic scale), 0 choices",
+        "  1 trial of 1 configuration, 5 with several",
+        "  1 exact copy of earlier trials of the same configuration",
+        "  nothing to learn from 1 failed trial; 1 configuration without others left out",
+    ] == shown(capsys, inventory("x", table)).splitlines()[:4]

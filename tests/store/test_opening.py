@@ -207,6 +207,18 @@ def test_a_database_of_another_kind_is_no_store() -> None:
         ("host=db.example dbname=intop user=me", "is neither a file's name nor a URL"),
         ("sqlite:intop.db", "is neither a file's name nor a URL"),
         ("a\0b", "its name has a null character"),
+        ("intop.db ", "the store 'intop.db ' has a blank at its beginning or end: take it out"),
+        (" postgresql://me@db.example/intop", "has a blank at its beginning or end"),
+        ("in\ntop.db", "the store's name has the control character U+000A: take it out"),
+        ("file:intop.db?mode=ro", "is neither a file's name nor a URL"),
+        ("jdbc:sqlite:intop.db", "is neither a file's name nor a URL"),
+        ("jdbc:postgresql://db.example/intop", "the store is no URL: write a file such as"),
+        ("postgresql://me@db.example:port/intop", "the store is no URL: write a file such as"),
+        ("postgresql://a.example:1,b.example:2/intop", "the store is no URL: write a file such"),
+        ("sqlite://intop.db", "names no file: write three slashes before its name, such as"),
+        ("sqlite+aiosqlite:///intop.db", "is no store: stores are in SQLite or PostgreSQL, by"),
+        ("postgresql+psycopg2://db/intop", "is no store: stores are in SQLite or PostgreSQL, by"),
+        ("https://db.example/intop.db", "is no store: stores are in SQLite or PostgreSQL, by"),
     ],
 )
 def test_a_name_that_no_store_can_have_is_refused_before_anything_is_made(
@@ -244,6 +256,20 @@ def test_the_longest_names_hold_a_store(tmp_path: Path) -> None:
         with opened(str(path)) as store:
             begun(store)
     assert 504 == len(str(deep / "x.db"))
+
+
+def test_a_file_system_that_takes_no_files_is_not_called_full(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="/proc is no place for files"), opened("/proc/x.db"):
+        pytest.fail("must not open")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", tmp_path], check=True)
+    try:
+        with (
+            pytest.raises(UsageError, match=f"the file system of {tmp_path} is read-only"),
+            opened(str(tmp_path / "intop.db")),
+        ):
+            pytest.fail("must not open")
+    finally:
+        subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
 @pytest.mark.parametrize("kind", ["size=1m", "size=1m,nr_inodes=2"])

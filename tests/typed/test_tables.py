@@ -48,7 +48,9 @@ def test_people_are_told_what_was_left_out_and_why(runs: Path) -> None:
     done = intop("train", *words, before=unfitted)
     assert 0 == done.returncode, done.stderr
     assert "runs.csv ms: 41 rows, 3 variables: 1 numbers (1 on a logarithmic" in done.stdout
-    assert "  1 failed trials teach nothing; 1 configurations have no" in done.stdout
+    assert (
+        "  nothing to learn from 1 failed trial; 1 configuration without others left" in done.stdout
+    )
     assert "runs.csv ms: error of the models on configurations they have not seen" in done.stdout
     assert f"{runs}: train: 1 steps" in done.stderr
 

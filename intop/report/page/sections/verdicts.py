@@ -24,7 +24,7 @@ from intop.report.figures.speedup import architectures, speedup
 from intop.report.figures.sweep import curves
 from intop.report.mediation import mediation_notes, mediation_table
 from intop.report.mediation import sentence as mediation_sentence
-from intop.report.numbers import percent
+from intop.report.numbers import counted, percent
 from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
 from intop.report.sweep import sentence as sweep_sentence
 from intop.report.sweep import sweep_notes, sweep_tables
@@ -110,7 +110,7 @@ def _verdicts(report: Report) -> Table:
 
 
 def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
-    failed = f", {verdict.failures} trials failed" if verdict.failures else ""
+    failed = f", {counted(verdict.failures, 'trial')} failed" if verdict.failures else ""
     return (
         len(verdict.configuration.values),
         verdict.against or None,
