@@ -10,8 +10,8 @@ from pydantic import BeforeValidator, Field
 from intop.config.catalogue import Key
 from intop.config.source import FirstFormat, Model, Source
 from intop.domain.baseline import RESERVED, Baseline
-from intop.domain.kernel_value import odd_numbers
-from intop.domain.parameter import is_integer
+from intop.domain.kernel_value import odd_numbers, reading
+from intop.domain.parameter import PARTNERS, Parameter, is_integer, normalised
 from intop.domain.space import Constraint, Order
 from intop.errors import ConfigurationError
 
@@ -28,6 +28,8 @@ def _value_text(value: object) -> str:
         raise ValueError("a value is a text or a whole number")
     if len(text := str(value)) > LONGEST_VALUE:
         raise ValueError(f"a value has at most {LONGEST_VALUE} characters")
+    if text != text.strip() or "\n" in text:
+        raise ValueError("a value is one line, with no blank at its beginning and end")
     for word, number in odd_numbers(text).items():
         raise ValueError(
             f"to the kernel, {word} is {number}: it takes a number that begins with 0 for an octal "
@@ -43,11 +45,14 @@ class _BaselineModel(Model):
     values: dict[Key, Annotated[str, BeforeValidator(_value_text)]] = Field(min_length=1)
 
 
-def load_baselines(folder: Path, constraints: Iterable[Constraint] = ()) -> dict[str, Baseline]:
+def load_baselines(
+    folder: Path, parameters: Iterable[Parameter] = (), constraints: Iterable[Constraint] = ()
+) -> dict[str, Baseline]:
     """The baselines of a folder by name, which is that of the file without .toml.
 
-    The numbers of one key meet the catalogue's `constraints`. Raises ConfigurationError with a line
-    for each problem of each file, ValueError for a folder without any.
+    The values of the catalogue's `parameters` are as the kernel shows them, and the numbers of one
+    key meet its `constraints`. Raises ConfigurationError with a line for each problem of each file,
+    ValueError for a folder without any.
     """
     paths = sorted(folder.glob("*.toml"))
     if not paths:
@@ -55,9 +60,10 @@ def load_baselines(folder: Path, constraints: Iterable[Constraint] = ()) -> dict
     found: dict[str, Baseline] = {}
     problems: list[str] = []
     orders = _orders(constraints)
+    by_key = {parameter.key: parameter for parameter in parameters}
     for path in paths:
         try:
-            found[path.stem] = _baseline(path, orders)
+            found[path.stem] = _baseline(path, by_key, orders)
         except ConfigurationError as error:
             problems += error.problems
     if problems:
@@ -75,21 +81,47 @@ def _orders(constraints: Iterable[Constraint]) -> dict[str, Order]:
     return orders
 
 
-def _baseline(path: Path, orders: Mapping[str, Order]) -> Baseline:
+def _baseline(
+    path: Path, parameters: Mapping[str, Parameter], orders: Mapping[str, Order]
+) -> Baseline:
     source = Source.read(path)
     if reason := RESERVED.get(path.stem.lower()):
         source.problem((), f"a baseline can't be called {path.stem}: {reason}")
     if not _NAME.fullmatch(path.stem):
         source.problem((), "a baseline's file is named of letters, digits, dots, _ and -")
     model = source.check(lambda: _BaselineModel.model_validate(source.data), ())
-    for key, text in model.values.items() if model else ():
-        if key in orders and not _rises(text):
+    values = model.values if model else {}
+    set_before: set[str] = set()
+    for key, text in values.items():
+        if text != "0" and (partner := PARTNERS.get(key)) in set_before:
+            told = f"the kernel sets {partner} to 0 with it: leave one of the two out"
+            source.problem(("values", key), told)
+        set_before |= {key} if text != "0" else set()
+        if key in parameters and (told := _unlike(parameters[key], text)):
+            source.problem(("values", key), f"{told} (got {text!r})")
+        elif key in orders and not _rises(text):
             names = ", ".join(re.findall(r"\[(.*?)\]", " ".join(orders[key].columns)))
             told = f"its numbers ({names}) have to rise: {orders[key].why} (got {text!r})"
             source.problem(("values", key), told)
     if model is None or source.problems:
         raise ConfigurationError(source.problems)
     return Baseline(name=path.stem, title=model.title, source=model.source, values=model.values)
+
+
+def _unlike(parameter: Parameter, text: str) -> str:
+    """Why a value is none that the kernel shows of a key, "" where it may be."""
+    if not parameter.is_numeric:
+        like = next((c for c in parameter.choices if c.lower() == text.lower()), text)
+        return "" if like == text else f"the kernel tells capital letters apart: write {like}"
+    count = len(parameter.components)
+    parts = ", ".join(part.name for part in parameter.components)
+    numbers = f"{count} whole numbers ({parts})" if count > 1 else "a whole number"
+    value = reading(parameter.key, text, [" ".join(["0"] * count)])
+    if value.outcome in ("refused", "unknown"):
+        return f"the kernel takes {numbers}"
+    if value.value != normalised(text):
+        return f"to the kernel, that is {value.value}: write that"
+    return ""
 
 
 def _rises(text: str) -> bool:

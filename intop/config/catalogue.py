@@ -1,12 +1,13 @@
 """The catalogue: all parameters that intop knows, and what must hold between them."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from intop.config.source import Fraction, Listed, Model, Source
 from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope, barred
@@ -54,7 +55,17 @@ def _component(name: str, low: int, high: int, hard: Hard, *, own_floor: bool) -
     )
 
 
-Key = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_-]+)+$")]
+_KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
+
+
+def _key(text: str) -> str:
+    """Raises ValueError for what can't be a key."""
+    if not _KEY.fullmatch(text):
+        raise ValueError("is no key: its parts have dots between them, as in net.core.somaxconn")
+    return text
+
+
+Key = Annotated[str, AfterValidator(_key)]
 
 Choice = Annotated[
     str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.,:/-]+( [A-Za-z0-9_.,:/-]+)*$")

@@ -26,8 +26,10 @@ MOST_NUMBERS = 10
 
 _OFF, _ON = "off", "on"
 _OTHER_OFF = ("falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "fałsz", "ложь", "нет")
-_OTHER_ON = ("wahr", "ja", "vrai", "oui", "verdadero", "verdadeiro", "vero", "waar", "prawda")
-_OTHER_ON += ("истина", "да", "sí")
+_OTHER_ON = (
+    *("wahr", "ja", "vrai", "oui", "verdadero", "verdadeiro", "vero", "waar", "prawda"),
+    *("истина", "да", "sí"),
+)
 """As spreadsheets and people write no and yes in other languages."""
 _SWITCHES = (
     dict.fromkeys(("off", "no", "false", "disabled", *_OTHER_OFF), _OFF)

@@ -137,7 +137,7 @@ class Source:
             for detail in details:
                 if _follows(detail, details):
                     continue
-                inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
+                inner = tuple(p for p in detail["loc"] if p not in _PYDANTICS)
                 name = next((part for part in reversed(inner) if isinstance(part, str)), "")
                 shown = masked_value(detail["input"], name)
                 got = "" if detail["type"] == "missing" else f" (got {short(shown)})"
@@ -188,10 +188,24 @@ def text_of(path: Path) -> str:
     except UnicodeDecodeError as error:
         if error.object.startswith(UTF_16):
             raise ValueError("it is UTF-16: save it as UTF-8") from error
-        raise
+        raise ValueError(f"line {_bad_line(path)} is not UTF-8: save it as UTF-8") from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise ValueError(f"line {line} has a NUL character: save it as UTF-8, if it is UTF-16")
     if len(text) > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE} characters")
     return text
+
+
+def _bad_line(path: Path) -> int:
+    """The first line that is not UTF-8."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number
+    return 0
 
 
 def _text(path: Path) -> str:
@@ -236,12 +250,14 @@ def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     return detail["type"] == "too_short" and any(loc[: len(place)] == place for loc in inside)
 
 
-_UNION_TAGS = ("increasing", "less", "requires", "exclusive", "capacity")
+_PYDANTICS = ("increasing", "less", "requires", "exclusive", "capacity", "[key]")
+"""Parts of a place that are no names in a file: tags of unions, and what is wrong with a key."""
 
 
 def plain(message: str) -> str:
     """Pydantic's message without its prefix, starting small, in words of TOML."""
     message = message.removeprefix("Value error, ").replace(" after validation, not 0", "")
+    message = re.sub(r" or instance of \w+", "", message)
     for word, name in (("tuple", "list"), ("dictionary", "table")):
         message = re.sub(rf"\b{word}\b", name, message, flags=re.IGNORECASE)
     return message[:1].lower() + message[1:]

@@ -207,8 +207,8 @@ def load_study(path: Path) -> Study:
     baselines: dict[str, Baseline] = {}
     for folder in _baseline_folders(path, found):
         place = ("study", "baselines")
-        constraints = catalogue.constraints if catalogue else ()
-        baselines |= source.check(partial(load_baselines, folder, constraints), place) or {}
+        known = (catalogue.parameters, catalogue.constraints) if catalogue else ()
+        baselines |= source.check(partial(load_baselines, folder, *known), place) or {}
     if found is None or catalogue is None or source.problems:
         raise ConfigurationError(source.problems)
     return Study(

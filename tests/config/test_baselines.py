@@ -78,7 +78,7 @@ OCTAL = "to the kernel, 010 is 8: it takes a number that begins with 0 for an oc
             '"10000 5000 1000"',
             ":7: values.net.ipv4.tcp_rmem: its numbers (min, default, max) have to rise: a buffer ",
         ),
-        (RMEM, '"net/x"', ":7: values.net/x.[key]: string should match pattern"),
+        (RMEM, '"net/x"', ":7: values.net/x: is no key: its parts have dots"),
         (BASELINE[BASELINE.index(SOMAXCONN) :], "", ":5: values"),
         ('"1 2 3"', "1 2 3", ": is not TOML: "),
     ],
@@ -118,3 +118,36 @@ def test_mistakes_of_all_baselines_are_told_at_once_beside_the_studys(tmp_path: 
     found = problems(tmp_path, edited('lab = "one"', 'lab = "NOT-A-LAB"', text))
     files = [problem.partition(":")[0] for problem in found]
     assert ["study.toml", *["own/mine.toml"] * 3, *["own/other.toml"] * 3] == files
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('"net.core.somaxconn" = "4k"', "the kernel takes a whole number (got '4k')"),
+        ('"net.core.somaxconn" = "4096;"', "the kernel takes a whole number"),
+        ('"net.core.somaxconn" = "0x10"', "to the kernel, that is 16: write that (got '0x10')"),
+        ('"net.core.somaxconn" = "16 # x"', "to the kernel, that is 16: write that"),
+        ('"net.core.somaxconn" = "16 "', "a value is one line, with no blank at its beginning"),
+        ('"net.ipv4.tcp_rmem" = "1, 2, 3"', "the kernel takes 3 whole numbers (min, default, max)"),
+        ('"net.ipv4.tcp_rmem" = 4096', "the kernel takes 3 whole numbers (min, default, max)"),
+        ('"net.ipv4.tcp_rmem" = "1 2 3 4"', "to the kernel, that is 1 2 3: write that"),
+        ('"net.ipv4.ip_local_port_range" = "1024-65535"', "the kernel takes 2 whole numbers"),
+        ('"net.ipv4.tcp_congestion_control" = "BBR"', "capital letters apart: write bbr"),
+        ('"net/core/somaxconn" = 16', "is no key: its parts have dots between them"),
+        ('"vm.dirty_ratio" = 10\n"vm.dirty_bytes" = 9999999', "sets vm.dirty_ratio to 0 with it"),
+    ],
+)
+def test_a_value_that_the_kernel_shows_in_another_way_is_told_with_its_line(
+    tmp_path: Path, line: str, told: str
+) -> None:
+    text = f'schema = 1\ntitle = "t"\nsource = "s"\n[values]\n{line}\n'
+    (problem,) = problems(tmp_path, with_baselines(tmp_path, text))
+    number = 4 + line.count("\n") + 1
+    assert f"mine.toml:{number}: values." in problem
+    assert told in problem
+
+
+def test_partners_of_which_one_is_off_are_a_baseline(tmp_path: Path) -> None:
+    text = f'{BASELINE}"vm.dirty_ratio" = 10\n"vm.dirty_bytes" = 0\n'
+    found = study(tmp_path, with_baselines(tmp_path, text)).baselines["mine"]
+    assert ("10", "0") == (found.values["vm.dirty_ratio"], found.values["vm.dirty_bytes"])

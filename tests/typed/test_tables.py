@@ -47,7 +47,7 @@ def test_people_are_told_what_was_left_out_and_why(runs: Path) -> None:
     words = ("--data", runs, "--target", "2", "--failed", -1, *QUICK)
     done = intop("train", *words, before=unfitted)
     assert 0 == done.returncode, done.stderr
-    assert "runs.csv ms: 41 rows, 3 variables: 1 numbers (1 on a logarithmic" in done.stdout
+    assert "runs.csv ms: 41 rows, 3 variables: 1 number (1 on a logarithmic" in done.stdout
     assert (
         "  nothing to learn from 1 failed trial; 1 configuration without others left" in done.stdout
     )
