@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from intop.config.exported_cells import check_equal, check_words, counts, encoded, numbers
+from intop.config.exported_cells import check_equal, check_words, counts, encoded, instead, numbers
 from intop.config.source import text_of
 from intop.config.table_file import Column, TableFile
 from intop.domain import spreadsheet
@@ -50,6 +50,8 @@ def _document(path: Path) -> Any:
 
 def _no_schema(path: Path, error: Exception) -> ConfigurationError:
     first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+    if isinstance(error, (TypeError, LookupError)):
+        first = "it lacks a part of what intop export writes"
     why = str(first).partition("\n")[0]
     told = (
         f"{schema_of(path)}: is no schema of trials ({why}): export them again, or say --target to "
@@ -165,7 +167,8 @@ def _usable(columns: dict[str, Column], recipe: Recipe, rows: Sequence[int]) -> 
     goals = numbers(target)
     usable = [n for n in rows if told.text(n) in USABLE]
     if wrong := [n for n in usable if not (np.isfinite(goals[n]) and goals[n] > 0)]:
-        raise target.wrong_in(wrong[0], "must be a positive number")
+        what = f"must be a positive number{instead(target.text(wrong[0]))}"
+        raise target.wrong_in(wrong[0], what)
     return usable
 
 

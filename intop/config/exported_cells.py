@@ -26,9 +26,9 @@ def counts(column: Column) -> NDArray[np.float64]:
     """The numbers of a column of counts (rows,). Raises ConfigurationError for any other cell."""
     values = numbers(column)
     for row in np.flatnonzero(~(np.isfinite(values) & (values >= 0))).tolist():
-        raise column.wrong_in(row, f"must be a number from 0 on{_instead(column.text(row))}")
+        raise column.wrong_in(row, f"must be a number from 0 on{instead(column.text(row))}")
     for row in np.flatnonzero((values % 1 != 0) | (values > LARGEST_COUNT)).tolist():
-        raise column.wrong_in(row, f"must be a whole number{_instead(column.text(row))}")
+        raise column.wrong_in(row, f"must be a whole number{instead(column.text(row))}")
     return values
 
 
@@ -36,7 +36,7 @@ def check_words(column: Column, words: Collection[str]) -> None:
     """Raises ConfigurationError for a cell that has none of these."""
     for code, text in enumerate(column.texts):
         if text not in words and _same_number(text, words) is None:
-            raise column.wrong(code, f"must be {_any_of(words)}{_instead(text)}")
+            raise column.wrong(code, f"must be {_any_of(words)}{instead(text)}")
 
 
 def encoded(
@@ -82,21 +82,21 @@ def _choice(column: Column, variable: Variable, outside: Collection[str], row: i
         return 0.0
     if (choice := _same_number(text, variable.choices)) is not None:
         return float(variable.choices.index(choice))
-    raise column.wrong_in(row, f"must be {_any_of(variable.choices)}{_instead(text)}")
+    raise column.wrong_in(row, f"must be {_any_of(variable.choices)}{instead(text)}")
 
 
 def _number(column: Column, variable: Variable, outside: Collection[str], row: int) -> float:
     text = column.text(row)
     found = quantity(text)
     if found is None or found[1]:
-        raise column.wrong_in(row, f"must be a number{_instead(text)}")
+        raise column.wrong_in(row, f"must be a number{instead(text)}")
     number = found[0]
     if number % 1 != 0:
-        raise column.wrong_in(row, f"must be a whole number{_instead(text)}")
+        raise column.wrong_in(row, f"must be a whole number{instead(text)}")
     if variable.has(number) or number in map(float, outside):
         return number
     bounds = f"{variable.low:.15g} to {variable.high:.15g}"
-    raise column.wrong_in(row, f"must be from {bounds}{_instead(text)}")
+    raise column.wrong_in(row, f"must be from {bounds}{instead(text)}")
 
 
 def _same_number(text: str, words: Iterable[str]) -> str | None:
@@ -110,6 +110,7 @@ def _any_of(words: Collection[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _instead(text: str) -> str:
+def instead(text: str) -> str:
+    """What a cell has in place of what it must have, and what to do."""
     advice = rewriting(text)
     return f", and is {short(text) if text else 'empty'}{advice and f', which {advice}'}: {CORRECT}"

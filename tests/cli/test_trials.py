@@ -234,7 +234,7 @@ def edited(path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('"recipes"', '"others"', "is no schema of trials ('recipes'): export them again, or say"),
+        ('"recipes"', '"others"', "is no schema of trials (it lacks a part of what intop export"),
         ('"fields"', "fields", "is no schema of trials (Expecting property name"),
         ('"folds": 2', '"folds": 200', "is no schema of trials (Value error, folds must be from"),
         ('"folds": 2', '"folds": "x"', "is no schema of trials (Input should be a valid integer"),
@@ -267,8 +267,9 @@ def test_the_screening_that_models_learned_from_has_to_be_there(study: Path, run
         ("p99_ms", "-1", "sds.csv:3: column 'p99_ms': must be a positive number"),
         ("p99_ms", "many", "sds.csv:3: column 'p99_ms': must be a positive number"),
         ("index", "x", "sds.csv:3: column 'index': must be a number"),
-        ("p99_ms", "", "sds.csv:3: column 'p99_ms': must be a positive number"),
-        ("p99_ms", "1_000", "sds.csv:3: column 'p99_ms': must be a positive number"),
+        ("p99_ms", "", "sds.csv:3: column 'p99_ms': must be a positive number, and is empty: cor"),
+        ("p99_ms", "1_000", "must be a positive number, and is '1_000', which has a mark between"),
+        ("p99_ms", "12,5", "sds.csv:3: column 'p99_ms': must be a positive number, and is '12,5',"),
         ("index", "1.5", "sds.csv:3: column 'index': must be a whole number, and is '1.5'"),
         ("attempt", "-1", "sds.csv:3: column 'attempt': must be a number from 0 on, and is '-1'"),
         (
