@@ -109,7 +109,7 @@ class _Stop:
         if not self._stopping:
             self._stopping = True
             raise KeyboardInterrupt
-        say("intop: giving the hosts back; this takes some seconds")
+        say("intop: stopping already; hosts that it holds are given back first")
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import intop, ran
+from intop.cli import _Stop
 
 ROOT = Path(__file__).parents[2]
 QUICK = ["--family", "svr", "--folds", 2, "--trials", 1]
@@ -77,3 +78,12 @@ def test_a_stopped_fit_tells_nothing_of_hosts(runs: Path) -> None:
         going.send_signal(signal.SIGINT)
         _, told = going.communicate(timeout=60)
     assert (130, "intop: stopped; of a table nothing is stored\n") == (going.returncode, told)
+
+
+def test_a_second_signal_claims_no_hosts(capsys: pytest.CaptureFixture[str]) -> None:
+    """The program `timeout` sends two; a fit of a table holds no host."""
+    stop = _Stop()
+    with pytest.raises(KeyboardInterrupt):
+        stop(signal.SIGTERM, None)
+    stop(signal.SIGTERM, None)
+    assert "intop: stopping already; hosts that it holds are given back" in capsys.readouterr().err
