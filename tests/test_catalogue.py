@@ -310,10 +310,7 @@ def test_a_wrong_key_of_old_is_told_with_its_place(
         ("schema = 1\nparameters = 5\n", "own.toml:2: parameters: is not a known table"),
         ("schema = 1\n[parameter]\n", "own.toml:2: parameter: must be a list of tables, each beg"),
         ("schema = 1\nconstraint = 5\n", "own.toml:2: constraint: must be a list of tables, each"),
-        (
-            "schema = 1\nparameter = [5]\n",
-            "own.toml:2: parameter.0: input should be a valid table (got 5)",
-        ),
+        ("schema = 1\nparameter = [5]\n", "own.toml:2: parameter.0: input should be a valid table"),
     ],
 )
 def test_a_file_of_another_shape_is_told(tmp_path: Path, head: str, expected: str) -> None:

@@ -26,6 +26,7 @@ from config_files import (
     with_classes,
 )
 from intop.config.request_heads import REFUSED_HEADERS
+from intop.config.source import plain
 from intop.config.study import load_study
 from intop.domain.cluster import (
     native_arch,
@@ -338,3 +339,9 @@ def test_classes_of_clients_are_held_to_the_same(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, text)
     assert "clients" in found
     assert f"headers.0: {NO_HEADER.format('TE')}" in found
+
+
+def test_no_message_names_a_class_of_ours() -> None:
+    assert "input should be a valid table" == plain(
+        "Input should be a valid dictionary or instance of _ParameterModel"
+    )
