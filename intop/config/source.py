@@ -137,7 +137,7 @@ class Source:
             for detail in details:
                 if _follows(detail, details):
                     continue
-                inner = tuple(p for p in detail["loc"] if p not in _PYDANTICS)
+                inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
                 name = next((part for part in reversed(inner) if isinstance(part, str)), "")
                 shown = masked_value(detail["input"], name)
                 got = "" if detail["type"] == "missing" else f" (got {short(shown)})"
@@ -250,7 +250,7 @@ def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
     return detail["type"] == "too_short" and any(loc[: len(place)] == place for loc in inside)
 
 
-_PYDANTICS = ("increasing", "less", "requires", "exclusive", "capacity", "[key]")
+_UNION_TAGS = ("increasing", "less", "requires", "exclusive", "capacity", "[key]")
 """Parts of a place that are no names in a file: tags of unions, and what is wrong with a key."""
 
 
