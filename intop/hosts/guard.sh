@@ -341,6 +341,9 @@ make_command() {
 # In `strange` what those keys are now, a line each, that are neither as our last write left them
 # nor those of a write that was cut off: somebody else has changed them. $2 names a second file of
 # values that nobody minds, or none.
+#
+# Of a value of several numbers the kernel takes the first ones, if it refuses a later one. Such a
+# mixture is ours, too: a restore that has died over it, or that found no room, has noted nothing.
 look_for_strangers() {
     left=$1/left
     [ -f "$left" ] || left=$1/snapshot
@@ -348,7 +351,38 @@ look_for_strangers() {
     if [ -n "$strange" ] && flying=$(cat "$1/inflight" 2>/dev/null) && [ -n "$flying" ]; then
         strange=$(without "$strange" "$flying")
     fi
+    case $strange in *[" $tab"]*)
+        ours=$(cat "$1/snapshot" "$left")
+        strange=$(for line in $strange; do is_mixture "$line" || printf '%s\n' "$line"; done)
+        ;;
+    esac
 }
+
+# Whether each number of line $1 stands at its place in some value of its path among the lines `ours`.
+is_mixture() (
+    mine=
+    for entry in $ours; do
+        case $entry in "${1%%:*}:"*)
+            make_plain "${entry#*:}"
+            mine=$mine$plain' '$newline
+            ;;
+        esac
+    done
+    make_plain "${1#*:}"
+    case $plain in *' '*) ;; *) exit 1 ;; esac
+    numbers="$plain "
+    while [ -n "$numbers" ]; do
+        known=
+        rest=
+        for entry in $mine; do
+            [ "${entry%% *}" != "${numbers%% *}" ] || known=yes
+            rest=$rest${entry#* }$newline
+        done
+        [ -n "$known" ] || exit 1
+        mine=$rest
+        numbers=${numbers#* }
+    done
+)
 
 # Prints `strange` of folder $1, with both values and the command that puts back the one before.
 tell_foreign() {

@@ -38,8 +38,8 @@ KEYS = st.sampled_from(sorted(OWN))
 VALUES = st.sampled_from(["1", "2", "777"])
 FILES = st.sampled_from([MAIN, SITE])
 VECTORS = st.sampled_from(["4096 87380 4194304", "8192 131072 6291456"])
-REFUSED_IN_PART = "9000\t131072\t99999999999"
-"""The kernel takes the first two numbers, and then refuses the third."""
+TOO_LARGE = "99999999999"
+"""For the last number of a value: the kernel refuses it, and has taken the others."""
 IMPOSTORS = st.sampled_from(
     ["its title", "nginx: master process /usr/sbin/nginx", "nginx: worker process"]
 )
@@ -69,6 +69,7 @@ class Guard(RuleBasedStateMachine):
         # Joined by blanks it would fail.
         self.host.restart_command = f"false\nsh {self.host.nginx}/restart"
         self.own_vector = self.vector = self.host.rmem()
+        self.spoiled = "\t".join([*self.own_vector.split()[:2], TOO_LARGE])
         self.is_spoiled = False
         self.base = dict(OWN)
         self.files = self.host.own_texts()
@@ -229,13 +230,13 @@ class Guard(RuleBasedStateMachine):
     @rule(name=NAMES)
     def spoil(self, name: str) -> None:
         """What is to be restored there is more than the kernel takes from now on."""
-        self.is_spoiled = self.replace_in(name, self.own_vector, REFUSED_IN_PART)
+        self.is_spoiled = self.replace_in(name, self.own_vector, self.spoiled)
 
     @precondition(lambda self: self.is_spoiled)
     @rule()
     def heal(self) -> None:
         for name in "ab":
-            self.replace_in(name, REFUSED_IN_PART, self.own_vector)
+            self.replace_in(name, self.spoiled, self.own_vector)
         self.is_spoiled = False
 
     def replace_in(self, name: str, old: str, new: str) -> bool:

@@ -466,6 +466,21 @@ def test_a_begin_that_was_interrupted_anywhere_is_rolled_back_and_taken_over(
     assert before == host.values()
 
 
+def test_a_value_that_a_dead_restore_has_half_written_is_ours(host: NamespaceHost) -> None:
+    """The kernel has taken the first numbers, and nobody lived to note it."""
+    before = host.values()
+    begun(host, "net/ipv4/tcp_rmem 8192 87380 4194304")
+    died(host)
+    first, second, _ = before[RMEM].split()
+    set_by_somebody(host, RMEM, f"{first} {second} 4194304")
+    assert ((), before) == (status(host).foreign, host.values())
+    # What has another number in it is somebody else's.
+    begun(host, "net/ipv4/tcp_rmem 8192 87380 4194304")
+    died(host)
+    set_by_somebody(host, RMEM, f"{first} 99999 4194304")
+    assert f"{first} 99999 4194304" == {k.key: k.now for k in status(host).changed}[RMEM]
+
+
 def test_a_lock_that_is_being_made_is_rolled_back_by_force_only(host: NamespaceHost) -> None:
     lock = host.state / "lock"
     lock.mkdir(parents=True)
