@@ -7,7 +7,7 @@ from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output
 from intop.hosts.nginx_conf import MARK, SHOW, parse_shown
 from intop.hosts.other_servers import VERSIONS, shown
-from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
+from intop.hosts.trust import FUNCTIONS, NGINX_MASTERS
 
 LONGEST = 200
 """Characters of a fact in words; these go with every trial that is stored."""

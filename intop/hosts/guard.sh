@@ -533,7 +533,7 @@ restore() (
     exit 1
 )
 
-@server_process.sh@
+@trust.sh@
 
 @guard_files.sh@
 # -- whoever is still at work ----------------------------------------------------------------------

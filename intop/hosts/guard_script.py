@@ -12,15 +12,15 @@ from importlib import resources
 
 from intop.errors import HostError
 from intop.hosts.host import Completed, Host
-from intop.hosts.server_process import FUNCTIONS
+from intop.hosts.trust import FUNCTIONS
 
 UNTRUSTED = 74
 STATE_FOLDER_ADVICE = (
     "Make room there or make it writable, or give the host another folder as state_dir"
 )
-PARTS = ("server_process.sh", "guard_files.sh")
-"""Parts of it, each with a line in guard.sh that stands for it: whose process a server is, and what
-has to do with nginx's files.
+PARTS = ("trust.sh", "guard_files.sh")
+"""Parts of it, each with a line in guard.sh that stands for it: what root may trust, and what has
+to do with nginx's files.
 """
 FOLDERS = ("lock", "restoring.*", "unrestored.*", "applied.*")
 """Where a session leaves what is to be restored."""

@@ -12,7 +12,7 @@ from intop.hosts.answers import count, lines
 from intop.hosts.facts import server_conf
 from intop.hosts.host import Host, output
 from intop.hosts.nginx_conf import REFUSALS
-from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
+from intop.hosts.trust import FUNCTIONS, NGINX_MASTERS
 
 MOST = 20
 """So many processes without root's rights are looked at, since anybody can start thousands."""

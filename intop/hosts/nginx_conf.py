@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from posixpath import dirname
 
 from intop.domain.trial import UNKNOWN
-from intop.hosts.server_process import FUNCTIONS, NGINX_MASTERS
+from intop.hosts.trust import FUNCTIONS, NGINX_MASTERS
 
 MARK = "nginx_conf"
 """The line before each configuration."""

@@ -8,7 +8,7 @@ from intop.domain.server import Server, ServerName
 from intop.hosts.answers import lines
 from intop.hosts.host import Host, output
 from intop.hosts.nginx_conf import MARK
-from intop.hosts.server_process import FUNCTIONS
+from intop.hosts.trust import FUNCTIONS
 
 VERSIONS: Mapping[ServerName, str] = {
     "apache": "{ apache2 -v || httpd -v; } 2>/dev/null | sed -n 's#^Server version: *##p'",

@@ -28,8 +28,8 @@ from intop.hosts.kernel_counters import (
     parse_tables,
 )
 from intop.hosts.metrics import Counters, parse_counters
-from intop.hosts.server_process import FUNCTIONS, without_comments
 from intop.hosts.tcp_info import SocketSample, growth, parse_sample
+from intop.hosts.trust import FUNCTIONS, without_comments
 
 N = TypeVar("N", int, float)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attacks.local_user import USER, allow
-from intop.hosts.server_process import FUNCTIONS
+from intop.hosts.trust import FUNCTIONS
 
 
 @pytest.fixture

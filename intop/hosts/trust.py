@@ -1,4 +1,4 @@
-"""Which processes of a host are its server: `server_process.sh`, for all that looks at one."""
+"""What root may trust on a host: `trust.sh`, for all commands that run there as root."""
 
 from importlib import resources
 
@@ -9,9 +9,7 @@ def without_comments(script: str) -> str:
     return "".join(f"{line}\n" for line in kept)
 
 
-FUNCTIONS = without_comments(
-    resources.files("intop.hosts").joinpath("server_process.sh").read_text()
-)
+FUNCTIONS = without_comments(resources.files("intop.hosts").joinpath("trust.sh").read_text())
 """POSIX sh. Anybody on a host can start a process that looks like a server: nobody calls a word of
 its title, and only programs that root alone can change are called as root.
 """

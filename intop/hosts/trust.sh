@@ -1,9 +1,10 @@
-# -- whose process a server is ---------------------------------------------------------------------
+# -- what root may trust on a host -----------------------------------------------------------------
 #
-# guard.sh and whatever else looks at a host's servers have this text in place of a line. Anybody on
-# a host can start a process with a server's name, title, user and mount namespace. So a process
-# counts only where its program is a file that root alone can change, and what is called by the words
-# of its title has no more rights than its user. All of this works with any IFS, and with set -f.
+# guard.sh and whatever else runs as root has this text in place of a line: which folders and programs
+# root alone can change, and which processes are a server that root has started. Anybody on a host can
+# start a process with a server's name, title, user and mount namespace. So a process counts only where
+# root alone can change its program, and what is called by the words of its title has no more rights
+# than its user. All of this works with any IFS, and with set -f.
 
 # Prints `UID GID MODE PATH`, the mode in hexadecimal, for file $1 and each folder above it. $2 is the
 # folder that is / for it: /proc/PID/root, or nothing.
