@@ -28,15 +28,16 @@ from typing import Literal
 
 import numpy as np
 
-from benchmarks.penalty import trees
 from intop.domain.encoding import Matrix
 from intop.domain.parameter import Component, Parameter
 from intop.domain.space import Space
+from intop.domain.training import FittedFamily
+from intop.learn.families import FAMILIES
 from intop.learn.fitness import Estimate, Fitness
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples
 from intop.learn.searching.search import ALGORITHMS, search
-from intop.learn.surrogate import Predictor, predicted
+from intop.learn.surrogate import Predictor, fit_trees, predicted
 
 POPULATION, GENERATIONS = 200, 100
 PARAMETERS = 40
@@ -240,6 +241,16 @@ def algorithms(rows: int, seeds: int, first: int) -> list[str]:
             f"{np.count_nonzero(above == 0)} | {seconds[name] / seeds:.1f} |"
         )
     return lines
+
+
+def trees(samples: Samples, seed: int) -> Predictor:
+    """The four tree families with their own defaults, fitted to all rows."""
+    fitted = [
+        FittedFamily(family=f.name, hyperparameters=dict(f.defaults), inner_score=0.0)
+        for f in FAMILIES.values()
+        if f.is_tree
+    ]
+    return fit_trees(fitted, samples, seed)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ TOP = r"(?:\.ci|benchmarks|configs|docs|intop|lua|scripts|tests)"
 OWN_PATH = re.compile(rf"{TOP}/[\w./*-]*")
 PART_PATH = re.compile(r"[a-z]+/[\w/]+\.(?:py|sh)")
 """Of a module, as documents call it: below intop/ or tests/."""
+DELETED = re.compile(r"`git show [0-9a-f]{8}:(benchmarks/\w+\.py)`")
+"""A script that a page still names, with a commit that has it."""
 OPERATORS = {"&&", "||", ";", "|"}
 SAFE = {"completion", "models"}
 """Commands that need no cluster and no store."""
@@ -231,7 +233,11 @@ def test_files_that_are_named_exist(path: Path) -> None:
     words += [word for _, line in fences(path) for word in line.split()]
     lines = "\n".join([prose(path), *(line for _, line in fences(path))])
     modules = re.findall(r"python -m ((?:benchmarks|scripts)[\w.]*)", lines)
-    wrong = [word for word in words if OWN_PATH.fullmatch(word) and not any(ROOT.glob(word))]
+    deleted = set(DELETED.findall(lines))
+    words = [word for word in words if word not in deleted]
+    modules = [name for name in modules if f"{name.replace('.', '/')}.py" not in deleted]
+    wrong = [f"{name}: is no deleted script" for name in deleted if (ROOT / name).exists()]
+    wrong += [word for word in words if OWN_PATH.fullmatch(word) and not any(ROOT.glob(word))]
     wrong += [
         word
         for word in words

@@ -11,8 +11,8 @@ FALSE_ALARMS = 0.05
 """The share of campaigns without drift in which a replica is named, at most."""
 INDEPENDENT = 140
 """So many independent tests err as often as looking at a replica after each of 50 sentinels.
-Simulated with normal noise (`python -m benchmarks.replica_drift --looks`): tests of neighbouring
-places, and of one sentinel more, have most of their data in common."""
+Simulated with normal noise (benchmarks/results/replica_drift.md): tests of neighbouring places, and
+of one sentinel more, have most of their data in common."""
 BEFORE, AFTER, LATEST = 4, 4, 8
 """So many sentinels, at least, are before a change and after it: two or three in a row may have met
 the same short trouble. A change that is older than the LATEST ones was looked for when it was new.

@@ -7,15 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.carryover import short_connections
 from intop.domain.cluster import HostAddress, LabSpec, Link
+from intop.domain.workload import Clients, Workload
 from intop.errors import CommandError
 from intop.hosts.host import Completed, output
-from intop.hosts.rig import Rig, connected
+from intop.hosts.load.streams import streams
+from intop.hosts.load.tools import command, parse_output
+from intop.hosts.load.types import PATHS_FILE
+from intop.hosts.rig import Rig, connected, load_directory, load_tool
 from intop.hosts.settle import LOOK, SOCKETS, settle
 from intop.hosts.sockets import Sock, parse_sockets, port_of
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
+from intop.resources import shipped
 from local_host import LocalHost
 from samples import cluster
 
@@ -240,6 +244,28 @@ def listening(rig: Rig) -> tuple[str, str]:
     """Inode and queue length of the load balancer's listening socket."""
     (line,) = output(rig.load_balancer, "ss -Htlne 'sport = :80' 2>/dev/null").splitlines()
     return next(word for word in line.split() if word.startswith("ino:")), line.split()[2]
+
+
+def short_connections(rig: Rig, rate_rps: int, seconds: int) -> float:
+    """Return the requests/s that were reached, each with a connection of its own, for 2 KB."""
+    directory = f"{load_directory(rig.load_generator)}-short"
+    scripts = {file.name: file.read_text() for file in shipped("lua").glob("*.lua")}
+    rig.load_generator.put(directory, {**scripts, PATHS_FILE: "/img/icon-1.png\n"})
+    workload = Workload(
+        name="slt",
+        kind="slt",
+        rate_rps=rate_rps,
+        connections=64,
+        threads=2,
+        duration_s=seconds,
+        warmup_s=0,
+        timeout_s=10,
+        clients=(Clients(requests_per_connection=1),),
+    )
+    tool = load_tool(rig, workload, "engine")
+    ((_, load),) = streams(workload, rig.cluster, seed=1)
+    text = output(rig.load_generator, command(tool, load, directory), timeout_s=seconds + 60)
+    return parse_output(text, tool, load).achieved_rps
 
 
 def test_after_many_short_connections_the_lab_is_in_a_defined_state(rig: Rig) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.namespaces import CLIENT, linked, socket_of
+from client_namespaces import CLIENT, linked, socket_of
 from intop.domain.cluster import Direction, LabClients, LabSpec, Link
 from intop.errors import LabDownError, LabError
 from intop.lab import client_link, network, servers

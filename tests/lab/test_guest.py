@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.namespaces import socket_of
+from client_namespaces import socket_of
 from intop.domain.cluster import MACHINES, Cluster, LabSpec, Link, other_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import PAIRS
