@@ -1,13 +1,11 @@
 """What the tests of the store keep in it."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 import samples
-from campaigns import sql
 from findings import MODELS, VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
@@ -105,9 +103,3 @@ def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
         found = [tuple(row) for row in done] if done.returns_rows else []
     engine.dispose()
     return found
-
-
-def tables(path: Path) -> dict[str, set[str]]:
-    """The lines by which each table is made. Copying a table may change the constraints' order."""
-    found = sql(path, "select name, sql from sqlite_master where sql not null")
-    return {name: {line.strip(" \t,") for line in made.splitlines()} for name, made in found}

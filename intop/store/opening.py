@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -18,11 +17,7 @@ from intop.store.session import Session
 from intop.store.sqlite_file import SqliteFile
 from intop.store.store import Store
 
-OLD_VERSION_TABLE, OLD_VERSIONS = "meta", (None, 1, 2)
-"""Of stores from before migrations."""
-BEFORE_MIGRATIONS = "before migrations"
-RENAMED = {"arm"}
-"""Columns that had another name in the first version."""
+MIGRATIONS = Path(__file__).with_name("migrations")
 
 _ALONE = {
     "sqlite": "BEGIN IMMEDIATE",
@@ -72,7 +67,7 @@ def opened_to_read(url: str, say: Callable[[str], None] = lambda _: None) -> Ite
         yield None
         return
     with _connected(url, "read") as engine:
-        if found == BEFORE_MIGRATIONS or found in KNOWN[:-1]:
+        if found != HEAD:
             raise UsageError(
                 f"the store {shown(url)} was made by an earlier intop: any stage brings it up to "
                 f"date; this command only reads it"
@@ -135,54 +130,28 @@ def _discreet(say: Callable[[str], None], url: str) -> Callable[[str], None]:
 
 
 def _version(connection: sa.Connection, url: str) -> str:
-    """The migration that a store is at; "" for an empty one, also if a kill left a part of it.
+    """The migration that a store is at; "" where its tables are still to be made.
 
-    BEFORE_MIGRATIONS for a store of an intop that had none. Raises UsageError for the database of
-    another program, and for a store of a later intop.
+    Raises UsageError for the database of another program, and for a store that no migration of
+    this intop leads on from.
     """
     tables = set(sa.inspect(connection).get_table_names())
     if VERSION_TABLE in tables:
-        found = connection.execute(_first("version_num", VERSION_TABLE)).scalar()
-        if found is not None and found not in KNOWN:
-            raise _unknown(url, found)
-        return found or ""
-    if OLD_VERSION_TABLE in tables and "schema_version" in _columns(connection, OLD_VERSION_TABLE):
-        old = connection.execute(_first("schema_version", OLD_VERSION_TABLE)).scalar()
-        if old not in OLD_VERSIONS:
-            raise _unknown(url, old)
-        return BEFORE_MIGRATIONS
-    ours = tables & set(metadata.tables)
-    wrong = OLD_VERSION_TABLE in tables or any(_lacks(connection, name) for name in ours)
+        version = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
+        number: str | None = connection.scalar(version)
+        if number is None or number not in KNOWN:
+            raise UsageError(
+                f"the store {shown(url)} has schema {number}, and this intop knows only "
+                f"{', '.join(KNOWN)}: name another store in [study]"
+            )
+        return number
     # A server's database may be shared, a file is not.
-    if tables and (wrong or (not ours and connection.dialect.name == "sqlite")):
+    if tables and (connection.dialect.name == "sqlite" or tables & set(metadata.tables)):
         raise UsageError(
             f"the store {shown(url)} is the database of another program: "
             f"name another store in [study]"
         )
     return ""
-
-
-def _first(column: str, table: str) -> "sa.Select[Any]":
-    return sa.select(sa.column(column)).select_from(sa.table(table))
-
-
-def _lacks(connection: sa.Connection, name: str) -> bool:
-    """Whether a table lacks columns that each version of ours has had."""
-    needed = {
-        c.name for c in metadata.tables[name].columns if not c.nullable and not c.server_default
-    }
-    return not needed - RENAMED <= _columns(connection, name)
-
-
-def _columns(connection: sa.Connection, table: str) -> set[str]:
-    return {column["name"] for column in sa.inspect(connection).get_columns(table)}
-
-
-def _unknown(url: str, found: object) -> UsageError:
-    return UsageError(
-        f"the store {shown(url)} has schema {found}, and this intop knows {HEAD} at most: "
-        f"name another store in [study]"
-    )
 
 
 def _migrate(connection: sa.Connection) -> None:
@@ -192,8 +161,7 @@ def _migrate(connection: sa.Connection) -> None:
     from alembic.config import Config
 
     config = Config()
-    folder = str(Path(__file__).with_name("migrations"))
-    config.set_main_option("script_location", folder.replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     with _MIGRATING:
         command.upgrade(config, "head")

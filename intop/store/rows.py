@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,6 @@ from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
 from intop.errors import StoredRowError
-from intop.masking import masked
 from intop.store.packed_counters import packed, unpacked
 from intop.store.schema import planned_table
 
@@ -171,9 +170,7 @@ def conditions_of(text: str) -> Conditions:
     if unknown := set(found) - {field.name for field in fields(Conditions)}:
         # Left out, trials of other conditions would look alike.
         raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
-    conditions = _CONDITIONS.validate_python(found)
-    # An earlier intop stored headers whole.
-    return replace(conditions, traffic=masked(conditions.traffic))
+    return _CONDITIONS.validate_python(found)
 
 
 def trial_of(row: Any) -> Trial:

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """Which migration a database is at. Other programs in the same database have tables of other names.
 """
-KNOWN = tuple(f"{number:04}" for number in range(1, 15))
-"""All migrations."""
+KNOWN = ("0100",)
+"""All migrations, the latest one last. Lower numbers had stores that were never released."""
 HEAD = KNOWN[-1]
 
 metadata = sa.MetaData()
@@ -59,15 +59,15 @@ planned_table = sa.Table(
     sa.Column("role", sa.String, nullable=False),
     sa.Column("arm", sa.String, nullable=False),
     sa.Column("round", sa.Integer),
-    sa.Column("series", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("series", sa.Integer, nullable=False),
     sa.Column("step", sa.Integer),
-    sa.Column("reason", sa.String, nullable=False, server_default=""),
+    sa.Column("reason", sa.String, nullable=False),
     sa.Column("duration_s", sa.Integer),
     sa.Column("rate_rps", sa.Float),
     sa.Column("connections", sa.Integer),
-    sa.Column("closed_loop", sa.Boolean, nullable=False, server_default=sa.false()),
-    sa.Column("path", sa.String, nullable=False, server_default=""),
-    sa.Column("other_workload", sa.String, nullable=False, server_default=""),
+    sa.Column("closed_loop", sa.Boolean, nullable=False),
+    sa.Column("path", sa.String, nullable=False),
+    sa.Column("other_workload", sa.String, nullable=False),
     sa.Column("configuration", sa.Text, nullable=False),
     sa.UniqueConstraint("campaign_id", "arch", "workload", "stage", "position"),
 )
@@ -90,7 +90,7 @@ trial_table = sa.Table(
     sa.Column("errors", sa.Text, nullable=False),
     sa.Column("metrics", sa.Text, nullable=False),
     sa.Column("conditions", sa.Text, nullable=False),
-    sa.Column("replica", sa.String, nullable=False, server_default=""),
+    sa.Column("replica", sa.String, nullable=False),
     sa.Column("pruned_above_ms", sa.Float),
     sa.Column("counters", Packed),  # see packed_counters.py
     sa.Column("received_mb_s", sa.Float),

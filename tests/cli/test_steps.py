@@ -6,13 +6,14 @@ from pathlib import Path
 import click
 import pytest
 
-from campaigns import LOAD, as_before_migrations, begun
+from campaigns import LOAD, begun
 from commands import intop
 from intop.cli import cli
 from intop.cli.running import stored_context
 from intop.config.study import Study, load_study
 from intop.errors import ResultMissingError
 from intop.run.prerequisites import command_line, lines
+from next_migration import as_python, with_next_migration
 
 TWO = (
     LOAD
@@ -221,9 +222,9 @@ def test_a_stage_brings_a_store_of_an_earlier_intop_up_to_date(
     command: str, told: str, tmp_path: Path
 ) -> None:
     begun(tmp_path, ["ok"] * 8)
-    as_before_migrations(tmp_path / "mine.db", 2)
-    assert "made by an earlier intop" in intop("status").stderr
-    done = intop(command)
+    before = as_python(with_next_migration(tmp_path))
+    assert "made by an earlier intop" in intop("status", before=before).stderr
+    done = intop(command, before=before)
     assert 1 == done.returncode
     assert told in done.stderr
-    assert "" == intop("status").stderr
+    assert "" == intop("status", before=before).stderr

@@ -23,8 +23,7 @@ from intop.inspect.status import campaign_status
 from intop.report import campaign_status as report
 from intop.report.document.model import Verbatim
 from intop.run import effort
-from intop.store import opened, opened_to_read
-from intop.store.schema import VERSION_TABLE
+from intop.store import opened, opened_to_read, opening
 
 ROOT = Path(__file__).parents[2]
 TRIALS = 60
@@ -71,11 +70,11 @@ def test_what_is_read_cannot_be_written(study: Study, tmp_path: Path) -> None:
             store.finish(campaign)
 
 
-def test_a_store_of_another_schema_is_not_brought_up_to_date(study: Study, tmp_path: Path) -> None:
+def test_a_store_of_an_earlier_intop_is_not_brought_up_to_date(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun(tmp_path, ["ok"])
-    with sqlite3.connect(study.store) as connection:
-        connection.execute(f"update {VERSION_TABLE} set version_num = '0001'")
-    connection.close()
+    monkeypatch.setattr(opening, "HEAD", "9999")
     with pytest.raises(UsageError, match="was made by an earlier intop"):
         status(study)
 
