@@ -28,23 +28,18 @@ ABANDONED_S = 60
 
 
 def engine_of(url: str, access: Access) -> sa.Engine:
-    """An engine, which has not connected yet. Raises UsageError for what is no store's URL."""
-    try:
-        parsed = parsed_url(url)
-        if access != "write" and (path := file_of(parsed)):
-            parsed = _to_look(path) if access == "look" else _to_read(path)
-    except (SQLAlchemyError, ValueError):
-        # Not shown: what can't be taken apart may have a password anywhere.
-        raise UsageError(
-            "the store in [study] is no URL: write such as postgresql+psycopg://user@host/name"
-        ) from None
+    """An engine, which has not connected yet, of a URL that `files.check_name` lets pass.
+
+    Raises UsageError for options that it can't have, and where psycopg is missing.
+    """
+    parsed = parsed_url(url)
+    if access != "write" and (path := file_of(parsed)):
+        parsed = _to_look(path) if access == "look" else _to_read(path)
     try:
         if parsed.drivername == PSYCOPG:
             return _postgresql(parsed, access)
         engine = sa.create_engine(parsed)
     except ModuleNotFoundError as error:
-        if parsed.drivername != PSYCOPG:
-            raise UsageError(f"{shown(url)} is no store: {reason(error, url)}") from error
         raise UsageError(
             f"the store {shown(url)} needs psycopg, which is not installed: "
             f"pip install 'intop[postgresql]'"
@@ -57,12 +52,8 @@ def engine_of(url: str, access: Access) -> sa.Engine:
 
 def is_there(url: str) -> bool:
     """Whether there is a database to look at: a server's is, a file may not be made yet."""
-    try:
-        parsed = parsed_url(url)
-    except (SQLAlchemyError, ValueError):
-        return False  # which opening it says, without its password
-    path = file_of(parsed)
-    return parsed.get_backend_name() != "sqlite" or (path is not None and path.exists())
+    path = file_of(parsed_url(url))
+    return path is None or path.exists()
 
 
 def shown(url: str) -> str:

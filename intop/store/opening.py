@@ -137,8 +137,8 @@ def _version(connection: sa.Connection, url: str) -> str:
     """
     tables = set(sa.inspect(connection).get_table_names())
     if VERSION_TABLE in tables:
-        version = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
-        number: str | None = connection.scalar(version)
+        column = sa.column("version_num", sa.String)
+        number = connection.scalar(sa.select(column).select_from(sa.table(VERSION_TABLE)))
         if number is None or number not in KNOWN:
             raise UsageError(
                 f"the store {shown(url)} has schema {number}, and this intop knows only "

@@ -120,22 +120,10 @@ def test_a_verdict_keeps_its_sides_and_what_models_were_worth(store: Store) -> N
     assert JUDGED == store.get(subject, Verdict)
 
 
-def test_a_verdict_of_an_intop_without_guardrails_can_be_read(
-    sqlite_store: Store, path: Path
-) -> None:
-    subject = begun(sqlite_store)
-    sqlite_store.put(subject, FEW)
-    removed = "json_remove(document, '$.guardrails', '$.sides.fewest_requests')"
-    sql(path, f"update result set document = {removed}")
-    found = sqlite_store.get(subject, Verdict)
-    assert found is not None
-    assert ((), None, "gain") == (found.guardrails, found.sides.fewest_requests, found.outcome)
-
-
 def test_a_result_that_lacks_something_is_named_with_its_campaign(
     sqlite_store: Store, path: Path
 ) -> None:
-    """Such as one of an intop that was never released. Nothing is made up for it."""
+    """Nothing is made up for it."""
     subject = begun(sqlite_store)
     sqlite_store.put(subject, VERDICT)
     sql(path, "update result set document = json_remove(document, '$.looks')")

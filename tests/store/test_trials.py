@@ -3,14 +3,12 @@
 import signal
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from campaigns import sql
 from commands import ran
 from intop.domain.counters import HostCounters
-from intop.domain.trial import RECORDED_LATER, Trial
+from intop.domain.trial import Trial
 from intop.errors import IntopError
 from intop.store import Store, Subject, opened
 from samples import METRICS
@@ -160,17 +158,3 @@ def test_counters_come_back(store: Store, url: str) -> None:
     assert {"lb": counted, "lg": HostCounters(at_s=(1.0,))} == found.counters
     rows(url, "update trial set counters = null")
     assert {} == store.trials(subject)[0].counters
-
-
-def test_a_trial_of_an_intop_that_recorded_less_lacks_it(sqlite_store: Store, path: Path) -> None:
-    subject = kept(sqlite_store, trial(metrics={"lb": replace(METRICS, cpus=2, softnet_drops=0)}))
-    # The server was always nginx then.
-    for name in (*RECORDED_LATER, "server"):
-        sql(path, f"update trial set conditions = json_remove(conditions, '$.{name}')")
-    for name in ("cpus", "max_cpu_steal", "max_cpu_softirq", "softnet_drops", "softnet_squeezes"):
-        sql(path, f"update trial set metrics = json_remove(metrics, '$.lb.{name}')")
-    (found,) = sqlite_store.trials(subject)
-    blank = {"cpus": None} | dict.fromkeys(RECORDED_LATER[1:], "")
-    assert replace(MADE.conditions, **blank) == found.conditions
-    assert [] == found.conditions.differences(MADE.conditions)
-    assert {"lb": METRICS} == found.metrics
