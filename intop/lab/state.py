@@ -78,15 +78,7 @@ def from_json(text: str) -> Lab:
 
 
 def _balancing_from(state: dict[str, Any]) -> Balancing:
-    log = state["access_log"]
-    return Balancing(
-        **{
-            **state,
-            "sysctls": tuple((k, v) for k, v in state["sysctls"]),
-            # As labs of an earlier intop have it.
-            "access_log": {False: "off", True: "disk"}.get(log, log),
-        }
-    )
+    return Balancing(**{**state, "sysctls": tuple((k, v) for k, v in state["sysctls"])})
 
 
 def _link_from(state: dict[str, Any] | None) -> Link | None:

@@ -1,6 +1,5 @@
 """The embedded cluster for real: needs root and the lab's programs, and fails without them."""
 
-import json
 import os
 import signal
 import ssl
@@ -466,15 +465,6 @@ def test_a_log_in_memory_and_tied_workers_leave_nothing(name: str, traces: Trace
 def facts_of(balancer: HostAddress) -> str:
     """The processors of its nginx's workers."""
     return ssh(balancer, FACTS).partition("nginx_cpus=")[2].split("\n")[0]
-
-
-def test_lab_json_of_before_has_a_log_or_none() -> None:
-    made = state.Lab(LabSpec(name="a"), network.choose_subnet([]))
-    document = json.loads(state.to_json(made))
-    del document["spec"]["balancing"]["server_cpus"]
-    for told, mode in ((True, "disk"), (False, "off")):
-        document["spec"]["balancing"]["access_log"] = told
-        assert mode == state.from_json(json.dumps(document)).spec.balancing.access_log
 
 
 def test_lab_json_reads_back() -> None:
