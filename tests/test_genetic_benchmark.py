@@ -1,0 +1,61 @@
+"""How two checkouts' genetic algorithms are compared."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import genetic
+from benchmarks.genetic import Search
+from benchmarks.models import UnusableError
+
+CHECKOUT = """
+import json, sys
+for line in sys.stdin:
+    print(json.dumps({"recorded": [int(line) + OFFSET, 0.5]}), flush=True)
+"""
+
+
+def checkout(folder: Path, source: str) -> Path:
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "benchmarks" / "genetic.py").write_text(source)
+    return folder
+
+
+def test_each_checkout_answers_every_seed_with_its_own_code(tmp_path: Path) -> None:
+    checkouts = [
+        checkout(tmp_path / str(offset), CHECKOUT.replace("OFFSET", str(offset)))
+        for offset in (10, 20)
+    ]
+    old, new = genetic.measured(checkouts, range(1, 4))
+    assert {"recorded": [Search(n, 0.5) for n in (11, 12, 13)]} == old
+    assert {"recorded": [Search(n, 0.5) for n in (21, 22, 23)]} == new
+    genetic.write(tmp_path / "searches.csv", old, new)
+    lines = (tmp_path / "searches.csv").read_text().splitlines()
+    assert "space,seed,checkout,lowest_ms,seconds" == lines[0]
+    assert ["recorded,1,before,11,0.500", "recorded,3,now,23,0.500"] == [lines[1], lines[-1]]
+
+
+def test_a_checkout_that_breaks_or_lacks_the_benchmark_is_named(tmp_path: Path) -> None:
+    broken = checkout(tmp_path / "broken", "raise SystemExit('broken')")
+    with pytest.raises(UnusableError, match="seed 1: a checkout's process ended"):
+        genetic.measured([broken], [1])
+    with pytest.raises(UnusableError, match="no checkout that has this benchmark"):
+        genetic.benchmark(tmp_path, 1)
+
+
+def test_a_higher_mean_or_more_than_twice_the_time_misses_a_bound() -> None:
+    old = {"recorded": [Search(1.0, 1.0), Search(3.0, 1.0)]}
+    same_mean = {"recorded": [Search(2.0, 2.0), Search(2.0, 1.9)]}
+    assert [] == list(genetic.missed(old, same_mean))
+    worse = {"recorded": [Search(1.0, 1.0), Search(3.1, 3.1)]}
+    assert [
+        "recorded: 2.0500 ms, before 2.0000 ms",
+        "recorded: 2.050 s, before 1.000 s",
+    ] == list(genetic.missed(old, worse))
+
+
+def test_the_table_counts_seeds_and_compares_means() -> None:
+    old = {"recorded": [Search(1.0, 1.0), Search(3.0, 1.0), Search(2.0, 1.0)]}
+    new = {"recorded": [Search(1.0, 1.5), Search(2.0, 1.5), Search(2.0, 1.5)]}
+    *_, row = genetic.report(old, new)
+    assert "| recorded | 3 | 2.0000 | 1.6667 | 2, 1, 0 | 1.000 | 1.500 | 1.50 |" == row
