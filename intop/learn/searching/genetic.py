@@ -1,11 +1,12 @@
 """The genetic algorithm.
 
-Individuals are genes in [0, 1], and `Space.decode` makes every one of them feasible. DEAP compares
-and selects them; what changes their genes does so for a whole generation at once.
+Individuals are genes in [0, 1], and `Space.decode` makes every one of them feasible. DEAP's toolbox
+has the operators, its logbook the course of a herd, and its hall of fame the best of all herds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +14,15 @@ from numpy.typing import NDArray
 from intop.domain.encoding import Matrix
 from intop.learn.design import stratified_genes
 from intop.learn.samples import Rows, Vector
-from intop.learn.searching.operators import (
-    CROSSOVERS,
-    MUTATIONS,
-    NONE,
-    numeric,
+from intop.learn.searching.operators import CROSSOVERS, MUTATIONS, NONE, pairs
+from intop.learn.searching.run import IMPROVEMENT, Run, last_improvement
+from intop.learn.searching.toolbox import (
+    Individual,
+    Toolbox,
+    generation_toolbox,
     offspring,
-    pairs,
     seeded,
 )
-from intop.learn.searching.run import IMPROVEMENT, Run, last_improvement
 
 TOURNAMENT = 3
 ELITE_SHARE = 0.02
@@ -35,61 +35,81 @@ def genetic(run: Run) -> None:
     """Generations, one prediction each, until the run has ended or a restart gained nothing.
 
     The best of a herd survive in it. A herd that does not get better for as long as patience lasts
-    makes room for one that knows nothing of it; the run remembers its best.
+    makes room for one that knows nothing of it; the hall of fame keeps the best of all herds.
     """
+    from deap import tools
+
     rng = np.random.default_rng(run.seed)
+    toolbox = generation_toolbox(run.space, 1, rng)
+    toolbox.register("evaluate", _fitnesses, run)
+    toolbox.register("select", tools.selTournament, tournsize=TOURNAMENT)
+    toolbox.register("survive", tools.selBest)
+    fame = tools.HallOfFame(1)
     with seeded(run.seed):
-        lowest = _evolved(run, run.first, rng)
+        _evolve(run, toolbox, run.first, fame, rng)
         while True:
             run.restarts += 1
-            columns = run.first.shape[1]
-            before = lowest
-            lowest = min(before, _evolved(run, stratified_genes(columns, run.population, rng), rng))
-            if lowest > before - IMPROVEMENT:
+            lowest = _score(fame[0])
+            first = stratified_genes(run.first.shape[1], run.population, rng)
+            _evolve(run, toolbox, first, fame, rng)
+            if _score(fame[0]) > lowest - IMPROVEMENT:
                 return
 
 
-def _evolved(run: Run, herd: Matrix, rng: np.random.Generator) -> float:
-    """The lowest score of a herd when it has converged."""
-    numbers = numeric(run.space)
-    crossovers, mutations = _Rates(list(CROSSOVERS)), _Rates(list(MUTATIONS))
-    elite = max(1, round(ELITE_SHARE * len(herd)))
-    scores = run.scores(herd)
-    order = np.argsort(scores, kind="stable")
-    herd, scores = herd[order], scores[order]
-    best = [float(scores[0])]
-    while len(best) - 1 - last_improvement(best) < run.patience:
-        parents = _selected(scores)
-        children, crossing, changing = offspring(
-            herd[parents], numbers, crossovers.chances, mutations.chances, rng
-        )
-        told = run.scores(children)
-        is_better = told < _better_parent(scores[parents], crossing)
-        crossovers.learn(crossing, is_better)
-        mutations.learn(changing, is_better)
-        herd = np.vstack([herd[:elite], children])
-        scores = np.concatenate([scores[:elite], told])
-        order = np.argsort(scores, kind="stable")[: run.population]
-        herd, scores = herd[order], scores[order]
-        best.append(float(scores[0]))
-    return best[-1]
-
-
-class _Individual(NamedTuple):
-    """Its row in the herd, and what DEAP compares: the higher the better."""
-
-    place: int
-    merit: float
-
-
-def _selected(scores: Vector) -> Rows:
-    """The places of as many parents, each the best of a tournament."""
+def _evolve(run: Run, toolbox: Toolbox, first: Matrix, fame: Any, rng: np.random.Generator) -> None:
+    """Let a herd evolve until it has converged. Its best compete for the hall of fame."""
     from deap import tools
 
-    # Numbers, not DEAP's fitness objects: to make and compare those takes longer than all the rest.
-    herd = list(map(_Individual, range(len(scores)), (-scores).tolist()))
-    chosen = tools.selTournament(herd, len(herd), TOURNAMENT, fit_attr="merit")
-    return np.array([individual.place for individual in chosen])
+    statistics = tools.Statistics(key=_score)
+    statistics.register("lowest", min)
+    logbook = tools.Logbook()
+    crossovers, mutations = _Rates(list(CROSSOVERS)), _Rates(list(MUTATIONS))
+    elite = max(1, round(ELITE_SHARE * len(first)))
+    herd = toolbox.population(first)
+    _evaluate(toolbox, herd)
+    herd = toolbox.survive(herd, len(herd))
+    fame.update(herd)
+    logbook.record(**statistics.compile(herd))
+    while not _is_stalled(logbook, run.patience):
+        parents = toolbox.select(herd, len(herd))
+        children, crossing, changing = offspring(
+            toolbox, parents, crossovers.chances, mutations.chances, rng
+        )
+        _evaluate(toolbox, children)
+        is_better = _scores(children) < _better_parent(_scores(parents), crossing)
+        crossovers.learn(crossing, is_better)
+        mutations.learn(changing, is_better)
+        herd = toolbox.survive([*herd[:elite], *children], run.population)
+        fame.update(children)
+        logbook.record(**statistics.compile(herd))
+
+
+def _is_stalled(logbook: Any, patience: int) -> bool:
+    """Whether a herd has not got better for as long as patience lasts."""
+    lowest = logbook.select("lowest")
+    return len(lowest) - 1 - last_improvement(lowest) >= patience
+
+
+def _fitnesses(run: Run, genes: Matrix) -> list[tuple[float]]:
+    """Return DEAP's fitness values of genes (n, columns), by one prediction."""
+    return [(score,) for score in run.scores(genes).tolist()]
+
+
+def _evaluate(toolbox: Toolbox, herd: Sequence[Individual]) -> None:
+    """Give each individual its fitness."""
+    fitnesses = toolbox.map(toolbox.evaluate, herd)
+    for individual, values in zip(herd, fitnesses, strict=True):
+        individual.fitness.values = values
+
+
+def _score(individual: Individual) -> float:
+    """Return the only value of an individual's fitness."""
+    return float(individual.fitness.values[0])
+
+
+def _scores(herd: Sequence[Individual]) -> Vector:
+    """Return the scores (n,) of individuals."""
+    return np.array([_score(individual) for individual in herd])
 
 
 @dataclass

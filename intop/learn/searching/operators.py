@@ -1,9 +1,5 @@
 """Operators of the evolutionary searches, on genes in [0, 1], for a whole generation at once."""
 
-import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,28 +20,6 @@ CROSSOVERS, MUTATIONS = (0.3, 0.35, 0.35), (0.5, 0.25, 0.25)
 def numeric(space: Space) -> NDArray[np.bool_]:
     """Which columns of a space are numbers; the others are names."""
     return np.array([column.component is not None for column in space.columns])
-
-
-def offspring(
-    parents: Matrix,
-    numbers: NDArray[np.bool_],
-    crossovers: Sequence[float],
-    mutations: Sequence[float],
-    rng: np.random.Generator,
-) -> tuple[Matrix, Rows, Rows]:
-    """Children (n, columns) of parents in the order in which they mate, and how each was made.
-
-    The operators (n,) of each child, by the chances of these: of crossover, and of mutation.
-    """
-    count = len(parents)
-    couples = rng.choice(len(crossovers), count // 2, p=crossovers)
-    crossing = np.concatenate([couples, couples, np.full(count % 2, NONE)])
-    changing = rng.choice(len(mutations), count, p=mutations)
-    # Neither would be a copy, and a prediction for nothing.
-    is_copy = (crossing == NONE) & (changing == NONE)
-    changing = np.where(is_copy, rng.integers(1, 3, count), changing)
-    children = mutated(crossed(parents, crossing, numbers, rng), changing, numbers, rng)
-    return np.clip(children, 0.0, 1.0), crossing, changing
 
 
 def pairs(count: int) -> tuple[slice, slice]:
@@ -85,14 +59,3 @@ def mutated(
     draws = (changing == DRAWN)[:, None] & (rng.random(genes.shape) < 1.5 / columns)
     moved = np.where(moves, genes + steps, genes)
     return np.where(draws, rng.random(genes.shape), moved)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """DEAP draws from the global generator of `random`: seeded here, given back as it was."""
-    state = random.getstate()
-    random.seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(state)

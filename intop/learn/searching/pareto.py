@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
-from intop.learn.searching.operators import CROSSOVERS, MUTATIONS, numeric, offspring, seeded
+from intop.learn.searching.operators import CROSSOVERS, MUTATIONS
 from intop.learn.searching.run import first_population
+from intop.learn.searching.toolbox import Individual, generation_toolbox, offspring, seeded
 
 Predict = Callable[[Matrix], NDArray[np.float64]]
 """Values (n, columns) to one objective (n,), lower is better."""
@@ -39,13 +39,6 @@ class ParetoResult:
     hypervolumes: tuple[float, ...]
     converged_at: int
     seconds: float
-
-
-class _Individual(list[float]):
-    """Genes with DEAP's fitness and the values that they stand for."""
-
-    fitness: Any
-    values: NDArray[np.float64]
 
 
 def front(
@@ -84,7 +77,7 @@ def front(
     with seeded(seed):
         herd, volumes = _evolve(space, predict, genes, generations, patience, rng)
     found = _best_front(herd)
-    values = np.array([individual.values for individual in found])
+    values = space.decode(np.array(found))
     predicted = _predicted(predict, values)
     order = np.lexsort(predicted.T[::-1])
     return ParetoResult(
@@ -103,12 +96,12 @@ def _evolve(
     generations: int,
     patience: int,
     rng: np.random.Generator,
-) -> tuple[list[_Individual], list[float]]:
+) -> tuple[list[Individual], list[float]]:
     """The last population, and the highest hypervolume so far after each generation."""
     from deap import tools
 
-    individuals, numbers = _individuals(len(predict)), numeric(space)
-    herd = individuals(first)
+    toolbox = generation_toolbox(space, len(predict), rng)
+    herd = toolbox.population(first)
     costs = _judge(space, predict, herd)
     # A fixed box, so that volumes can be compared; dominance and crowding don't know scales.
     low, reach = costs.min(axis=0), np.ptp(costs, axis=0)
@@ -118,20 +111,19 @@ def _evolve(
     volumes = [_hypervolume(herd)]
     while len(volumes) <= generations and len(volumes) - 1 - _last_growth(volumes) < patience:
         chosen = tools.selTournamentDCD(herd, len(herd))
-        genes, _, _ = offspring(np.array(chosen), numbers, CROSSOVERS, MUTATIONS, rng)
-        children = individuals(genes)
+        children, _, _ = offspring(toolbox, chosen, CROSSOVERS, MUTATIONS, rng)
         _fit(children, scaled(_judge(space, predict, children)))
         herd = tools.selNSGA2(_competing(herd + children, len(herd)), len(herd), nd="log")
         volumes.append(max(volumes[-1], _hypervolume(herd)))
     return herd, volumes
 
 
-def _competing(herd: list[_Individual], least: int) -> list[_Individual]:
+def _competing(herd: list[Individual], least: int) -> list[Individual]:
     """One of each that are predicted alike, with others only where there would be too few.
 
     Trees say the same of many configurations, which would fill the front with copies.
     """
-    first: dict[tuple[float, ...], _Individual] = {}
+    first: dict[tuple[float, ...], Individual] = {}
     others = [
         individual
         for individual in herd
@@ -140,7 +132,7 @@ def _competing(herd: list[_Individual], least: int) -> list[_Individual]:
     return [*first.values(), *others[: max(0, least - len(first))]]
 
 
-def _best_front(herd: list[_Individual]) -> list[_Individual]:
+def _best_front(herd: list[Individual]) -> list[Individual]:
     """Those that nobody dominates, one of each that are predicted alike."""
     from deap import tools
 
@@ -148,12 +140,9 @@ def _best_front(herd: list[_Individual]) -> list[_Individual]:
     return list(tools.sortLogNondominated(_competing(herd, 0), len(herd), first_front_only=True))
 
 
-def _judge(space: Space, predict: Sequence[Predict], herd: list[_Individual]) -> Matrix:
+def _judge(space: Space, predict: Sequence[Predict], herd: list[Individual]) -> Matrix:
     """The costs (n, objectives) of all, in one prediction of each objective."""
-    values = space.decode(np.array(herd))
-    for individual, numbers in zip(herd, values, strict=True):
-        individual.values = numbers
-    return _predicted(predict, values)
+    return _predicted(predict, space.decode(np.array(herd)))
 
 
 def _predicted(predict: Sequence[Predict], values: Matrix) -> Matrix:
@@ -170,12 +159,12 @@ def _scaled(costs: Matrix, *, low: NDArray[np.float64], reach: NDArray[np.float6
     return np.asarray((costs - low) / reach, dtype=np.float64)
 
 
-def _fit(herd: list[_Individual], costs: Matrix) -> None:
+def _fit(herd: list[Individual], costs: Matrix) -> None:
     for individual, row in zip(herd, costs.tolist(), strict=True):
         individual.fitness.values = row
 
 
-def _hypervolume(herd: list[_Individual]) -> float:
+def _hypervolume(herd: list[Individual]) -> float:
     """What the front dominates of the box that generation 0 was in."""
     from deap.benchmarks.tools import hypervolume
 
@@ -190,19 +179,3 @@ def _last_growth(volumes: list[float]) -> int:
         if volume > volumes[last] * (1 + GROWTH):
             last = generation
     return last
-
-
-def _individuals(objectives: int) -> Callable[[Matrix], list[_Individual]]:
-    """What makes DEAP's individuals of genes (n, columns)."""
-    from deap import base
-
-    # What DEAP's `creator` would put into a module of its own, once for the whole process.
-    fitness = type("Costs", (base.Fitness,), {"weights": (-1.0,) * objectives})
-
-    def made(genes: Matrix) -> list[_Individual]:
-        herd = [_Individual(row) for row in genes.tolist()]
-        for individual in herd:
-            individual.fitness = fitness()
-        return herd
-
-    return made

@@ -199,6 +199,27 @@ def test_measured_trials_can_be_the_start(space: Space, bowl: Callable[[Matrix],
     assert result.candidates
 
 
+@pytest.mark.parametrize(
+    ("seed", "lowest_ms", "generations", "restarts"),
+    [(1, 7.767901, 32, 1), (2, 8.166170, 30, 1), (3, 7.767901, 39, 2), (5, 7.767901, 40, 3)],
+)
+def test_a_seed_finds_what_recorded_campaigns_found_with_it(
+    space: Space,
+    bowl: Callable[[Matrix], Matrix],
+    seed: int,
+    lowest_ms: float,
+    generations: int,
+    restarts: int,
+) -> None:
+    """Recorded when DEAP gave the selection alone; steps of 0.05 make many equal predictions."""
+    result = search(
+        space, lambda v: np.round(20 * bowl(v)) / 20, seed=seed, population=31, patience=3
+    )
+    history = result.convergence
+    assert lowest_ms == pytest.approx(history.best_ms[-1], rel=1e-6)
+    assert (generations, restarts) == (len(history.best_ms), history.restarts)
+
+
 # All algorithms -----------------------------------------------------------------------------------
 
 
