@@ -166,6 +166,14 @@ def make_study(tmp_path: Path) -> Iterator[Callable[..., Study]]:
 
 
 @pytest.fixture
+def a_narrow_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is narrow, whatever terminal the tests run in."""
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
 def testbed(tmp_path: Path) -> Iterator[FakeTestbed]:
     """A task of the lab's study whose trials are made up."""
     told = StringIO()
