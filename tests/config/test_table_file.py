@@ -16,6 +16,9 @@ from intop.config import table_file
 from intop.config.table_file import TableFile
 from intop.errors import ConfigurationError
 
+PACKED = gzip.compress(b"x,y\n1,2\n", mtime=0)
+"""Without the time of packing: workers of one run must agree on the names of tests."""
+
 
 def written(folder: Path, data: str | bytes, name: str = "a.csv") -> Path:
     path = folder / name
@@ -165,7 +168,7 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
         (b"\0x\0,\0y\0\n", "a.csv: is UTF-16 without its byte-order mark: save it as UTF-8"),
         (b"PK\x03\x04xl/workbook.xml", "a.csv: is a workbook, not CSV: save its sheet as CSV"),
         (b"\xd0\xcf\x11\xe0\xa1", "a.csv: is a workbook, not CSV: save its sheet as CSV"),
-        (gzip.compress(b"x,y\n1,2\n"), "a.csv: is packed by gzip: its name has to end in .gz"),
+        (PACKED, "a.csv: is packed by gzip: its name has to end in .gz"),
         (b'[{"x": 1}]', "a.csv: is JSON: save it as CSV"),
         (b"<!DOCTYPE html>", "a.csv: is HTML or XML: save it as CSV"),
         (b"x,y\n1,2,3\n2,3,4\n", "a.csv:2: has 3 fields for 2 columns: so has each row: name"),
@@ -231,9 +234,6 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "dir.csv").mkdir()
     assert "dir.csv: can't be read: Is a directory" == problem(tmp_path / "dir.csv")
     assert "zero: can't be read: Is not a file" == problem(Path("/dev/zero"))
-
-
-PACKED = gzip.compress(b"x,y\n1,2\n", mtime=0)
 
 
 @pytest.mark.parametrize("data", [b"x,y\n", PACKED[:-9], PACKED[:3], PACKED[:12] + b"?" * 9])
