@@ -26,7 +26,8 @@ has_access_list() {
 }
 
 # Succeeds where root alone can change program $1: it and all folders above it are root's, and nobody
-# else may write there. It has no set-id bit, so it tells nothing of whoever runs it. $2 as above.
+# else may write there. One with a set-id bit doesn't count, since it gives its rights to any user.
+# $2 as above.
 is_roots_program() (
     listed=$(list_way "$1" "$2") || exit 1
     kind=0100000
