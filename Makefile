@@ -76,7 +76,7 @@ bench-search: $(VENV)/ready ## Hold the search for the best against published on
 	@$(BIN)/python -m benchmarks.search $(DATA) --runs $(or $(RUNS),20) --results $(RESULTS)
 
 fuzz-guard: $(VENV)/ready ## Hold the host's guard against its model, by SEQUENCES=10000 random ones (hours)
-	@SEQUENCES=$(or $(SEQUENCES),10000) $(BIN)/python -m pytest -q -n 2 tests/hosts/test_guard_model.py
+	@SEQUENCES=$(or $(SEQUENCES),10000) $(BIN)/python -m pytest -q -n 4 tests/hosts/test_guard_model.py
 
 clean: ## Remove what was built and installed here; measured data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
