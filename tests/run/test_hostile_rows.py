@@ -163,6 +163,11 @@ class Site:
             "position": len(self.rows("select 1 from planned")),
             "role": "design",
             "arm": "",
+            "series": 1,
+            "reason": "",
+            "closed_loop": 0,
+            "path": "",
+            "other_workload": "",
             "configuration": "{}",
         } | changes
         return self._insert("planned", values)
