@@ -9,7 +9,7 @@ import os
 import shlex
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
@@ -34,15 +34,15 @@ class SqliteFile:
         self._path = path.absolute()
         # SQLite has them beside the file that a link leads to.
         beside = os.path.realpath(path)
-        self._files = {
-            str(self._path): "the store's file",
+        self._main = {str(self._path): "the store's file"}
+        self._logs = {
             f"{beside}-wal": "its write-ahead log",
             f"{beside}-shm": "the index of its log",
         }
         self._opened: dict[str, Identity] = {}
         self._saved: Path | None = None
         self._saving = Lock()
-        self._change()
+        _change(self._main, self._opened)
         # What SQLite would open now is another file, or a new one.
         sa.event.listen(engine, "do_connect", self._before_connecting)
 
@@ -57,29 +57,14 @@ class SqliteFile:
 
         Nothing may be uncommitted on the connection.
         """
-        if change := self._change():
+        # SQLite itself removes a log that nobody has open: each connection has the one of its time.
+        logs: dict[str, Identity] = connection.info.setdefault("logs", {})
+        if change := _change(self._main, self._opened) or _change(self._logs, logs):
             raise MovedError(f"{change}. {self._rescue(connection)}")
 
     def _before_connecting(self, *_: object) -> None:
-        if change := self._change():
+        if change := _change(self._main, self._opened):
             raise MovedError(change)
-
-    def _change(self) -> str:
-        """What was removed or replaced since it was opened; "" where nothing was."""
-        for file, what in self._files.items():
-            try:
-                status = Path(file).stat()
-            except OSError:
-                identity = None
-            else:
-                identity = status.st_dev, status.st_ino
-            known = self._opened.get(file)
-            if known is None and identity is not None:
-                self._opened[file] = identity
-            elif known != identity:
-                how = "removed" if identity is None else "replaced by another file"
-                return f"{what} {file} was {how} while intop had it open"
-        return ""
 
     def _rescue(self, connection: sa.Connection) -> str:
         """Save what was committed, and say where it is. A later one has all of an earlier one."""
@@ -94,7 +79,7 @@ class SqliteFile:
                     problem = problem or error
                     continue
                 self._saved = saved
-                there = shlex.join(["rm", "-f", *self._files])
+                there = shlex.join(["rm", "-f", *self._main, *self._logs])
                 return (
                     f"All measurements, with the last one, are in {saved}. To go on with them: "
                     f"{there} && {shlex.join(['mv', str(saved), str(self._path)])}"
@@ -105,6 +90,26 @@ class SqliteFile:
         """Where to save: in the file's own folder, else where temporary files go."""
         yield self._path.parent if self._saved is None else self._saved.parent
         yield Path(tempfile.gettempdir())
+
+
+def _change(files: Mapping[str, str], known: dict[str, Identity]) -> str:
+    """Return what was removed or replaced of the files since it was known, or "".
+
+    What was not known yet is from now on.
+    """
+    for file, what in files.items():
+        try:
+            status = Path(file).stat()
+        except OSError:
+            identity = None
+        else:
+            identity = status.st_dev, status.st_ino
+        if file not in known and identity is not None:
+            known[file] = identity
+        elif known.get(file) != identity:
+            how = "removed" if identity is None else "replaced by another file"
+            return f"{what} {file} was {how} while intop had it open"
+    return ""
 
 
 def _copied(connection: sa.Connection, folder: Path, name: str) -> Path:
