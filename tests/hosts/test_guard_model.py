@@ -197,9 +197,10 @@ class Guard(RuleBasedStateMachine):
         if done.exit_code != NOT_BACK:  # Over files that stay changed nothing is kept.
             self.check_lost("a", done.exit_code, fatal)
 
-    @precondition(lambda self: not self.is_half_undone)
+    @precondition(lambda self: not self.is_half_undone and not self.is_spoiled)
     @rule(name=NAMES)
     def accept(self, name: str) -> None:
+        """Not of what the kernel refuses: that would be the host's own from then on."""
         done = self.guard(name, "accept")
         assert done.exit_code in (0, HELD, NOTHING) or self.is_full, done
 
