@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
-from typing import cast
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
@@ -45,6 +45,8 @@ class SqliteFile:
         _change(self._main, self._opened)
         # What SQLite would open now is another file, or a new one.
         sa.event.listen(engine, "do_connect", self._before_connecting)
+        # Before its first transaction, so that a loss in that one shows.
+        sa.event.listen(engine, "checkout", self._know_logs)
 
     @classmethod
     def of(cls, engine: sa.Engine) -> "SqliteFile | None":
@@ -61,6 +63,10 @@ class SqliteFile:
         logs: dict[str, Identity] = connection.info.setdefault("logs", {})
         if change := _change(self._main, self._opened) or _change(self._logs, logs):
             raise MovedError(f"{change}. {self._rescue(connection)}")
+
+    def _know_logs(self, _connection: object, record: Any, _proxy: object) -> None:
+        if "logs" not in record.info:
+            _change(self._logs, record.info.setdefault("logs", {}))
 
     def _before_connecting(self, *_: object) -> None:
         if change := _change(self._main, self._opened):
