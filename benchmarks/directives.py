@@ -122,7 +122,7 @@ def _right_half(remedy: Mapping[str, str], verdict: Verdict) -> bool:
         has_kernel, has_nginx = map(bool, split_by_kind(verdict.configuration.values))
         return (has_kernel, has_nginx) == (of_kernel, of_nginx)
     here, there = (halves.nginx, halves.kernel) if of_nginx else (halves.kernel, halves.nginx)
-    return here.low > 1 and here.ratio > there.ratio
+    return here.low > 1 and here.value > there.value
 
 
 @contextmanager
@@ -195,7 +195,7 @@ def row(known: Known, seed: int, one: Run) -> str:
     """Of the table."""
     words = ["yes" if is_so else "no" for is_so in (one.found, one.right_half, one.is_few)]
     interval, halves = _interval(one.verdict), one.verdict.halves
-    told = "-" if halves is None else f"{halves.kernel.ratio:.2f}, {halves.nginx.ratio:.2f}"
+    told = "-" if halves is None else f"{halves.kernel.value:.2f}, {halves.nginx.value:.2f}"
     return f"| {known.bed} | {seed} | {interval} | {told} | {one.changes} | {' | '.join(words)} |"
 
 

@@ -70,7 +70,7 @@ def row(cell: Cell, found: Contest, one: Contestant) -> dict[str, object]:
         "set": one.name,
         "changed": len(one.configuration.values),
         "rounds": found.rounds,
-        "ratio": f"{ratio.ratio:.4f}" if ratio else "",
+        "ratio": f"{ratio.value:.4f}" if ratio else "",
         "low": f"{ratio.low:.4f}" if ratio else "",
         "high": f"{ratio.high:.4f}" if ratio else "",
         "failures": one.failures,

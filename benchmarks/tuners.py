@@ -233,7 +233,7 @@ def gain(
     if len(common) < 2:
         return None
     found = paired_ratio([default[n] for n in common], [own[n] for n in common], level=LEVEL)
-    return found.ratio, found.low, found.high
+    return found.value, found.low, found.high
 
 
 def mean_gain(gains: Gains, method: str, n: int) -> float | None:

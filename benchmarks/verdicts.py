@@ -317,12 +317,12 @@ def summary(found: list[Found], effect: Effect | None) -> tuple[list[str], list[
         checks = [("call a difference", sum(outcomes.values()), "at most", MAY_DIFFER)]
     else:
         truth = geometric_interval([ratio for f in found for ratio in f.truth], level=LEVEL)
-        shown = f"{truth.mean:.3f} ({truth.low:.3f} to {truth.high:.3f})"
+        shown = f"{truth.value:.3f} ({truth.low:.3f} to {truth.high:.3f})"
         rows.append(("true ratio, with its own 95 % interval", shown, ""))
         rows.append(("right sign, and significant", f"{outcomes['worse']} of {count}", ""))
         held = sum(holds_truth(found, n) for n in range(count))
         pairs = geometric_interval([ratio for f in found for ratio in f.pairs], level=LEVEL)
-        shown = f"{pairs.mean:.3f} ({pairs.low:.3f} to {pairs.high:.3f})"
+        shown = f"{pairs.value:.3f} ({pairs.low:.3f} to {pairs.high:.3f})"
         rows.append(("ratio of all pairs, with its 95 % interval", shown, ""))
         held_pairs = sum(holds_pairs(found, n) for n in range(count))
         rows.append(

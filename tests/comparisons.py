@@ -19,7 +19,7 @@ from intop.domain.comparison import (
 from intop.domain.configuration import Configuration
 from intop.domain.ranking import Importance
 from intop.domain.ranks import RankAgreement, RankPair
-from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.training import Training
 from samples import CONDITIONS
 
@@ -28,7 +28,7 @@ VERDICT = replace(findings.VERDICT, configuration=Configuration({"net.core.somax
 
 
 def latency(value: float, low: float, high: float, trials: int = 8) -> Latency:
-    return Latency(mean_ms=MeanInterval(value, low, high), trials_ms=(value,) * trials)
+    return Latency(mean_ms=Interval(value, low, high), trials_ms=(value,) * trials)
 
 
 def share(mean: float) -> Importance:
@@ -76,12 +76,8 @@ BARE = replace(
     training=None,
     convergences=(),
 )
-HIGHER = Contrast(
-    difference_ms=DifferenceInterval(310, 142.1, 470.5), ratio=RatioInterval(2, 1.5, 2.667)
-)
-LOWER = Contrast(
-    difference_ms=DifferenceInterval(-94.5, -119, -74), ratio=RatioInterval(0.055, 0.04, 0.075)
-)
+HIGHER = Contrast(difference_ms=Interval(310, 142.1, 470.5), ratio=Interval(2, 1.5, 2.667))
+LOWER = Contrast(difference_ms=Interval(-94.5, -119, -74), ratio=Interval(0.055, 0.04, 0.075))
 
 
 def comparison(**changes: Any) -> Comparison:

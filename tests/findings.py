@@ -14,7 +14,7 @@ from intop.domain.explanation import Contribution
 from intop.domain.guardrails import Guardrail
 from intop.domain.soak import Limits, Soak, SoakBlock, Trend
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
-from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from samples import CONDITIONS
@@ -22,20 +22,20 @@ from samples import CONDITIONS
 MODELS = SpeedUps(
     models=(
         ModelSpeedUp(
-            model="RFR", arm="RFR", rounds=3, p99_ms=155.0, ratio=RatioInterval(2.0, 1.4, 2.86)
+            model="RFR", arm="RFR", rounds=3, p99_ms=155.0, ratio=Interval(2.0, 1.4, 2.86)
         ),
         ModelSpeedUp(
             model="XGBoost",
             arm="candidate 1",
             rounds=3,
             p99_ms=70.0,
-            ratio=RatioInterval(4.5, 2.5, 8.1),
+            ratio=Interval(4.5, 2.5, 8.1),
         ),
         ModelSpeedUp(model="LightGBM", arm="LightGBM", rounds=2, failures=1, p99_ms=90.0),
     ),
     level=0.95,
     rounds=3,
-    mean=RatioInterval(3.0, 1.8, 5.0),
+    mean=Interval(3.0, 1.8, 5.0),
 )
 """What three models' own winners were worth: XGBoost's is the first candidate, one failed."""
 
@@ -56,16 +56,16 @@ PROVENANCE = Provenance(
 
 SIDES = SideBySide(
     latencies_ms={
-        "P50": PairwiseLatency(default=2.0, tuned=2.0, ratio=RatioInterval(1.0, 0.9, 1.1)),
-        "P90": PairwiseLatency(default=40.0, tuned=20.0, ratio=RatioInterval(2.0, 1.5, 2.5)),
-        "P99": PairwiseLatency(default=310.0, tuned=100.0, ratio=RatioInterval(3.1, 2.2, 4.4)),
-        "P99.9": PairwiseLatency(default=400.0, tuned=300.0, ratio=RatioInterval(1.2, 0.7, 2.0)),
+        "P50": PairwiseLatency(default=2.0, tuned=2.0, ratio=Interval(1.0, 0.9, 1.1)),
+        "P90": PairwiseLatency(default=40.0, tuned=20.0, ratio=Interval(2.0, 1.5, 2.5)),
+        "P99": PairwiseLatency(default=310.0, tuned=100.0, ratio=Interval(3.1, 2.2, 4.4)),
+        "P99.9": PairwiseLatency(default=400.0, tuned=300.0, ratio=Interval(1.2, 0.7, 2.0)),
         "max": PairwiseLatency(default=500.0, tuned=800.0),
     },
     requests=Pairwise(default=3000, tuned=2990),
-    achieved_rps=Pairwise(default=150.0, tuned=149.6, ratio=RatioInterval(1.0, 0.99, 1.01)),
+    achieved_rps=Pairwise(default=150.0, tuned=149.6, ratio=Interval(1.0, 0.99, 1.01)),
     error_share=Pairwise(default=0.0, tuned=0.0123),
-    balancer_cpu=Pairwise(default=0.25, tuned=0.2, ratio=RatioInterval(1.25, 1.1, 1.4)),
+    balancer_cpu=Pairwise(default=0.25, tuned=0.2, ratio=Interval(1.25, 1.1, 1.4)),
 )
 
 VERDICT = Verdict(
@@ -125,7 +125,7 @@ CAUSES = Causes(
                     mechanism="syn-backlog",
                     default=51.25,
                     tuned=0.0,
-                    times=RatioInterval(52.0, 48.0, 56.0),
+                    times=Interval(52.0, 48.0, 56.0),
                     p_value=1e-9,
                 ),
             ),
@@ -148,13 +148,13 @@ def swept(arm: str, rate: float, p99_ms: float, **changes: Any) -> ArmAt:
         overloaded=0,
         failed=0,
         fails_more=False,
-        p99_ms=MeanInterval(p99_ms, 0.9 * p99_ms, 1.1 * p99_ms),
+        p99_ms=Interval(p99_ms, 0.9 * p99_ms, 1.1 * p99_ms),
         mean_ms=p99_ms / 2,
         achieved_rps=rate,
         received_mb_s=rate / 50,
         cpu=0.25,
         memory_mib=512.0,
-        ratio=None if arm == "default" else RatioInterval(2.0, 1.5, 2.5),
+        ratio=None if arm == "default" else Interval(2.0, 1.5, 2.5),
         fewest_requests=2000,
     )
     return replace(found, **changes)
@@ -182,7 +182,7 @@ TOO_MUCH = Point(
             overloaded=2,
             failed=1,
             fails_more=True,
-            ratio=RatioInterval(0.05, 0.01, 0.2),
+            ratio=Interval(0.05, 0.01, 0.2),
             fewest_requests=600,
         ),
     ),
@@ -201,7 +201,7 @@ SWEEP = Sweep(
     capacities=(),
     knees=(
         Knee(arm="default", value=None),
-        Knee(arm="tuned", value=MeanInterval(121.0, 118.0, 124.0)),
+        Knee(arm="tuned", value=Interval(121.0, 118.0, 124.0)),
     ),
 )
 """The winner is better up to the workload's rate, and worse beyond it."""
@@ -269,8 +269,8 @@ DEPLOYMENT = Deployment(
                 keys=("net.ipv4.tcp_rmem",),
                 before=("4096 131072 6291456",),
                 after=("4096 8192 65536",),
-                left_out=RatioInterval(3.0, 2.1, 4.3),
-                alone=RatioInterval(2.9, 2.0, 4.2),
+                left_out=Interval(3.0, 2.1, 4.3),
+                alone=Interval(2.9, 2.0, 4.2),
             ),
             mechanism="size of receive buffers",
             risk="medium",
@@ -325,7 +325,7 @@ SOAK = Soak(
             blocks=50,
             first=30.0,
             last=30.1,
-            per_hour=DifferenceInterval(0.1, -0.2, 0.4),
+            per_hour=Interval(0.1, -0.2, 0.4),
         ),
         Trend(
             quantity="nginx files",
@@ -334,7 +334,7 @@ SOAK = Soak(
             blocks=50,
             first=40.0,
             last=40.0,
-            per_hour=DifferenceInterval(0.0, 0.0, 0.0),
+            per_hour=Interval(0.0, 0.0, 0.0),
         ),
     ),
     broken="",

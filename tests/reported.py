@@ -20,7 +20,7 @@ from intop.domain.ranking import Importance, Ranking
 from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.search import Candidate, Search
 from intop.domain.sides import side_by_side
-from intop.domain.stats import RatioInterval, geometric_mean, paired_ratio
+from intop.domain.stats import Interval, geometric_mean, paired_ratio
 from intop.domain.training import Ceiling, HeldOut, Training
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
@@ -127,7 +127,7 @@ def _verified(store: Store, subject: Subject, *, gain: bool) -> None:
         origin="candidate 1",
         default_p99_ms=geometric_mean(before),
         tuned_p99_ms=geometric_mean(after),
-        ratio=ratio.ratio,
+        ratio=ratio.value,
         ratio_low=ratio.low,
         ratio_high=ratio.high,
         level=0.95,
@@ -211,7 +211,7 @@ SEARCH = Search(
 
 def explanation(verdict: Verdict) -> Explanation:
     """One of the two keys is enough."""
-    ratio = RatioInterval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
+    ratio = Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
     minimal = Configuration({ONE: "64"})
     return Explanation(
         winner=TUNED,
@@ -227,7 +227,7 @@ def explanation(verdict: Verdict) -> Explanation:
             ),
             Contribution(keys=(OTHER,), before=("60",), after=("30",), dropped=f"no use {HOSTILE}"),
         ),
-        interactions=(Interaction(one=ONE, other=OTHER, ratio=RatioInterval(0.9, 0.7, 1.2)),),
+        interactions=(Interaction(one=ONE, other=OTHER, ratio=Interval(0.9, 0.7, 1.2)),),
         same=(),
         verdict=replace(verdict, configuration=minimal, models=None),
         kept=Kept(share=0.97, low=0.9, high=1.04, full=ratio, smaller=ratio, rounds=5),

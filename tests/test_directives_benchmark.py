@@ -15,12 +15,12 @@ from intop.domain.configuration import Configuration
 from intop.domain.halves import Halves
 from intop.domain.nginx.edits import accepts
 from intop.domain.nginx.permitted import split_by_kind
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.resources import shipped
 from nginx_files import catalogue
 
 PAIR, KEEPALIVE = BEDS[0], BEDS[1]
-UP, NOTHING = RatioInterval(2.0, 1.8, 2.2), RatioInterval(1.0, 0.9, 1.1)
+UP, NOTHING = Interval(2.0, 1.8, 2.2), Interval(1.0, 0.9, 1.1)
 HALVES = Halves(kernel=NOTHING, nginx=UP, both=UP, together=NOTHING, rounds=5, level=0.95)
 GAIN = replace(
     VERDICT,

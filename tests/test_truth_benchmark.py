@@ -19,7 +19,7 @@ from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import Probed
 from intop.domain.space import Order, Space, parameter_columns
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.trial import PlannedTrial
 from intop.resources import shipped
 from intop.run.available_space import probed_of
@@ -436,7 +436,7 @@ def test_a_test_has_the_most_suspicious_arms_that_fit_in_the_time(tmp_path: Path
 
 
 def test_published_sets_are_in_a_table_of_all_cells(tmp_path: Path) -> None:
-    def contestant(name: str, ratio: RatioInterval | None, **changes: Any) -> Contestant:
+    def contestant(name: str, ratio: Interval | None, **changes: Any) -> Contestant:
         made = Contestant(
             name=name,
             title=name,
@@ -451,8 +451,8 @@ def test_published_sets_are_in_a_table_of_all_cells(tmp_path: Path) -> None:
     found = Contest(
         contestants=(
             contestant("default", None, is_reference=True),
-            contestant("blog", RatioInterval(1.5, 1.25, 1.8), failures=2),
-            contestant("other", RatioInterval(0.5, 0.25, 0.75)),
+            contestant("blog", Interval(1.5, 1.25, 1.8), failures=2),
+            contestant("other", Interval(0.5, 0.25, 0.75)),
             contestant("same", None, same_as="default"),
         ),
         reference="default",

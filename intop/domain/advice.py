@@ -17,7 +17,7 @@ from intop.domain.evidence import (
     effect,
     evidence_of,
 )
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.trial import Conditions
 from intop.domain.verdict import Verdict
 
@@ -104,7 +104,7 @@ class JudgedSet:
     title: str
     keys: int
     reference: str
-    ratio: RatioInterval | None
+    ratio: Interval | None
     outcome: str
 
 
@@ -134,7 +134,7 @@ def advice(cases: Sequence[Case]) -> Advice:
     numbers: dict[tuple[object, ...], int] = {}
     grouped: dict[int, list[Case]] = {}
     changes: dict[tuple[int, tuple[str, ...], str], list[Evidence]] = {}
-    levels: list[tuple[RatioInterval, float]] = []
+    levels: list[tuple[Interval, float]] = []
     for case in cases:
         what = tuple(getattr(case.conditions, name) for name in SITUATION)
         number = numbers.setdefault(what, len(numbers) + 1)
@@ -207,7 +207,7 @@ def _tally(outcomes: Iterable[Outcome]) -> Tally:
 def _order(one: Change) -> tuple[object, ...]:
     """By situation; what most campaigns found to help comes first, then what hurt."""
     alone, beside = one.by_itself, one.beside_others
-    strongest = max((r.ratio for e in one.evidence for r in (e.by_itself,) if r), default=0.0)
+    strongest = max((r.value for e in one.evidence for r in (e.by_itself,) if r), default=0.0)
     return (
         one.situation,
         -alone.helped,

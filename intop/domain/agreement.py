@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from intop.domain.stats import RatioInterval, bonferroni, geometric_mean, unpaired_ratio
+from intop.domain.stats import Interval, bonferroni, geometric_mean, unpaired_ratio
 
 FEWEST = 2
 """Trials of a replica without which nothing is known of it."""
@@ -21,7 +21,7 @@ class Replica:
     name: str
     trials: int
     p99_ms: float | None = None
-    ratio: RatioInterval | None = None
+    ratio: Interval | None = None
     drifted: bool = False
     disturbs: str = ""
 

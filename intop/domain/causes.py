@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from intop.domain.counters import CounterCatalogue, HostCounters, KernelCounter, general
-from intop.domain.stats import RatioInterval, student_p_value, student_quantile
+from intop.domain.stats import Interval, student_p_value, student_quantile
 
 MOVES = 1.25
 """How many times a counter has to change, by the near limit of its interval, to be told."""
@@ -38,7 +38,7 @@ class Moved:
     mechanism: str
     default: float
     tuned: float
-    times: RatioInterval
+    times: Interval
     p_value: float
 
     @property
@@ -137,7 +137,7 @@ def causes(
             continue  # as of more sockets than are listed: nothing is known of that side
         before, after = ([one.get(name, 0.0) for one in side] for side in sides)
         found = _moved(name, entry, before, after)
-        more = found.times.ratio > 1
+        more = found.times.value > 1
         by_mechanism[entry.mechanism, more == (entry.direction == "worse")].append(found)
     named = [
         Cause(
@@ -183,7 +183,7 @@ def _moved(
         mechanism=entry.mechanism,
         default=fmean(before),
         tuned=fmean(after),
-        times=RatioInterval(*(math.exp(x) for x in (mean, mean - half, mean + half))),
+        times=Interval(*(math.exp(x) for x in (mean, mean - half, mean + half))),
         p_value=p_value,
     )
 

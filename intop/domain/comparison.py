@@ -8,14 +8,7 @@ from intop.domain.probing import Probed
 from intop.domain.ranking import Importance, Ranking
 from intop.domain.ranks import RankAgreement, rank_agreement
 from intop.domain.search import Search
-from intop.domain.stats import (
-    DifferenceInterval,
-    MeanInterval,
-    RatioInterval,
-    difference,
-    geometric_interval,
-    unpaired_ratio,
-)
+from intop.domain.stats import Interval, difference, geometric_interval, unpaired_ratio
 from intop.domain.training import ModelError, Training
 from intop.domain.trial import AnyTrial, Conditions
 from intop.domain.verdict import Verdict
@@ -50,7 +43,7 @@ AT_FULL_SPEED = ("", "KVM")
 class Latency:
     """The P99 of one configuration: the geometric mean of its trials in ms, and each of them."""
 
-    mean_ms: MeanInterval
+    mean_ms: Interval
     trials_ms: tuple[float, ...]
 
 
@@ -112,8 +105,8 @@ class Contrast:
     The interval of the ratio is Welch's on the logarithms, that of the difference is MOVER's.
     """
 
-    difference_ms: DifferenceInterval
-    ratio: RatioInterval
+    difference_ms: Interval
+    ratio: Interval
 
     @property
     def outcome(self) -> str:

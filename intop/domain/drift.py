@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from intop.domain.slope import Line, fitted
-from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.trial import AnyTrial
 
 TREND_POINTS = 24
@@ -26,7 +26,7 @@ class Drift:
     sentinels: int
     hours: float
     level: float
-    change: RatioInterval | None = None
+    change: Interval | None = None
     per_hour: tuple[float, float, float] | None = None
     share: float | None = None
 
@@ -53,7 +53,7 @@ class TrendPoint:
     """The height of the fitted line after some hours: P99 in ms, with an interval."""
 
     hours: float
-    p99_ms: MeanInterval
+    p99_ms: Interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
         trend=tuple(_point(line, hours * n / TREND_POINTS) for n in range(TREND_POINTS + 1)),
         drift=replace(
             untold,
-            change=RatioInterval(*(_exp(slope * hours) for slope in slopes)),
+            change=Interval(*(_exp(slope * hours) for slope in slopes)),
             per_hour=slopes,
             share=line.share,
         ),
@@ -114,7 +114,7 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
 def _point(line: Line, hours: float) -> TrendPoint:
     log, half = line.at(hours)
     ends = (_exp(log - half), _exp(log + half))
-    return TrendPoint(hours=hours, p99_ms=MeanInterval(math.exp(log), *ends))
+    return TrendPoint(hours=hours, p99_ms=Interval(math.exp(log), *ends))
 
 
 def _exp(log: float) -> float:

@@ -8,7 +8,7 @@ from typing import Literal
 from intop.domain.baseline import HOST
 from intop.domain.explanation import Explanation
 from intop.domain.multi_arm import Contest
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.trial import Conditions, Status
 from intop.domain.verdict import Verdict, outcome_of
 
@@ -84,18 +84,18 @@ class Evidence:
     after: tuple[str, ...]
     verdict: str = ""
     is_gain: bool | None = None
-    judged: RatioInterval | None = None
-    alone: RatioInterval | None = None
-    left_out: RatioInterval | None = None
-    missed: RatioInterval | None = None
+    judged: Interval | None = None
+    alone: Interval | None = None
+    left_out: Interval | None = None
+    missed: Interval | None = None
 
     @property
-    def by_itself(self) -> RatioInterval | None:
+    def by_itself(self) -> Interval | None:
         """The change beside the default. A verdict has more rounds than an explanation."""
         return self.judged or self.alone
 
     @property
-    def beside_others(self) -> RatioInterval | None:
+    def beside_others(self) -> Interval | None:
         """The change beside others. The smallest set's trials scatter less than the winner's."""
         return self.missed or self.left_out
 
@@ -194,10 +194,10 @@ def directions(before: Sequence[str], after: Sequence[str]) -> str:
     return " + ".join(dict.fromkeys(found) if len(set(found)) == 1 else found)
 
 
-def _ratio(verdict: Verdict) -> RatioInterval:
-    return RatioInterval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
+def _ratio(verdict: Verdict) -> Interval:
+    return Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
 
 
-def effect(ratio: RatioInterval | None) -> Outcome:
+def effect(ratio: Interval | None) -> Outcome:
     """What a ratio of P99 without a change / P99 with it says."""
     return "not measured" if ratio is None else OUTCOMES[outcome_of(ratio.low, ratio.high, 0)]

@@ -7,7 +7,7 @@ from statistics import stdev
 
 from intop.domain.ablation import KEPT
 from intop.domain.configuration import Configuration
-from intop.domain.stats import RatioInterval, paired_ratio, student_quantile
+from intop.domain.stats import Interval, paired_ratio, student_quantile
 from intop.domain.verdict import Verdict
 
 WANTED_KEYS = 5
@@ -35,9 +35,9 @@ class Contribution:
     keys: tuple[str, ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
-    left_out: RatioInterval | None = None
-    alone: RatioInterval | None = None
-    missed: RatioInterval | None = None
+    left_out: Interval | None = None
+    alone: Interval | None = None
+    missed: Interval | None = None
     dropped: str = ""
 
     @property
@@ -60,7 +60,7 @@ class Interaction:
 
     one: str
     other: str
-    ratio: RatioInterval
+    ratio: Interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +75,8 @@ class Kept:
     share: float
     low: float
     high: float
-    full: RatioInterval
-    smaller: RatioInterval
+    full: Interval
+    smaller: Interval
     rounds: int
     was_seen: bool = True
 
@@ -188,12 +188,12 @@ def kept(
     lists of different lengths. Where the winner has no gain in these rounds, the share is NaN.
     """
     ratios = [paired_ratio(default, side, level=level) for side in (full, smaller)]
-    gain, less = (found.ratio - 1 for found in ratios)
+    gain, less = (found.value - 1 for found in ratios)
     rounds = len(default)
     share = low = high = math.nan
     if gain > 0:
         share = less / gain
-        slopes = -share * ratios[0].ratio / gain, ratios[1].ratio / gain
+        slopes = -share * ratios[0].value / gain, ratios[1].value / gain
         linear = [
             slopes[0] * math.log(d / f) + slopes[1] * math.log(d / s)
             for d, f, s in zip(default, full, smaller, strict=True)

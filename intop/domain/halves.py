@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from intop.domain.configuration import Configuration
 from intop.domain.nginx.permitted import split_by_kind
-from intop.domain.stats import RatioInterval, paired_ratio
+from intop.domain.stats import Interval, paired_ratio
 
 KERNEL, NGINX = "kernel alone", "nginx alone"
 """What the arms are called that have one half of the winner each."""
@@ -21,10 +21,10 @@ class Halves:
     is for itself, at `level`.
     """
 
-    kernel: RatioInterval
-    nginx: RatioInterval
-    both: RatioInterval
-    together: RatioInterval
+    kernel: Interval
+    nginx: Interval
+    both: Interval
+    together: Interval
     rounds: int
     level: float
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from intop.domain.configuration import Configuration
-from intop.domain.stats import RatioInterval, student_quantile
+from intop.domain.stats import Interval, student_quantile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,18 +23,6 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
-    """The part of a gain (of log P99) that a mechanism brings, with its interval.
-
-    1 is all of it, 0 nothing; it is beyond these where what is left is worse, or more.
-    """
-
-    share: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Mediated:
     """A mechanism that was taken away on both sides by the values of its block.
 
@@ -47,9 +35,9 @@ class Mediated:
     block: Block
     about: str
     rounds: int
-    gain: RatioInterval | None = None
-    left: RatioInterval | None = None
-    share: Share | None = None
+    gain: Interval | None = None
+    left: Interval | None = None
+    share: Interval | None = None
     own: tuple[str, ...] = ()
     detail: str = ""
 
@@ -70,7 +58,7 @@ class Mediation:
     level: float = 0.95
 
 
-def share_of(gains: Sequence[float], left: Sequence[float], *, level: float) -> Share | None:
+def share_of(gains: Sequence[float], left: Sequence[float], *, level: float) -> Interval | None:
     """1 - mean of what is left / mean of the gain, both log ratios of the same rounds.
 
     The interval is Fieller's (Journal of the Royal Statistical Society B 16, 1954, 175-185). None
@@ -95,4 +83,4 @@ def share_of(gains: Sequence[float], left: Sequence[float], *, level: float) -> 
     b = gain * rest - t**2 * covariance(gains, left)
     c = rest**2 - t**2 * covariance(left, left)
     root = math.sqrt(max(0.0, b**2 - a * c))
-    return Share(share=1 - rest / gain, low=1 - (b + root) / a, high=1 - (b - root) / a)
+    return Interval(1 - rest / gain, 1 - (b + root) / a, 1 - (b - root) / a)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from intop.domain.configuration import Configuration
-from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.verdict import outcome_of
 
 
@@ -28,8 +28,8 @@ class Contestant:
     left_out: dict[str, str]
     same_as: str = ""
     is_reference: bool = False
-    p99_ms: MeanInterval | None = None
-    ratio: RatioInterval | None = None
+    p99_ms: Interval | None = None
+    ratio: Interval | None = None
     failures: int = 0
     detail: str = ""
 

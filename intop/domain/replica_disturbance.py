@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from intop.domain.stats import RatioInterval, bonferroni, unpaired_ratio
+from intop.domain.stats import Interval, bonferroni, unpaired_ratio
 
 FALSE_ALARMS = 0.05
 """The share of campaigns without a disturbance in which a replica is named, at most."""
@@ -36,7 +36,7 @@ class ReplicaDisturbance:
 
     replica: str
     disturbed: str
-    ratio: RatioInterval
+    ratio: Interval
 
 
 def replica_disturbance(
@@ -66,7 +66,7 @@ def replica_disturbance(
             continue
         level = bonferroni(1 - FALSE_ALARMS, len(pairs) * LOOKS)
         ratio = unpaired_ratio(beside, without, level=level)
-        if ratio.low > 1 and ratio.ratio > HARMLESS:
+        if ratio.low > 1 and ratio.value > HARMLESS:
             found.append(ReplicaDisturbance(replica=replica, disturbed=disturbed, ratio=ratio))
     return max(found, key=lambda one: one.ratio.low, default=None)
 

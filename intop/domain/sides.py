@@ -10,7 +10,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
 from intop.domain.histogram import Histogram
 from intop.domain.percentiles import PERCENTS, told_ms
-from intop.domain.stats import RatioInterval, geometric_mean, paired_difference, paired_ratio
+from intop.domain.stats import Interval, geometric_mean, paired_difference, paired_ratio
 from intop.domain.trial import Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 
@@ -46,7 +46,7 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
     sides = _histograms(default), _histograms(tuned)
     before, after = map(merged, sides)
 
-    def ratio(of: Callable[[Trial], float]) -> RatioInterval | None:
+    def ratio(of: Callable[[Trial], float]) -> Interval | None:
         values = [of(t) for t in default], [of(t) for t in tuned]
         return paired_ratio(*values, level=level) if all(map(all, values)) else None
 
@@ -112,7 +112,7 @@ def judged(
         origin=origin,
         default_p99_ms=geometric_mean(before),
         tuned_p99_ms=geometric_mean(after),
-        ratio=interval.ratio,
+        ratio=interval.value,
         ratio_low=interval.low,
         ratio_high=interval.high,
         level=level,
@@ -156,7 +156,7 @@ def check_guardrails(
             worse=worse,
             default=geometric_mean(before),
             tuned=geometric_mean(after),
-            effect=found.ratio,
+            effect=found.value,
             low=found.low,
             high=found.high,
             margin=margin,
@@ -175,7 +175,7 @@ def check_guardrails(
             worse="higher",
             default=fmean(before),
             tuned=fmean(after),
-            effect=found.difference,
+            effect=found.value,
             low=found.low,
             high=found.high,
             margin=margin,

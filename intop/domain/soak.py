@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Literal
 
 from intop.domain.slope import Point, fitted, in_batches
-from intop.domain.stats import DifferenceInterval
+from intop.domain.stats import Interval
 from intop.domain.trial import Status, Trial
 
 WARM_UP_S, WARM_UP_SHARE = 600.0, 1 / 6
@@ -120,7 +120,7 @@ class Trend:
     blocks: int
     first: float | None = None
     last: float | None = None
-    per_hour: DifferenceInterval | None = None
+    per_hour: Interval | None = None
 
     @property
     def growth(self) -> Growth:
@@ -283,7 +283,7 @@ def _trend(quantity: Quantity, points: Sequence[Point], level: float) -> Trend:
     per_hour = None
     if line is not None:
         slopes = (line.slope, line.slope - line.half, line.slope + line.half)
-        per_hour = DifferenceInterval(*(_percent(s) if is_log else s for s in slopes))
+        per_hour = Interval(*(_percent(s) if is_log else s for s in slopes))
     return Trend(
         quantity=quantity,
         unit=UNITS[quantity],

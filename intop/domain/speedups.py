@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from intop.domain.stats import RatioInterval, geometric_interval, geometric_mean, paired_ratio
+from intop.domain.stats import Interval, geometric_interval, geometric_mean, paired_ratio
 from intop.domain.trial import Block
 
 
@@ -22,7 +22,7 @@ class ModelSpeedUp:
     rounds: int
     failures: int = 0
     p99_ms: float | None = None
-    ratio: RatioInterval | None = None
+    ratio: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class SpeedUps:
     models: tuple[ModelSpeedUp, ...]
     level: float
     rounds: int
-    mean: RatioInterval | None
+    mean: Interval | None
 
     @property
     def counted(self) -> int:
@@ -46,7 +46,7 @@ class SpeedUps:
     @property
     def best(self) -> ModelSpeedUp | None:
         """The model with the highest ratio. It was selected by it, so luck flatters it."""
-        known = [(one.ratio.ratio, one) for one in self.models if one.ratio is not None]
+        known = [(one.ratio.value, one) for one in self.models if one.ratio is not None]
         return max(known, key=lambda pair: pair[0])[1] if known else None
 
 
@@ -75,8 +75,7 @@ def speed_ups(
     means = [geometric_mean([reference[n] / made[n] for made in counted]) for n in common]
     mean = None
     if len(means) > 1:
-        found = geometric_interval(means, level=level)
-        mean = RatioInterval(found.mean, found.low, found.high)
+        mean = geometric_interval(means, level=level)
     return SpeedUps(models=models, level=level, rounds=len(common), mean=mean)
 
 

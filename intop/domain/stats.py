@@ -8,33 +8,16 @@ from statistics import fmean, variance
 
 
 @dataclass(frozen=True)
-class RatioInterval:
-    """A ratio with its confidence interval. In words: 3.46 (1.55 to 7.70)."""
+class Interval:
+    """A ratio, mean, difference or share with its confidence interval, in the unit of the value."""
 
-    ratio: float
+    value: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.ratio:.2f} ({self.low:.2f} to {self.high:.2f})"
-
-
-@dataclass(frozen=True)
-class MeanInterval:
-    """A geometric mean with its confidence interval, in the unit of the values."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class DifferenceInterval:
-    """A difference with its confidence interval, in the unit of the values."""
-
-    difference: float
-    low: float
-    high: float
+        """Return such as 3.46 (1.55 to 7.70)."""
+        return f"{self.value:.2f} ({self.low:.2f} to {self.high:.2f})"
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -46,7 +29,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 def paired_ratio(
     numerators: Sequence[float], denominators: Sequence[float], *, level: float
-) -> RatioInterval:
+) -> Interval:
     """The geometric mean of numerator / denominator over pairs, with a Student t interval.
 
     The interval is that of the mean of the logarithms (n - 1 degrees of freedom). It takes the
@@ -58,22 +41,21 @@ def paired_ratio(
     if len(numerators) != len(denominators):
         raise ValueError(f"{len(numerators)} values against {len(denominators)}")
     ratios = [a / b for a, b in zip(numerators, denominators, strict=True)]
-    found = geometric_interval(ratios, level=level)
-    return RatioInterval(found.mean, found.low, found.high)
+    return geometric_interval(ratios, level=level)
 
 
-def geometric_interval(values: Sequence[float], *, level: float) -> MeanInterval:
+def geometric_interval(values: Sequence[float], *, level: float) -> Interval:
     """The geometric mean of positive numbers, with a Student t interval of the mean logarithm.
 
     It takes the values as independent. Raises ValueError for fewer than two.
     """
     mean, half = _student([math.log(v) for v in values], level)
-    return MeanInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
 def paired_difference(
     minuends: Sequence[float], subtrahends: Sequence[float], *, level: float
-) -> DifferenceInterval:
+) -> Interval:
     """The mean of minuend - subtrahend over pairs, with a Student t interval.
 
     For what may be zero, and so has no logarithm; else as `paired_ratio`. Raises ValueError with
@@ -82,7 +64,7 @@ def paired_difference(
     if len(minuends) != len(subtrahends):
         raise ValueError(f"{len(minuends)} values against {len(subtrahends)}")
     mean, half = _student([a - b for a, b in zip(minuends, subtrahends, strict=True)], level)
-    return DifferenceInterval(mean, mean - half, mean + half)
+    return Interval(mean, mean - half, mean + half)
 
 
 def _student(values: Sequence[float], level: float) -> tuple[float, float]:
@@ -97,7 +79,7 @@ def _student(values: Sequence[float], level: float) -> tuple[float, float]:
 
 def unpaired_ratio(
     numerators: Sequence[float], denominators: Sequence[float], *, level: float
-) -> RatioInterval:
+) -> Interval:
     """The ratio of two geometric means of independent values, with Welch's interval on the logs.
 
     Variances may differ; the degrees of freedom are Welch and Satterthwaite's. Raises ValueError
@@ -113,10 +95,10 @@ def unpaired_ratio(
     # Values without any spread have no degrees of freedom, and need none.
     t = student_quantile(level, sum(errors) ** 2 / weight) if weight else 0.0
     half = t * math.sqrt(sum(errors))
-    return RatioInterval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
-def difference(minuend: MeanInterval, subtrahend: MeanInterval) -> DifferenceInterval:
+def difference(minuend: Interval, subtrahend: Interval) -> Interval:
     """The difference of two independent means, with an interval from their two intervals.
 
     MOVER, the method of variance estimates recovery (Zou and Donner, Statistics in Medicine 27,
@@ -124,10 +106,10 @@ def difference(minuend: MeanInterval, subtrahend: MeanInterval) -> DifferenceInt
     intervals may be asymmetric, as those of geometric means are. All at the same level. From
     Student intervals of a few values it covers somewhat more than it says.
     """
-    value = minuend.mean - subtrahend.mean
-    below = math.hypot(minuend.mean - minuend.low, subtrahend.high - subtrahend.mean)
-    above = math.hypot(minuend.high - minuend.mean, subtrahend.mean - subtrahend.low)
-    return DifferenceInterval(value, value - below, value + above)
+    value = minuend.value - subtrahend.value
+    below = math.hypot(minuend.value - minuend.low, subtrahend.high - subtrahend.value)
+    above = math.hypot(minuend.high - minuend.value, subtrahend.value - subtrahend.low)
+    return Interval(value, value - below, value + above)
 
 
 def centred(values: Sequence[float], groups: Sequence[str]) -> list[float]:

@@ -13,12 +13,7 @@ from typing import Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.overload import RATE_TOLERANCE
-from intop.domain.stats import (
-    MeanInterval,
-    RatioInterval,
-    geometric_interval,
-    paired_ratio,
-)
+from intop.domain.stats import Interval, geometric_interval, paired_ratio
 from intop.domain.trial import Block, Trial
 from intop.domain.verdict import Verdict, outcome_of
 
@@ -74,13 +69,13 @@ class ArmAt:
     overloaded: int
     failed: int
     fails_more: bool
-    p99_ms: MeanInterval | None
+    p99_ms: Interval | None
     mean_ms: float | None
     achieved_rps: float | None
     received_mb_s: float | None
     cpu: float | None
     memory_mib: float | None
-    ratio: RatioInterval | None
+    ratio: Interval | None
     fewest_requests: int | None
 
     @property
@@ -122,9 +117,9 @@ class Capacity:
     """
 
     arm: str
-    rps: MeanInterval | None
+    rps: Interval | None
     outside: Literal["", "below", "above", "unclear"]
-    ratio: RatioInterval | None
+    ratio: Interval | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +133,7 @@ class Knee:
     """
 
     arm: str
-    value: MeanInterval | None
+    value: Interval | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +202,7 @@ def arms_at(
         arm: {t.planned.block: t.p99_ms for t in own if t.usable} for arm, own in trials.items()
     }
 
-    def ratio(arm: str) -> RatioInterval | None:
+    def ratio(arm: str) -> Interval | None:
         common = [block for block in p99s[reference] if block in p99s[arm]]
         if arm == reference or len(common) < 2:
             return None
@@ -247,7 +242,7 @@ def capacities(
     }
     outside = {arm: _outside(list(own.values())) for arm, own in rps.items()}
 
-    def ratio(arm: str) -> RatioInterval | None:
+    def ratio(arm: str) -> Interval | None:
         if arm == reference or outside[arm] or outside[reference]:
             return None
         common = [block for block in rps[reference] if block in rps[arm]]
@@ -297,7 +292,7 @@ def carried_rps(curve: Curve, limit_ms: float) -> float:
 def saturations(curves: Mapping[str, Curves], *, level: float) -> tuple[Knee, ...]:
     """Each arm's knee in an open loop over the rate."""
 
-    def value(own: Curves) -> MeanInterval | None:
+    def value(own: Curves) -> Interval | None:
         missed = [n for n, rps in _mean_rates(own).items() if rps < RATE_TOLERANCE * n]
         trials = [trial for curve in own.values() for place, trial in curve if place in missed]
         # Of random arrivals fewer may have been due, and all of them been answered.
@@ -311,7 +306,7 @@ def saturations(curves: Mapping[str, Curves], *, level: float) -> tuple[Knee, ..
 def bends(curves: Mapping[str, Curves], *, level: float) -> tuple[Knee, ...]:
     """Each arm's knee in a closed loop."""
 
-    def value(own: Curves) -> MeanInterval | None:
+    def value(own: Curves) -> Interval | None:
         reached = _mean_rates(own)
         if len(reached) < 2 or not all(reached.values()):
             return None
@@ -360,7 +355,7 @@ def _outside(rps: Sequence[float]) -> Literal["", "below", "above", "unclear"]:
     return "unclear" if any(one == 0 or math.isinf(one) for one in rps) else ""
 
 
-def _interval(values: Sequence[float], level: float) -> MeanInterval | None:
+def _interval(values: Sequence[float], level: float) -> Interval | None:
     """None with fewer than two values, and where nothing was answered."""
     if len(values) < 2 or min(values) <= 0:
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from intop.domain.deployment import Change, Deployment
 from intop.domain.parameter import PARTNERS
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.errors import UsageError
 from intop.version import __version__
 
@@ -64,8 +64,8 @@ def provenance(deployment: Deployment) -> Iterator[str]:
     if deployment.kept is not None:
         yield (
             f"In the same {deployment.kept.rounds} rounds the whole winner made P99 "
-            f"{deployment.kept.full.ratio:.2f} times lower, this smaller set "
-            f"{deployment.kept.smaller.ratio:.2f} times."
+            f"{deployment.kept.full.value:.2f} times lower, this smaller set "
+            f"{deployment.kept.smaller.value:.2f} times."
         )
 
 
@@ -112,7 +112,7 @@ def _how(change: Change) -> str:
     return " by itself" if change.contribution else " (intop explain does that)"
 
 
-def ratios(change: Change) -> list[tuple[str, RatioInterval]]:
+def ratios(change: Change) -> list[tuple[str, Interval]]:
     """What was measured of a change: P99 without it / with it, by what else was set."""
     found = change.contribution
     if found is None:

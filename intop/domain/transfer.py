@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from intop.domain.configuration import Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.parameter import Component, Parameter
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 
 COMPROMISE = "compromise"
 """The arm that is to be good on both machines."""
@@ -86,7 +86,7 @@ class WorstCase:
     """
 
     name: str
-    ratios: dict[str, RatioInterval | None]
+    ratios: dict[str, Interval | None]
     arch: str | None
 
 
@@ -115,14 +115,14 @@ def worst_cases(measured: Sequence[Crosswise]) -> tuple[WorstCase, ...]:
     cases: list[WorstCase] = []
     for name in dict.fromkeys(name for _, by_name in found for name in by_name):
         ratios = {arch: by_name.get(name) for arch, by_name in found}
-        known = {arch: ratio.ratio for arch, ratio in ratios.items() if ratio is not None}
+        known = {arch: ratio.value for arch, ratio in ratios.items() if ratio is not None}
         if known:
             least = min(known, key=lambda arch: known[arch]) if len(known) == len(found) else None
             cases.append(WorstCase(name=name, ratios=ratios, arch=least))
     return tuple(cases)
 
 
-def _ratio(contest: Contest, one: Contestant) -> RatioInterval | None:
+def _ratio(contest: Contest, one: Contestant) -> Interval | None:
     """The ratio of a contestant, or of the one that was measured in its place.
 
     One that changes nothing is the default: 1, for certain.
@@ -130,7 +130,7 @@ def _ratio(contest: Contest, one: Contestant) -> RatioInterval | None:
     if one.same_as:
         one = next(c for c in contest.contestants if c.name == one.same_as)
         if one.is_reference:
-            return RatioInterval(1.0, 1.0, 1.0)
+            return Interval(1.0, 1.0, 1.0)
     return one.ratio
 
 

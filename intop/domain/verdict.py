@@ -10,7 +10,7 @@ from intop.domain.guardrails import Guardrail
 from intop.domain.halves import Halves
 from intop.domain.percentiles import PERCENTS, requests_for
 from intop.domain.speedups import SpeedUps
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 
 P99Outcome = Literal["gain", "worse", "no significant gain"]
 Outcome = Literal["gain", "gain, but", "no gain: it costs", "worse", "no significant gain"]
@@ -27,7 +27,7 @@ class Pairwise:
 
     default: float
     tuned: float
-    ratio: RatioInterval | None = None
+    ratio: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class PairwiseLatency:
 
     default: float | None
     tuned: float | None
-    ratio: RatioInterval | None = None
+    ratio: Interval | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from intop.domain.across import Across, UnderWorkload
+from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise, PairwiseLatency, Verdict
-from intop.report.document.columns import Column, Span, texts
+from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table
 from intop.report.numbers import counted, percent
 
@@ -96,9 +97,9 @@ def _verdict(one: UnderWorkload) -> str:
     return found.short
 
 
-def _ratio(one: UnderWorkload) -> Span | None:
+def _ratio(one: UnderWorkload) -> Interval | None:
     found = one.verdict
-    return None if found is None else Span(found.ratio, found.ratio_low, found.ratio_high)
+    return None if found is None else Interval(found.ratio, found.ratio_low, found.ratio_high)
 
 
 def _side(one: UnderWorkload, found: Verdict, *, is_tuned: bool) -> tuple[float | None, ...]:

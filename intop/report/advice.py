@@ -6,7 +6,7 @@ from functools import partial
 from intop.domain.advice import SITUATION, Advice, Change, Situation, Tally
 from intop.domain.comparison import AT_FULL_SPEED
 from intop.domain.evidence import Evidence, Outcome, Source, effect
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.report import advice_tables
 from intop.report.document.columns import Column, columns, texts
 from intop.report.document.model import Block, Document, Figure, Notes, Paragraph, Section, Table
@@ -103,25 +103,25 @@ def _sentences(found: Advice, situation: Situation) -> Iterator[str]:
 
 
 def _listed(
-    changes: Iterable[Change], of: Callable[[Evidence], RatioInterval | None], outcome: Outcome
+    changes: Iterable[Change], of: Callable[[Evidence], Interval | None], outcome: Outcome
 ) -> str:
     """Such as: net.core.somaxconn raised (in 2 of 3 measurements, 1.04 to 1.60)."""
     told: list[str] = []
     for one in changes:
         # All of them: the strongest of several would be flattered by luck.
-        ratios = sorted((r for e in one.evidence if (r := of(e))), key=lambda r: r.ratio)
+        ratios = sorted((r for e in one.evidence if (r := of(e))), key=lambda r: r.value)
         if len(ratios) == 1:
             told.append(f"{one.name}, {ratios[0]}")
             continue
         often = sum(effect(ratio) == outcome for ratio in ratios)
         told.append(
-            f"{one.name} (in {often} of {len(ratios)} measurements, {ratios[0].ratio:.2f} to "
-            f"{ratios[-1].ratio:.2f})"
+            f"{one.name} (in {often} of {len(ratios)} measurements, {ratios[0].value:.2f} to "
+            f"{ratios[-1].value:.2f})"
         )
     return "; ".join(told)
 
 
-def _hurtful(one: Evidence) -> RatioInterval | None:
+def _hurtful(one: Evidence) -> Interval | None:
     """Where it hurt, else what was measured by itself."""
     return one.beside_others if one.outcome_beside_others == "hurt" else one.by_itself
 

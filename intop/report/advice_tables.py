@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from intop.domain.advice import Advice
 from intop.domain.evidence import Source, TrialRow
-from intop.report.document.columns import Column, Link, Span, Value, columns, span, texts
+from intop.domain.stats import Interval
+from intop.report.document.columns import Column, Link, Value, columns, texts
 from intop.report.document.model import Block, Paragraph, Section, Table
 from intop.report.numbers import counted
 from intop.report.page.sections.common import clock, without_empty
@@ -48,7 +49,7 @@ def evidence(found: Advice) -> Iterator[Block]:
                     ", ".join(value or UNKNOWN for value in one.before),
                     ", ".join(one.after),
                     one.verdict or "not of a winner",
-                    *map(span, (one.judged, one.alone, one.left_out, one.missed)),
+                    *(one.judged, one.alone, one.left_out, one.missed),
                 )
                 for change, one in rows
             ),
@@ -87,7 +88,7 @@ def sets(found: Advice) -> Iterator[Block]:
                 _linked(one.source, places),
                 one.keys,
                 one.reference,
-                span(one.ratio),
+                one.ratio,
                 one.outcome,
             )
             for one in found.sets
@@ -126,7 +127,7 @@ def verdicts(found: Advice) -> Iterator[Block]:
                     len(one.verdict.configuration.values),
                     one.verdict.default_p99_ms,
                     one.verdict.tuned_p99_ms,
-                    Span(one.verdict.ratio, one.verdict.ratio_low, one.verdict.ratio_high),
+                    Interval(one.verdict.ratio, one.verdict.ratio_low, one.verdict.ratio_high),
                     one.verdict.short,
                     "yes" if one.is_explained else "no",
                 )

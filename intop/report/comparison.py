@@ -2,10 +2,11 @@
 
 from intop.domain.comparison import Compared, Comparison, Contrast, Latency, Side
 from intop.domain.speedups import ModelSpeedUp
+from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.report import paper
 from intop.report.compared_workload import details, names, rows_by_side
-from intop.report.document.columns import Column, Span, Value, columns, span, texts, worded
+from intop.report.document.columns import Column, Value, columns, texts, worded
 from intop.report.document.model import Notes, Section, Table, tabled
 from intop.report.numbers import interval, number, percent
 from intop.report.verdict import LUCK, measured_as, models_sentence
@@ -70,7 +71,7 @@ def _models(found: Compared) -> list[Section]:
             (None,),
         )
         if winners:
-            winners.append(("mean", *(span(made.mean) if made else None for made in by_side)))
+            winners.append(("mean", *(made.mean if made else None for made in by_side)))
         rows += [(c.workload, *row) for row in winners]
         notes += [
             f"{side.name} {c.workload}: {models_sentence(made)}"
@@ -92,8 +93,8 @@ def _models(found: Compared) -> list[Section]:
 
 def _model(one: ModelSpeedUp) -> Value:
     remark = measured_as(one)
-    words = worded(span(one.ratio), Column("", "span"))
-    return f"{words}, {remark}" if remark else span(one.ratio)
+    words = worded(one.ratio, Column("", "span"))
+    return f"{words}, {remark}" if remark else one.ratio
 
 
 def _paper(found: Compared) -> list[Section]:
@@ -104,14 +105,14 @@ def _paper(found: Compared) -> list[Section]:
     return [Section(title=table.title, blocks=(table, Notes((paper.NOTE,))))]
 
 
-def _latency(latency: Latency | None) -> Span | None:
-    return None if latency is None else span(latency.mean_ms)
+def _latency(latency: Latency | None) -> Interval | None:
+    return None if latency is None else latency.mean_ms
 
 
 def _contrast(contrast: Contrast | None) -> tuple[Value, Value]:
     if contrast is None:
         return None, None
-    return span(contrast.difference_ms), span(contrast.ratio)
+    return contrast.difference_ms, contrast.ratio
 
 
 def speed_up(verdict: Verdict | None, level: float) -> Value:
@@ -120,7 +121,7 @@ def speed_up(verdict: Verdict | None, level: float) -> Value:
         return None
     found = verdict.ratio, verdict.ratio_low, verdict.ratio_high
     if verdict.level == level:
-        return Span(*found)
+        return Interval(*found)
     # The file may have asked for another level when the verdict was given.
     return f"{interval(*found)}, at {percent(verdict.level)}"
 
@@ -188,7 +189,7 @@ def _sentences(c: Comparison) -> list[str]:
         if contrast is None:
             continue
         ratio = contrast.ratio
-        change, low, high = (100 * (r - 1) for r in (ratio.ratio, ratio.low, ratio.high))
+        change, low, high = (100 * (r - 1) for r in (ratio.value, ratio.low, ratio.high))
         if contrast.outcome == "not separated":
             told = (
                 f"P99 on {other} and on {one} is not separated: {change:+z.0f} % "
@@ -211,9 +212,9 @@ def _picture(found: Compared) -> Section:
         bars: list[tuple[str, str, Latency | None]] = []
         for side in c.sides:
             bars += [(side.name, "default", side.default), ("", "tuned", side.tuned)]
-        longest = max(latency.mean_ms.mean for _, _, latency in bars if latency)
+        longest = max(latency.mean_ms.value for _, _, latency in bars if latency)
         for place, (owner, name, latency) in enumerate(bars):
-            value = latency.mean_ms.mean if latency else 0.0
+            value = latency.mean_ms.value if latency else 0.0
             bar = "█" * max(1, round(WIDEST_BAR * value / longest)) if latency else "not verified"
             workload = "" if place else c.workload
             rows.append((workload, owner, name, number(value) if latency else "-", bar))

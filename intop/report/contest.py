@@ -65,7 +65,7 @@ def _keys(one: Contestant) -> str:
 def _p99(one: Contestant) -> str:
     if one.p99_ms is None:
         return "-"
-    return f"{one.p99_ms.mean:.1f} ms ({one.p99_ms.low:.1f} to {one.p99_ms.high:.1f})"
+    return f"{one.p99_ms.value:.1f} ms ({one.p99_ms.low:.1f} to {one.p99_ms.high:.1f})"
 
 
 def _percent(level: float) -> str:

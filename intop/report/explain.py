@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Iterator
 
 from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
-from intop.report.document.columns import Column, Value, columns, span
+from intop.report.document.columns import Column, Value, columns
 from intop.report.document.model import Notes, Section, Table, widened
 from intop.report.numbers import percent
 from intop.report.text import few
@@ -31,9 +31,9 @@ def explanation(title: str, found: Explanation | Verdict) -> Section:
 
 
 def contribution_table(
-    found: Explanation, cell: Callable[[RatioInterval | None], Value] = span
+    found: Explanation, cell: Callable[[Interval | None], Value] = lambda ratio: ratio
 ) -> Table:
-    """A row for each change, with its ratios of P99."""
+    """Return a row for each change, with its ratios of P99."""
     return Table(
         name="contributions",
         title=f"What each change does (ratios of P99, {percent(found.level)} intervals)",
@@ -56,7 +56,7 @@ def contribution_table(
     )
 
 
-def _stacked(ratio: RatioInterval | None) -> Value:
+def _stacked(ratio: Interval | None) -> Value:
     """In two lines, so that three of them fit beside the longest keys."""
     return None if ratio is None else str(ratio).replace(" (", "\n(")
 
@@ -100,20 +100,20 @@ def sentence(found: Explanation) -> str:
 
 def smallest(found: Explanation) -> str:
     """What a user leaves with: the keys to change, and what they keep of the gain."""
-    share = "" if found.kept.full.ratio <= 1 else f", {_percent(found.kept.share)} of the gain"
+    share = "" if found.kept.full.value <= 1 else f", {_percent(found.kept.share)} of the gain"
     instead = f"; so the whole winner is deployed: {found.obstacle}" if found.obstacle else ""
     return f"smallest set: {', '.join(found.keys)} ({sentence(found)}{share}){instead}"
 
 
 def kept_sentence(kept: Kept) -> str:
     """Such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
-    if kept.full.ratio <= 1:
+    if kept.full.value <= 1:
         return "how much of the gain is kept can't be told: the winner had none in these rounds"
     short = f", {kept.lack}" if kept.lack else ""
     return (
         f"keeps {_percent(kept.share)} of the gain (interval {100 * kept.low:.0f} to "
-        f"{100 * kept.high:.0f} %){short}: P99 {kept.smaller.ratio:.2f} times lower, the whole "
-        f"winner {kept.full.ratio:.2f} times, in the same {kept.rounds} rounds"
+        f"{100 * kept.high:.0f} %){short}: P99 {kept.smaller.value:.2f} times lower, the whole "
+        f"winner {kept.full.value:.2f} times, in the same {kept.rounds} rounds"
     )
 
 

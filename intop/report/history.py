@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from intop.domain.comparison import Contrast, Latency
 from intop.domain.history import History, Moment, Step
+from intop.domain.stats import Interval
 from intop.report.comparison import speed_up
-from intop.report.document.columns import Column, Span, Value, columns, span, texts
+from intop.report.document.columns import Column, Value, columns, texts
 from intop.report.document.model import Section, tabled
 from intop.report.numbers import percent
 
@@ -46,12 +47,12 @@ def _row(moment: Moment, step: Step | None, level: float) -> tuple[Value, ...]:
     )
 
 
-def _latency(found: Latency | None) -> Span | None:
-    return span(found.mean_ms) if found else None
+def _latency(found: Latency | None) -> Interval | None:
+    return found.mean_ms if found else None
 
 
-def _ratio(found: Contrast | None) -> Span | None:
-    return span(found.ratio) if found else None
+def _ratio(found: Contrast | None) -> Interval | None:
+    return found.ratio if found else None
 
 
 def _notes(one: History) -> Iterator[str]:
@@ -75,5 +76,5 @@ def _notes(one: History) -> Iterator[str]:
 def _in_words(found: Contrast) -> str:
     ratio = found.ratio
     if found.outcome == "not separated":
-        return f"is not separated: {100 * (ratio.ratio - 1):+z.0f} %"
-    return f"is {100 * abs(ratio.ratio - 1):.0f} % {found.outcome}"
+        return f"is not separated: {100 * (ratio.value - 1):+z.0f} %"
+    return f"is {100 * abs(ratio.value - 1):.0f} % {found.outcome}"

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from intop.domain.baseline import HOST
-from intop.domain.mediation import Mediated, Mediation, Share
+from intop.domain.mediation import Mediated, Mediation
+from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
-from intop.report.document.columns import Column, columns, span
+from intop.report.document.columns import Column, columns
 from intop.report.document.model import Notes, Section, Table
 from intop.report.numbers import counted, percent
 from intop.report.verdict import sentence as verdict_sentence
@@ -38,7 +39,7 @@ def mediation_table(found: Mediation) -> Table:
             Column(f"share of the gain ({percent(found.level)} interval)", "text"),
         ),
         rows=tuple(
-            (one.block.mechanism, one.block.told, span(one.gain), span(one.left), _share(one))
+            (one.block.mechanism, one.block.told, one.gain, one.left, _share(one))
             for one in found.mechanisms
         ),
     )
@@ -88,6 +89,6 @@ def _share(one: Mediated) -> str:
     return "the gain is not clear in these rounds"
 
 
-def _percents(share: Share, of: str = " of the gain") -> str:
-    low, mean, high = (f"{100 * part:.0f}" for part in (share.low, share.share, share.high))
+def _percents(share: Interval, of: str = " of the gain") -> str:
+    low, mean, high = (f"{100 * part:.0f}" for part in (share.low, share.value, share.high))
     return f"{mean} %{of} ({low} to {high} %)"

@@ -6,7 +6,7 @@ from math import isfinite
 
 from intop.domain import paper
 from intop.domain.comparison import Compared, Comparison, Converged
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.training import TREE_MODELS, Training
 from intop.domain.verdict import Verdict
 from intop.report.document.columns import AS_ABOVE, Column, texts
@@ -232,15 +232,15 @@ def _lower(arch: str, comparisons: Sequence[Comparison]) -> str:
         if contrast.outcome == "not separated":
             told.append((one.workload, "not separated"))
         elif (contrast.outcome == "higher") == (here == 0):
-            by = (apart.difference, apart.low, apart.high)
+            by = (apart.value, apart.low, apart.high)
             ms = interval(*by) if here == 0 else interval(-by[0], -by[2], -by[1])
-            times = ratio.ratio if here == 0 else 1 / ratio.ratio
+            times = ratio.value if here == 0 else 1 / ratio.value
             told.append((one.workload, f"{ms} ms, {number(times)} times"))
     return _listed(told) or ("in no workload" if tuned else NOT_MEASURED)
 
 
-def _interval(found: RatioInterval | None) -> str:
-    return interval(found.ratio, found.low, found.high) if found else ""
+def _interval(found: Interval | None) -> str:
+    return interval(found.value, found.low, found.high) if found else ""
 
 
 def _pair(of: Callable[[str], str]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from intop.domain.nginx.permitted import is_directive
 from intop.domain.parameter import PARTNERS
 from intop.domain.persistent import TUNED_LAST, Setting
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.report.across import sentence as across_sentence
 from intop.report.across import worse_here
 from intop.report.document.columns import Column, texts
@@ -155,13 +155,13 @@ def worth(change: Change, origin: Origin) -> str:
     return "not measured by itself"
 
 
-def _times(ratio: RatioInterval, word: str) -> str:
+def _times(ratio: Interval, word: str) -> str:
     """Such as: 3.46 times higher (1.55 to 7.70)."""
-    if ratio.ratio < 1:
-        ratio = RatioInterval(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low)
+    if ratio.value < 1:
+        ratio = Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
         word = {"higher": "lower", "lower": "higher"}[word]
     unclear = ", so it may be nothing" if ratio.low <= 1 <= ratio.high else ""
-    return f"{ratio.ratio:.2f} times {word} ({ratio.low:.2f} to {ratio.high:.2f}{unclear})"
+    return f"{ratio.value:.2f} times {word} ({ratio.low:.2f} to {ratio.high:.2f}{unclear})"
 
 
 def _counts(host: HostPlan) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from intop.domain.baseline import HOST
 from intop.domain.soak import PAUSE_S, WARM_UP_S, WARM_UP_SHARE, Soak, SoakBlock, Trend
-from intop.report.document.columns import Column, span
+from intop.report.document.columns import Column
 from intop.report.document.model import Notes, Section, Table
 from intop.report.numbers import counted, interval, number, percent
 from intop.report.progress import duration
@@ -37,7 +37,7 @@ def sentence(found: Soak) -> str:
         return told
     one = memory.per_hour
     return (
-        f"{told}, nginx's memory {interval(one.difference, one.low, one.high, '+')} "
+        f"{told}, nginx's memory {interval(one.value, one.low, one.high, '+')} "
         f"{memory.unit} an hour"
     )
 
@@ -66,7 +66,7 @@ def _trends(found: Soak) -> Table:
                 "P99 in ms" if one.quantity == "P99" else one.quantity,
                 one.first,
                 one.last,
-                span(one.per_hour),
+                one.per_hour,
                 one.unit,
                 one.floor,
                 one.growth,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from intop.domain.percentiles import PERCENTS, requests_for
 from intop.domain.sweep import UNITS, ArmAt, Axis, Capacity, Knee, Sweep
-from intop.report.document.columns import Column, span
+from intop.report.document.columns import Column
 from intop.report.document.model import Notes, Section, Table
 from intop.report.numbers import counted, interval, number, percent
 
@@ -40,9 +40,7 @@ def sweep_tables(found: Sweep) -> tuple[Table, Table]:
             Column(f"{found.reference} / its own", "span"),
             Column("mean", unit="ms"),
         ),
-        rows=tuple(
-            (label, one.arm, span(one.p99_ms), span(one.ratio), one.mean_ms) for label, one in rows
-        ),
+        rows=tuple((label, one.arm, one.p99_ms, one.ratio, one.mean_ms) for label, one in rows),
     )
     answered = Table(
         name=f"{name}-answered",
@@ -123,7 +121,7 @@ def _capacity(found: Sweep, one: Capacity) -> str:
         }
         told = where.get(one.outside, "a rate that these rounds don't agree on")
         return f"Capacity: {one.arm} carries {told} {at}."
-    told = interval(one.rps.mean, one.rps.low, one.rps.high)
+    told = interval(one.rps.value, one.rps.low, one.rps.high)
     compared = "" if one.ratio is None else f": {_more(one)} than {found.reference}"
     return f"Capacity: {one.arm} carries {told} requests/s {at}{compared}."
 
@@ -136,7 +134,7 @@ def _more(one: Capacity) -> str:
     """Such as: 38 % more (20 to 58)."""
     if one.ratio is None:
         return ""
-    shares = [100 * (value - 1) for value in (one.ratio.ratio, one.ratio.low, one.ratio.high)]
+    shares = [100 * (value - 1) for value in (one.ratio.value, one.ratio.low, one.ratio.high)]
     if shares[0] < 0:
         shares = [-shares[0], -shares[2], -shares[1]]
         return "{:.0f} % less ({:.0f} to {:.0f})".format(*shares)
@@ -147,7 +145,7 @@ def _knee(found: Sweep, one: Knee) -> str:
     last = f"{found.points[-1].value:g} {UNITS[found.axis]}"
     if one.value is None:
         return f"Knee: {one.arm} has none up to {last}."
-    told = interval(one.value.mean, one.value.low, one.value.high)
+    told = interval(one.value.value, one.value.low, one.value.high)
     if found.loop == "closed":
         return f"Knee: from {told} {UNITS[found.axis]} on, {one.arm} answers hardly more."
     return f"Knee: {one.arm} answers at most {told} requests/s, whatever is asked."

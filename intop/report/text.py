@@ -379,7 +379,7 @@ def drift_sentence(found: Drift) -> str:
         )
     low, high = _percent(found.change.low), _percent(found.change.high)
     told = (
-        f"drift of the default: {_percent(found.change.ratio)} % over {_span(found.hours)} "
+        f"drift of the default: {_percent(found.change.value)} % over {_span(found.hours)} "
         f"({found.level:.0%} interval {low} to {high} %)"
     )
     if not found.is_separated:

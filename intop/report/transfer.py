@@ -85,4 +85,4 @@ def _worst_cases(found: Transfer) -> Section:
 
 def _worst(case: WorstCase) -> str:
     least = case.ratios[case.arch] if case.arch is not None else None
-    return "-" if least is None else f"{least.ratio:.2f} on {case.arch}"
+    return "-" if least is None else f"{least.value:.2f} on {case.arch}"

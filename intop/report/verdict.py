@@ -11,7 +11,7 @@ from intop.domain.halves import Halves
 from intop.domain.percentiles import BEHIND, PERCENTS, requests_for
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
-from intop.report.document.columns import Column, numbers, span, texts
+from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Block, Notes, Section, Table, widened
 from intop.report.numbers import counted, interval, number, percent
 
@@ -122,7 +122,7 @@ def model_table(found: SpeedUps) -> Table:
             Column("remark", "text"),
         ),
         rows=tuple(
-            (one.model, one.p99_ms, span(one.ratio), one.rounds, measured_as(one) or None)
+            (one.model, one.p99_ms, one.ratio, one.rounds, measured_as(one) or None)
             for one in found.models
         ),
     )
@@ -148,7 +148,7 @@ def side_table(found: Verdict) -> Table:
             Column(f"ratio ({found.level:.0%} interval)", "span"),
         ),
         rows=tuple(
-            (name, _scaled(both.default, scale), _scaled(both.tuned, scale), span(both.ratio))
+            (name, _scaled(both.default, scale), _scaled(both.tuned, scale), both.ratio)
             for name, both, scale in lines
         ),
     )
@@ -220,7 +220,7 @@ def cause_table(verdict: Verdict, found: Causes) -> Table:
             Column("meaning", "remark"),
         ),
         rows=tuple(
-            (cause.mechanism, one.name, one.default, one.tuned, span(one.times), one.meaning)
+            (cause.mechanism, one.name, one.default, one.tuned, one.times, one.meaning)
             for cause in found.found
             for one in cause.counters
         ),

@@ -31,7 +31,7 @@ from intop.domain.explanation import (
     Promised,
     kept,
 )
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget
@@ -156,7 +156,7 @@ class Explain(Stage[Explanation]):
     def _of_one_change(self) -> Explanation:
         """The winner's own verdict, in the words of an explanation."""
         verdict, (name,) = self.verdict, self.winner.names
-        ratio = RatioInterval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
+        ratio = Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
         keys = self.winner.changes[name]
         before, after = zip(*(self.winner.values[key] for key in keys), strict=True)
         explanation = Explanation(
@@ -387,13 +387,13 @@ def _contribution(winner: Winner, found: Ablation, name: str) -> Contribution:
     )
 
 
-def _known(effects: Mapping[str, Effect], name: str) -> RatioInterval | None:
+def _known(effects: Mapping[str, Effect], name: str) -> Interval | None:
     return _ratio(effects[name]) if name in effects else None
 
 
-def _ratio(effect: Effect) -> RatioInterval:
+def _ratio(effect: Effect) -> Interval:
     """A difference of logarithms as a ratio; no interval is wider than a float can say."""
     low, mean, high = (
         math.exp(max(-700.0, min(700.0, x))) for x in (effect.low, effect.mean, effect.high)
     )
-    return RatioInterval(mean, low, high)
+    return Interval(mean, low, high)

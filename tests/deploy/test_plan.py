@@ -30,7 +30,7 @@ from intop.domain.explanation import Explanation, Kept
 from intop.domain.host_state import HostState
 from intop.domain.persistent import Persistent
 from intop.domain.plan import HostPlan, Plan, SavedPlan, planned_key
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.sweep import Arm, Sweeps
 from intop.errors import IntopError, LabError, ResultMissingError, UnreachableError, UsageError
 from intop.hosts.guard import unwritable
@@ -553,7 +553,7 @@ def test_a_plan_for_review_is_refused(context: Context, monkeypatch: pytest.Monk
 def explained(testbed: FakeTestbed, **changes: Any) -> None:
     """A winner of two keys, of which one is the smallest set and keeps all of the gain."""
     judged(testbed)
-    ratio = RatioInterval(VERDICT.ratio, VERDICT.ratio_low, VERDICT.ratio_high)
+    ratio = Interval(VERDICT.ratio, VERDICT.ratio_low, VERDICT.ratio_high)
     minimal = Configuration({SOMAXCONN: VERDICT.configuration.values[SOMAXCONN]})
     made = Explanation(
         winner=VERDICT.configuration,
@@ -571,7 +571,7 @@ def explained(testbed: FakeTestbed, **changes: Any) -> None:
 
 
 def kept_of(share: float, high: float, smaller: float = 3.0, full: float = 3.0) -> Kept:
-    ratios = [RatioInterval(r, r / 1.2, r * 1.2) for r in (full, smaller)]
+    ratios = [Interval(r, r / 1.2, r * 1.2) for r in (full, smaller)]
     return Kept(share=share, low=0.5, high=high, full=ratios[0], smaller=ratios[1], rounds=16)
 
 

@@ -9,15 +9,15 @@ from intop.domain.configuration import Configuration
 from intop.domain.evidence import Case, Source, direction, effect
 from intop.domain.explanation import Contribution, Explanation
 from intop.domain.multi_arm import Contest, Contestant
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from reported import explanation
 from samples import CONDITIONS
 
 GOOD, BAD, UNCLEAR = (
-    RatioInterval(2, 1.5, 3),
-    RatioInterval(0.5, 0.4, 0.6),
-    RatioInterval(1, 0.9, 2),
+    Interval(2, 1.5, 3),
+    Interval(0.5, 0.4, 0.6),
+    Interval(1, 0.9, 2),
 )
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_sack"
 WINNER = Configuration({ONE: "64", OTHER: "0"})
@@ -115,7 +115,7 @@ def test_a_verdict_of_a_single_change_is_that_changes_own() -> None:
     single = replace(GAIN, configuration=Configuration({ONE: "64"}))
     one = changes(case(verdict=single))[f"{ONE} lowered"]
     assert tally(helped=1) == one.by_itself
-    assert RatioInterval(3.1, 2.2, 4.4) == one.evidence[0].judged
+    assert Interval(3.1, 2.2, 4.4) == one.evidence[0].judged
 
 
 def test_the_smallest_sets_verdict_counts_where_it_has_one_change_and_before_the_explanation() -> (
@@ -138,7 +138,7 @@ def test_what_a_set_of_one_change_lacks_without_it_is_not_beside_others() -> Non
     assert (GOOD, None) == (one.beside_others, one.missed)
     (one,) = changes(case(explanation=explained(kept)))[f"{ONE} lowered"].evidence
     assert one.beside_others is None
-    assert RatioInterval(3.1, 2.2, 4.4) == one.by_itself
+    assert Interval(3.1, 2.2, 4.4) == one.by_itself
 
 
 def test_beside_a_baseline_only_an_explanation_says_what_was_changed() -> None:

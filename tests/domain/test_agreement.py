@@ -13,7 +13,7 @@ def test_replicas_that_measure_the_same_are_in_use() -> None:
     first, second, _ = found.replicas
     assert ("a", 6, None) == (first.name, first.trials, first.ratio)
     assert second.ratio is not None
-    assert 1 == pytest.approx(second.ratio.ratio)
+    assert 1 == pytest.approx(second.ratio.value)
     assert first.p99_ms == pytest.approx(10.16, abs=0.01)
 
 
@@ -22,7 +22,7 @@ def test_one_that_measures_something_else_is_left_out() -> None:
     found = agreement({"a": SAME, "slow": slow, "c": SAME}, level=0.99)
     assert (0, 2) == found.in_use
     assert found.replicas[1].ratio is not None
-    assert 0.5 == pytest.approx(found.replicas[1].ratio.ratio)
+    assert 0.5 == pytest.approx(found.replicas[1].ratio.value)
 
 
 def test_the_level_is_that_of_all_comparisons_together() -> None:

@@ -22,7 +22,7 @@ from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import Probed
 from intop.domain.ranking import Ranking
 from intop.domain.space import Space
-from intop.domain.stats import DifferenceInterval, RatioInterval, geometric_interval, unpaired_ratio
+from intop.domain.stats import Interval, geometric_interval, unpaired_ratio
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
 from samples import CONDITIONS, trial
@@ -86,7 +86,7 @@ def test_before_a_verdict_a_side_is_all_trials_of_the_default() -> None:
     found = made_side()
     assert (0.5, 2.0) == pytest.approx(found.default.trials_ms)
     assert geometric_interval(found.default.trials_ms, level=0.95) == found.default.mean_ms
-    assert 1.0 == pytest.approx(found.default.mean_ms.mean)
+    assert 1.0 == pytest.approx(found.default.mean_ms.value)
     assert (None, None, 3) == (found.tuned, found.verdict, found.trials)
     assert (CONDITIONS, (), ()) == (found.conditions, found.errors, found.convergences)
 
@@ -94,9 +94,9 @@ def test_before_a_verdict_a_side_is_all_trials_of_the_default() -> None:
 def test_with_a_verdict_a_side_is_what_that_rests_on() -> None:
     found = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
     told = found.default
-    assert ((10.0, 40.0), 20.0) == (told.trials_ms, pytest.approx(told.mean_ms.mean))
+    assert ((10.0, 40.0), 20.0) == (told.trials_ms, pytest.approx(told.mean_ms.value))
     assert found.tuned is not None
-    assert ((1.0, 4.0), 2.0) == (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.mean))
+    assert ((1.0, 4.0), 2.0) == (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.value))
 
 
 @pytest.mark.parametrize("default_us", [(), (500,)])
@@ -121,11 +121,11 @@ def test_the_second_side_is_held_against_the_first() -> None:
     x86 = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
     arm = made_side(ARM, verdict=verdict(), judged=([30.0, 120.0], [0.5, 2.0]))
     found = both(x86, arm)
-    default = (found.default.ratio.ratio, found.default.difference_ms.difference)
+    default = (found.default.ratio.value, found.default.difference_ms.value)
     assert (3.0, 40.0) == pytest.approx(default)
     assert unpaired_ratio((30.0, 120.0), (10.0, 40.0), level=0.95) == found.default.ratio
     assert found.tuned is not None
-    tuned = (found.tuned.ratio.ratio, found.tuned.difference_ms.difference)
+    tuned = (found.tuned.ratio.value, found.tuned.difference_ms.value)
     assert (0.5, -1.0) == pytest.approx(tuned)
 
 
@@ -152,8 +152,8 @@ def test_what_is_tuned_on_one_side_only_has_no_contrast() -> None:
 def test_sides_are_separated_where_the_ratios_interval_does_not_hold_1(
     low: float, high: float, outcome: str
 ) -> None:
-    ratio = RatioInterval((low + high) / 2, low, high)
-    assert outcome == Contrast(difference_ms=DifferenceInterval(0, -1, 1), ratio=ratio).outcome
+    ratio = Interval((low + high) / 2, low, high)
+    assert outcome == Contrast(difference_ms=Interval(0, -1, 1), ratio=ratio).outcome
 
 
 # Conditions ---------------------------------------------------------------------------------------

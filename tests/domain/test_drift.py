@@ -38,10 +38,10 @@ def test_a_steady_rise_is_found_with_its_size() -> None:
     assert (11, 0.5, 0.95) == (found.sentinels, found.hours, found.level)
     assert found.change is not None
     assert found.per_hour is not None
-    assert pytest.approx(1.1, abs=2e-3) == found.change.ratio
+    assert pytest.approx(1.1, abs=2e-3) == found.change.value
     assert pytest.approx(2 * math.log(1.1), abs=4e-3) == found.per_hour[0]
     assert found.per_hour[1] < found.per_hour[0] < found.per_hour[2]
-    assert found.change.low < found.change.ratio < found.change.high
+    assert found.change.low < found.change.value < found.change.high
     assert found.is_separated
     assert found.share is not None
     assert 0.99 < found.share <= 1
@@ -76,11 +76,11 @@ def test_the_trend_is_the_line_and_its_interval_that_of_a_textbook() -> None:
     deviation = math.sqrt(float(np.sum((np.log(values) - line) ** 2)) / 3)
     first, middle, last = (found.trend[n] for n in (0, len(found.trend) // 2, -1))
     assert (0.0, pytest.approx(0.4)) == (first.hours, last.hours)
-    assert math.log(1000 * first.p99_ms.mean) == pytest.approx(line[0], abs=1e-5)
-    assert math.log(1000 * last.p99_ms.mean) == pytest.approx(line[-1], abs=1e-5)
-    half = math.log(middle.p99_ms.high / middle.p99_ms.mean)
+    assert math.log(1000 * first.p99_ms.value) == pytest.approx(line[0], abs=1e-5)
+    assert math.log(1000 * last.p99_ms.value) == pytest.approx(line[-1], abs=1e-5)
+    half = math.log(middle.p99_ms.high / middle.p99_ms.value)
     assert half == pytest.approx(3.182446 * deviation / math.sqrt(5), rel=1e-4)
-    edge = math.log(first.p99_ms.high / first.p99_ms.mean)
+    edge = math.log(first.p99_ms.high / first.p99_ms.value)
     assert edge == pytest.approx(3.182446 * deviation * math.sqrt(1 / 5 + 0.04 / 0.1), rel=1e-4)
     assert drift(sentinels(values, 6), level=0.95) == found.drift
 
@@ -132,7 +132,7 @@ def test_sentinels_of_one_moment_have_no_slope() -> None:
 
 def test_sentinels_that_are_all_alike_have_no_spread_to_explain() -> None:
     found = drift(sentinels([1000, 1000, 1000, 1000]), level=0.95)
-    assert (1.0, 0.0) == (found.change and found.change.ratio, found.share)
+    assert (1.0, 0.0) == (found.change and found.change.value, found.share)
     assert not found.is_separated
 
 
@@ -160,7 +160,7 @@ def test_the_difference_of_two_replicas_is_no_drift() -> None:
     found = drift(one + later, level=0.95)
     assert found.change is not None
     assert found.change.low < 1 < found.change.high
-    assert 0.9 < found.change.ratio < 1.1
+    assert 0.9 < found.change.value < 1.1
 
 
 def test_two_replicas_drift_together() -> None:
@@ -173,7 +173,7 @@ def test_two_replicas_drift_together() -> None:
     )
     found = drift(one + two, level=0.95)
     assert found.change is not None
-    assert pytest.approx(1.1, abs=2e-3) == found.change.ratio
+    assert pytest.approx(1.1, abs=2e-3) == found.change.value
 
 
 def test_each_replica_takes_a_degree_of_freedom() -> None:

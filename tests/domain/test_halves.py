@@ -54,9 +54,9 @@ def test_it_says_which_half_gains_and_what_they_are_together(
     found = halves(default, kernel, nginx, both, level=0.95)
     assert found is not None
     for interval, gain in zip((found.kernel, found.nginx, found.both), gains, strict=True):
-        assert interval.low < interval.ratio < interval.high
-        assert interval.ratio == pytest.approx(gain, rel=0.02)
-    assert found.together.ratio == pytest.approx(gains[2] / gains[0] / gains[1], rel=0.03)
+        assert interval.low < interval.value < interval.high
+        assert interval.value == pytest.approx(gain, rel=0.02)
+    assert found.together.value == pytest.approx(gains[2] / gains[0] / gains[1], rel=0.03)
     assert says in found.told
     assert (8, 0.95) == (found.rounds, found.level)
 

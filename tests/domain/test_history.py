@@ -25,7 +25,7 @@ def test_a_step_holds_the_later_campaign_against_the_earlier_one() -> None:
     found = history("lab", "x86", "slt", [one, two, three], level=0.95)
     first, second = found.steps
     assert first.default is not None
-    assert (2.0, "higher") == (round(first.default.ratio.ratio, 9), first.default.outcome)
+    assert (2.0, "higher") == (round(first.default.ratio.value, 9), first.default.outcome)
     assert first.tuned is not None
     assert "not separated" == first.tuned.outcome
     assert second.tuned is None

@@ -8,7 +8,7 @@ import pytest
 from intop.domain.guardrails import NO_GUARDRAILS, Guardrail, Guardrails
 from intop.domain.histogram import Histogram
 from intop.domain.sides import check_guardrails, side_by_side
-from intop.domain.stats import RatioInterval, paired_difference, paired_ratio
+from intop.domain.stats import Interval, paired_difference, paired_ratio
 from intop.domain.trial import Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency
 from samples import METRICS, trial
@@ -80,7 +80,7 @@ def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
     found = side_by_side(default, tuned, level=0.95)
     ratio = found.latencies_ms["P99"].ratio
     assert ratio is not None
-    assert 2000 == pytest.approx(ratio.ratio, rel=0.001)
+    assert 2000 == pytest.approx(ratio.value, rel=0.001)
     p99 = found.latencies_ms["P99"]
     assert (pytest.approx(2000, rel=0.001), 1.0) == (p99.default, p99.tuned)
     assert (1.0, 1.0) == (found.latencies_ms["P50"].default, found.latencies_ms["P50"].tuned)
@@ -100,7 +100,7 @@ def test_rate_and_cpu_are_means_over_trials() -> None:
     found = side_by_side(trials(100, 0.5), trials(50, 0.25), level=0.9)
     assert (100, 50) == (found.achieved_rps.default, found.achieved_rps.tuned)
     assert (0.5, 0.25) == (found.balancer_cpu.default, found.balancer_cpu.tuned)
-    assert RatioInterval(2.0, 2.0, 2.0) == found.balancer_cpu.ratio
+    assert Interval(2.0, 2.0, 2.0) == found.balancer_cpu.ratio
 
 
 def test_reference_metrics_are_means_over_trials_that_all_have_them() -> None:
@@ -112,7 +112,7 @@ def test_reference_metrics_are_means_over_trials_that_all_have_them() -> None:
     found = side_by_side(counted, trials(context_switches_per_s=250.0, power_w=40.0), level=0.9)
     assert found.mean_ms is not None
     assert (1.5, 1.5) == (found.mean_ms.default, pytest.approx(found.mean_ms.tuned))
-    assert found.received_mb_s == Pairwise(default=3.0, tuned=3.0, ratio=RatioInterval(1, 1, 1))
+    assert found.received_mb_s == Pairwise(default=3.0, tuned=3.0, ratio=Interval(1, 1, 1))
     assert found.memory_mib is not None
     assert 100.0 == found.memory_mib.tuned
     assert found.context_switches_per_s is not None
@@ -181,10 +181,10 @@ def test_an_effect_is_that_of_single_trials_paired_by_round() -> None:
     # Tuned / default: above 1 it is longer.
     p50 = paired_ratio([1.5, 1.6], [1.0, 2.0], level=0.95)
     one = found["P50"]
-    assert (p50.ratio, p50.low, p50.high) == pytest.approx((one.effect, one.low, one.high))
+    assert (p50.value, p50.low, p50.high) == pytest.approx((one.effect, one.low, one.high))
     assert (1.1, "times", "higher") == (one.margin, one.unit, one.worse)
     rate = paired_ratio([98.0, 99.0], [100.0, 100.0], level=0.95)
-    assert rate.ratio == pytest.approx(found["rate"].effect)
+    assert rate.value == pytest.approx(found["rate"].effect)
     assert (0.99, "lower", 100.0) == (
         found["rate"].margin,
         found["rate"].worse,
@@ -198,7 +198,7 @@ def test_what_may_be_zero_is_a_difference() -> None:
     found = by_quantity(default, tuned)
     cpu = paired_difference([30.0, 50.0], [20.0, 30.0], level=0.95)
     one = found["CPU"]
-    assert (cpu.difference, cpu.low, cpu.high) == pytest.approx((one.effect, one.low, one.high))
+    assert (cpu.value, cpu.low, cpu.high) == pytest.approx((one.effect, one.low, one.high))
     assert (25.0, 40.0) == pytest.approx((one.default, one.tuned))
     assert (25.0, "MiB") == (pytest.approx(found["memory"].effect), found["memory"].unit)
     errors = found["error share"]

@@ -44,7 +44,7 @@ def test_memory_that_grows_is_a_leak() -> None:
     made = blocks(lambda n: {"nginx_memory_mib": 30 + 20 * n / 60 + wobble(n)})
     found = trends(made)["nginx memory"]
     assert found.per_hour is not None
-    assert 20 == pytest.approx(found.per_hour.difference, abs=0.5)
+    assert 20 == pytest.approx(found.per_hour.value, abs=0.5)
     assert found.per_hour.low < 20.1 < found.per_hour.high + 0.2
     assert ("grows", "MiB", 5.0, 50) == (found.growth, found.unit, found.floor, found.blocks)
     assert "leak" == leak(made)
@@ -84,7 +84,7 @@ def test_a_restart_is_no_loss_of_memory() -> None:
     made = blocks(change)
     found = trends(made)["nginx memory"]
     assert found.per_hour is not None
-    assert 20 == pytest.approx(found.per_hour.difference, abs=0.1)
+    assert 20 == pytest.approx(found.per_hour.value, abs=0.1)
     # Each part has its warm-up.
     assert 40 == found.blocks
     assert 1 == restarts_of(made)
@@ -103,7 +103,7 @@ def test_a_restart_every_hour_hides_no_leak() -> None:
     found = {t.quantity: t for t in trends_of(made, planned_s=24 * 3600, level=0.95)}
     growth = found["nginx memory"].per_hour
     assert growth is not None
-    assert 20 == pytest.approx(growth.difference, abs=0.1)
+    assert 20 == pytest.approx(growth.value, abs=0.1)
 
 
 def test_p99_is_told_in_percent_an_hour_without_disturbed_blocks() -> None:
@@ -114,7 +114,7 @@ def test_p99_is_told_in_percent_an_hour_without_disturbed_blocks() -> None:
     )
     found = trends(made)["P99"]
     assert found.per_hour is not None
-    assert 50 == pytest.approx(found.per_hour.difference, abs=0.1)
+    assert 50 == pytest.approx(found.per_hour.value, abs=0.1)
     assert ("grows", "%", 45) == (found.growth, found.unit, found.blocks)
     assert found.first is not None
     assert 20 < found.first < 25

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from intop.domain.speedups import ModelSpeedUp, SpeedUps, speed_ups
-from intop.domain.stats import RatioInterval, paired_ratio
+from intop.domain.stats import Interval, paired_ratio
 from intop.domain.trial import Block
 
 DEFAULT = {(1, 1): 8.0, (1, 2): 8.0, (1, 3): 2.0}
@@ -31,8 +31,8 @@ def test_the_mean_is_over_models_and_its_interval_over_rounds() -> None:
     rounds = [math.sqrt(2 * 1), math.sqrt(4 * 1), math.sqrt(2 * 4)]
     expected = paired_ratio(rounds, [1, 1, 1], level=0.9)
     assert both.mean is not None
-    assert (expected.ratio, expected.low, expected.high) == pytest.approx(
-        (both.mean.ratio, both.mean.low, both.mean.high)
+    assert (expected.value, expected.low, expected.high) == pytest.approx(
+        (both.mean.value, both.mean.low, both.mean.high)
     )
     assert (3, 0.9) == (both.rounds, both.level)
 
@@ -43,7 +43,7 @@ def test_models_with_the_same_winner_count_once_each() -> None:
     )
     assert both.mean is not None
     one, other = 16 ** (1 / 3), 4 ** (1 / 3)
-    assert pytest.approx((one * one * other) ** (1 / 3)) == both.mean.ratio
+    assert pytest.approx((one * one * other) ** (1 / 3)) == both.mean.value
 
 
 def test_a_winner_that_failed_has_no_speed_up_and_is_in_no_mean() -> None:
@@ -56,7 +56,7 @@ def test_a_winner_that_failed_has_no_speed_up_and_is_in_no_mean() -> None:
     assert (2, 1, None) == (xgboost.rounds, xgboost.failures, xgboost.ratio)
     assert both.models[0] == both.best
     assert both.mean is not None
-    assert pytest.approx(16 ** (1 / 3)) == both.mean.ratio
+    assert pytest.approx(16 ** (1 / 3)) == both.mean.value
 
 
 def test_rounds_that_a_model_lacks_are_in_no_mean() -> None:
@@ -66,7 +66,7 @@ def test_rounds_that_a_model_lacks_are_in_no_mean() -> None:
     )
     assert 2 == both.rounds
     assert both.mean is not None
-    assert pytest.approx(math.sqrt(math.sqrt(2 * 4))) == both.mean.ratio
+    assert pytest.approx(math.sqrt(math.sqrt(2 * 4))) == both.mean.value
 
 
 def test_one_round_has_no_interval() -> None:
@@ -86,4 +86,4 @@ def test_one_round_has_no_interval() -> None:
 def test_without_the_default_there_is_nothing_to_tell() -> None:
     nothing = speed_ups({"RFR": "RFR"}, {"RFR": ONE}, {}, default="default", level=0.95)
     assert (None, 0, None) == (nothing.mean, nothing.models[0].rounds, nothing.models[0].ratio)
-    assert RatioInterval(1, 1, 1) == found({"RFR": "RFR"}, {"RFR": DEFAULT}).mean
+    assert Interval(1, 1, 1) == found({"RFR": "RFR"}, {"RFR": DEFAULT}).mean

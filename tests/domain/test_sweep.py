@@ -8,7 +8,7 @@ import pytest
 
 from findings import SWEEP, VERDICT
 from intop.domain.configuration import Configuration
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.sweep import (
     Arm,
     Curve,
@@ -104,7 +104,7 @@ def test_an_arm_says_what_its_trials_did_and_where_they_failed() -> None:
         base.failed,
     )
     assert base.p99_ms is not None
-    assert (1.0, 100.0) == (pytest.approx(base.p99_ms.mean), base.achieved_rps)
+    assert (1.0, 100.0) == (pytest.approx(base.p99_ms.value), base.achieved_rps)
     assert (90.0, 1, 1, False, 100) == (
         other.achieved_rps,
         other.overloaded,
@@ -113,7 +113,7 @@ def test_an_arm_says_what_its_trials_did_and_where_they_failed() -> None:
         other.fewest_requests,
     )
     assert other.ratio is not None
-    assert RatioInterval(2, 2, 2) == RatioInterval(*map(round, vars(other.ratio).values()))
+    assert Interval(2, 2, 2) == Interval(*map(round, vars(other.ratio).values()))
     assert "gain" == other.outcome
     assert (tuned[0].balancer.cpu, tuned[0].balancer.memory_mib) == (other.cpu, other.memory_mib)
 
@@ -136,7 +136,7 @@ def test_an_arm_that_always_fails_has_no_latency_and_is_worse() -> None:
 def test_an_unclear_ratio_is_no_gain() -> None:
     arm = SWEEP.points[0].arms[1]
     assert "gain" == arm.outcome
-    assert "no significant gain" == replace(arm, ratio=RatioInterval(1.0, 0.5, 2.0)).outcome
+    assert "no significant gain" == replace(arm, ratio=Interval(1.0, 0.5, 2.0)).outcome
     assert "worse" == replace(arm, fails_more=True).outcome
 
 
@@ -173,8 +173,8 @@ def test_a_capacity_has_an_interval_and_a_ratio_to_the_references() -> None:
     assert other.rps is not None
     assert other.ratio is not None
     assert base.ratio is None
-    assert base.rps.low < base.rps.mean < base.rps.high
-    assert other.rps.mean / base.rps.mean == pytest.approx(other.ratio.ratio)
+    assert base.rps.low < base.rps.value < base.rps.high
+    assert other.rps.value / base.rps.value == pytest.approx(other.ratio.value)
     assert 1 < other.ratio.low < other.ratio.high
 
 
@@ -206,7 +206,7 @@ def test_an_open_loop_has_its_knee_at_the_highest_rate_that_was_reached() -> Non
     two = reached({50: 50, 100: 100, 150: 118, 200: 120})
     (found,) = saturations({"default": rounds(one, two)}, level=0.95)
     assert found.value is not None
-    assert 120.5 == pytest.approx(found.value.mean, rel=1e-3)
+    assert 120.5 == pytest.approx(found.value.value, rel=1e-3)
 
 
 def test_an_open_loop_that_reaches_its_rates_has_no_knee() -> None:
@@ -222,7 +222,7 @@ def test_a_closed_loop_bends_where_most_of_its_highest_rate_is_reached() -> None
     one = reached({1: 100, 2: 200, 4: 300, 8: 300})
     (found,) = bends({"default": rounds(one, one)}, level=0.95)
     assert found.value is not None
-    assert 3.7 == pytest.approx(found.value.mean)  # 285 of 300
+    assert 3.7 == pytest.approx(found.value.value)  # 285 of 300
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from findings import DEPLOYMENT
 from intop.domain.explanation import Kept
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.sysctl_file import WIDTH, comment, is_ours, sysctl_file
 from intop.errors import UsageError
 
@@ -56,8 +56,8 @@ def test_a_smallest_set_is_told_beside_the_winner() -> None:
         share=0.9,
         low=0.8,
         high=1.0,
-        full=RatioInterval(3.5, 3, 4),
-        smaller=RatioInterval(3.25, 3, 4),
+        full=Interval(3.5, 3, 4),
+        smaller=Interval(3.25, 3, 4),
         rounds=16,
     )
     told = words_of(sysctl_file(replace(DEPLOYMENT, kept=kept), written_at=AT))

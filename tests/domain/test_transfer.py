@@ -9,7 +9,7 @@ import pytest
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.parameter import Component, Parameter
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.transfer import Crosswise, common_parameters, worst_cases, worth
 
 
@@ -89,9 +89,9 @@ def test_the_worst_case_is_the_least_gain_of_all_machines() -> None:
         name="x86 winner",
         configuration=Configuration({"a": "1"}),
         is_reference=False,
-        ratio=RatioInterval(3.0, 2.0, 4.0),
+        ratio=Interval(3.0, 2.0, 4.0),
     )
-    both = replace(tuned, name="compromise", ratio=RatioInterval(2.0, 1.5, 2.5))
+    both = replace(tuned, name="compromise", ratio=Interval(2.0, 1.5, 2.5))
     # On the other machine the compromise could not be measured, and the winner changes nothing.
     same = replace(tuned, ratio=None, same_as="default")
     found = worst_cases(
@@ -105,4 +105,4 @@ def test_the_worst_case_is_the_least_gain_of_all_machines() -> None:
         ]
     )
     assert [("x86 winner", "arm"), ("compromise", None)] == [(c.name, c.arch) for c in found]
-    assert RatioInterval(1.0, 1.0, 1.0) == found[0].ratios["arm"]
+    assert Interval(1.0, 1.0, 1.0) == found[0].ratios["arm"]

@@ -115,7 +115,7 @@ def test_before_a_verdict_the_default_is_of_all_its_trials_and_nothing_is_tuned(
     (found,) = compare(campaign.context, "x86", "arm").comparisons
     for side in found.sides:
         assert (0.9, 1.6) == pytest.approx(side.default.trials_ms)
-        assert 1.2 == pytest.approx(side.default.mean_ms.mean)
+        assert 1.2 == pytest.approx(side.default.mean_ms.value)
         assert side.tuned is None
         assert 3 == side.trials
     assert found.tuned is None
@@ -131,11 +131,9 @@ def test_with_a_verdict_both_are_of_the_judging_pairs_alone(campaign: Campaign) 
     x86, arm = (side.tuned for side in found.sides)
     assert x86 is not None
     assert arm is not None
-    assert (0.4, 0.8) == pytest.approx((x86.mean_ms.mean, arm.mean_ms.mean))
+    assert (0.4, 0.8) == pytest.approx((x86.mean_ms.value, arm.mean_ms.value))
     assert found.tuned is not None
-    assert (2.0, 0.4) == pytest.approx(
-        (found.tuned.ratio.ratio, found.tuned.difference_ms.difference)
-    )
+    assert (2.0, 0.4) == pytest.approx((found.tuned.ratio.value, found.tuned.difference_ms.value))
     assert "not separated" == found.tuned.outcome
     assert [7, 7] == [side.trials for side in found.sides]
 
@@ -344,7 +342,7 @@ def test_over_time_there_is_a_moment_for_each_campaign_that_measured_the_default
     judged, collected = x86.moments
     assert (0.5, 2.0) == pytest.approx(judged.default.trials_ms)
     assert judged.tuned is not None
-    assert 0.4 == pytest.approx(judged.tuned.mean_ms.mean)
+    assert 0.4 == pytest.approx(judged.tuned.mean_ms.value)
     assert (0.9, 1.6) == pytest.approx(collected.default.trials_ms)
     assert collected.tuned is None
     (step,) = x86.steps
@@ -353,7 +351,7 @@ def test_over_time_there_is_a_moment_for_each_campaign_that_measured_the_default
         step.changed,
     )
     assert step.default is not None
-    assert 1.2 == pytest.approx(step.default.ratio.ratio)
+    assert 1.2 == pytest.approx(step.default.ratio.value)
     assert ((), 1) == (arm.steps, len(arm.moments))
 
 

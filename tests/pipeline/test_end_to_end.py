@@ -217,7 +217,7 @@ def test_two_clusters_compared(make_study: Make) -> None:
     assert [side["arch"] for side in comparison["sides"]] == ["x86", "arm"]
     for side in comparison["sides"]:
         mean = side["default"]["mean_ms"]
-        assert 0 < mean["low"] < mean["mean"] < mean["high"]
+        assert 0 < mean["low"] < mean["value"] < mean["high"]
         assert side["tuned"] is None
     # Two labs of one machine: the architectures are in name only, and it says so.
     assert any("machine" in warning for warning in comparison["warnings"])

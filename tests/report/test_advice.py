@@ -10,7 +10,7 @@ import pytest
 from browser import Browser, chromium
 from intop.cli import cli
 from intop.domain.advice import Advice, JudgedSet, advice
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.errors import ResultMissingError, UsageError
 from intop.inspect.advice import gather_advice
 from intop.report.advice import document
@@ -62,7 +62,7 @@ def test_it_says_first_what_helped_and_what_is_not_known(found: Advice) -> None:
 def test_what_several_campaigns_found_is_counted_and_what_hurt_is_said(found: Advice) -> None:
     first, *others = found.changes
     (one,) = first.evidence
-    bad = RatioInterval(0.5, 0.4, 0.6)
+    bad = Interval(0.5, 0.4, 0.6)
     worse = replace(one, judged=bad, alone=None, left_out=None, missed=bad)
     mixed = replace(first, evidence=(one, worse, worse))
     text = told(replace(found, changes=(mixed, *others)), "found")
@@ -72,7 +72,7 @@ def test_what_several_campaigns_found_is_counted_and_what_hurt_is_said(found: Ad
 
 def test_a_change_that_helps_only_beside_others_is_said_to_be_so(found: Advice) -> None:
     first, *others = found.changes
-    one = replace(first.evidence[0], judged=None, alone=RatioInterval(1, 0.9, 1.1))
+    one = replace(first.evidence[0], judged=None, alone=Interval(1, 0.9, 1.1))
     text = told(replace(found, changes=(replace(first, evidence=(one,)), *others)), "found")
     assert f"Only beside other changes lowered it: {ONE} lowered, 3." in text
     assert "By itself lowered" not in text
@@ -135,7 +135,7 @@ def test_the_figure_shows_what_says_most_and_no_more_than_fits(found: Advice) ->
     assert OTHER not in svg  # of which nothing was measured
     first = found.changes[0]
     one = first.evidence[0]
-    bare = replace(one, judged=None, left_out=None, missed=None, alone=RatioInterval(1, 0.001, 1e9))
+    bare = replace(one, judged=None, left_out=None, missed=None, alone=Interval(1, 0.001, 1e9))
     many = replace(found, changes=(replace(first, evidence=(bare,) * 40 + (one,)),))
     assert MOST_ROWS == len(shown_rows(many))
     assert one in [e for _, e in shown_rows(many)]

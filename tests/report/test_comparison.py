@@ -25,7 +25,7 @@ from intop.domain.comparison import (
     Comparison,
     Contrast,
 )
-from intop.domain.stats import DifferenceInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise
 from intop.report.comparison import sections
 from intop.report.document.columns import worded
@@ -119,9 +119,7 @@ def test_a_verdict_of_another_level_and_failed_tuned_trials_are_said() -> None:
 
 
 def test_differences_are_told_in_sentences() -> None:
-    flat = Contrast(
-        difference_ms=DifferenceInterval(1, -5, 7), ratio=RatioInterval(0.999, 0.95, 1.07)
-    )
+    flat = Contrast(difference_ms=Interval(1, -5, 7), ratio=Interval(0.999, 0.95, 1.07))
     found = compared(comparison(), bare(workload="dlt", default=flat))
     assert (
         "slt, default: P99 on arm is 100 % higher than on x86 (50 to 167 %)",

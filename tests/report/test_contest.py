@@ -8,7 +8,7 @@ import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
-from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.report.contest import contest
 from intop.report.document.text import show
 from intop.report.machine import to_json
@@ -28,8 +28,8 @@ def contestant(**changes: Any) -> Contestant:
             "kernel.sysrq": "on the deny list: another reason",
             **{f"vm.key{n}": NAMESPACE for n in range(5)},
         },
-        "p99_ms": MeanInterval(80.0, 70.0, 90.0),
-        "ratio": RatioInterval(1.25, 1.1, 1.4),
+        "p99_ms": Interval(80.0, 70.0, 90.0),
+        "ratio": Interval(1.25, 1.1, 1.4),
     }
     return Contestant(**(values | changes))
 
@@ -42,7 +42,7 @@ HOST = contestant(
     already=0,
     left_out={},
     is_reference=True,
-    p99_ms=MeanInterval(100.0, 90.0, 110.0),
+    p99_ms=Interval(100.0, 90.0, 110.0),
     ratio=None,
 )
 SAME = contestant(name="same", same_as="default", configuration=DEFAULT, p99_ms=None, ratio=None)
@@ -105,8 +105,8 @@ def test_one_comparison_needs_no_correction(capsys: pytest.CaptureFixture[str]) 
     ("changes", "outcome"),
     [
         ({}, "gain"),
-        ({"ratio": RatioInterval(1.2, 1.0, 1.4)}, "no significant gain"),
-        ({"ratio": RatioInterval(0.5, 0.4, 0.9)}, "worse"),
+        ({"ratio": Interval(1.2, 1.0, 1.4)}, "no significant gain"),
+        ({"ratio": Interval(0.5, 0.4, 0.9)}, "worse"),
         ({"failures": 1}, "worse"),
         ({"ratio": None}, "not measured"),
         ({"ratio": None, "failures": 3}, "failed"),
@@ -121,5 +121,5 @@ def test_programs_get_outcomes_and_reasons() -> None:
     assert ["reference", "gain", "same as default", "failed", "gain"] == [
         c["outcome"] for c in found["contestants"]
     ]
-    assert {"mean": 80.0, "low": 70.0, "high": 90.0} == found["contestants"][1]["p99_ms"]
+    assert {"value": 80.0, "low": 70.0, "high": 90.0} == found["contestants"][1]["p99_ms"]
     assert NAMESPACE == found["contestants"][1]["left_out"]["vm.key0"]

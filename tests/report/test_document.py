@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from intop.domain.spreadsheet import cell, text_of
-from intop.report.document.columns import AS_ABOVE, Column, Span, numbers, texts
+from intop.domain.stats import Interval
+from intop.report.document.columns import AS_ABOVE, Column, numbers, texts
 from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
 from intop.report.document.markdown import as_markdown
@@ -38,7 +39,7 @@ TABLE = Table(
         Column("why", "prose"),
     ),
     rows=(
-        ("net.a", "1", "2", 12.345, Span(3, 1, 5), "It is long, and it was long before."),
+        ("net.a", "1", "2", 12.345, Interval(3, 1, 5), "It is long, and it was long before."),
         ("net.b", "4096 131072 6291456", "4096 8192", None, "not measured", AS_ABOVE),
         ("net.c", "0", "0", float("nan"), None, None),
     ),

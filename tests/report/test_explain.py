@@ -16,14 +16,14 @@ from intop.domain.explanation import (
     Offer,
     Point,
 )
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.report.document.text import show
 from intop.report.explain import explanation, kept_sentence, sentence, smallest
 from intop.report.figures.files import write_figures
 from intop.report.figures.partial_dependence import dependence
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_rmem"
-RATIO = RatioInterval(3.1, 2.2, 4.4)
+RATIO = Interval(3.1, 2.2, 4.4)
 KEPT = Kept(share=0.97, low=0.8, high=1.14, full=RATIO, smaller=RATIO, rounds=16)
 FOUND = Explanation(
     winner=Configuration({ONE: "64", OTHER: "1 2 3", "net.core.a": "0"}),
@@ -34,7 +34,7 @@ FOUND = Explanation(
         ),
         Contribution(keys=(OTHER,), before=("3 4 5",), after=("1 2 3",), dropped="no use"),
     ),
-    interactions=(Interaction(one=ONE, other=OTHER, ratio=RatioInterval(0.5, 0.2, 1.3)),),
+    interactions=(Interaction(one=ONE, other=OTHER, ratio=Interval(0.5, 0.2, 1.3)),),
     same=("net.core.a",),
     verdict=VERDICT,
     kept=KEPT,
@@ -106,7 +106,7 @@ def test_a_set_that_keeps_too_little_is_not_what_leaves(
 
 
 def test_a_share_of_no_gain_is_not_told() -> None:
-    none = replace(KEPT, share=float("nan"), full=RatioInterval(0.9, 0.8, 1.0))
+    none = replace(KEPT, share=float("nan"), full=Interval(0.9, 0.8, 1.0))
     assert "can't be told" in kept_sentence(none)
 
 

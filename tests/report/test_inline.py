@@ -16,7 +16,7 @@ from intop.domain.comparison import Compared, Comparison, Contrast, Converged, L
 from intop.domain.drift import sentinels
 from intop.domain.histogram import Histogram
 from intop.domain.sides import Latencies
-from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
 from intop.inspect.pipeline import steps
 from intop.report.figures.default_drift import default_drift
@@ -63,7 +63,7 @@ TRAINING = training(
 
 def side(arch: str, default: float, tuned: float | None) -> Side:
     def latency(value: float) -> Latency:
-        return Latency(mean_ms=MeanInterval(value, 0.8 * value, 1.2 * value), trials_ms=(value,))
+        return Latency(mean_ms=Interval(value, 0.8 * value, 1.2 * value), trials_ms=(value,))
 
     return Side(
         name=arch,
@@ -86,9 +86,7 @@ def comparison(*sides: Side) -> Compared:
         workload="slt",
         level=0.95,
         sides=(one, other),
-        default=Contrast(
-            difference_ms=DifferenceInterval(1, 0, 2), ratio=RatioInterval(2.0, 1.5, 2.5)
-        ),
+        default=Contrast(difference_ms=Interval(1, 0, 2), ratio=Interval(2.0, 1.5, 2.5)),
         tuned=None,
         rank_agreement=None,
         parameters=(),

@@ -9,7 +9,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.fetched import Fetched
 from intop.domain.histogram import Histogram
 from intop.domain.ranks import rank_agreement
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.training import Ceiling, HeldOut
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
@@ -59,7 +59,7 @@ def test_a_verdict_has_its_outcome_and_configuration() -> None:
 
 
 def test_a_verdict_has_its_sides_by_name() -> None:
-    both = Pairwise(default=2.0, tuned=1.0, ratio=RatioInterval(2.0, 1.5, 2.5))
+    both = Pairwise(default=2.0, tuned=1.0, ratio=Interval(2.0, 1.5, 2.5))
     one = Pairwise(default=0.0, tuned=0.5)
     sides = SideBySide(
         latencies_ms={
@@ -72,7 +72,7 @@ def test_a_verdict_has_its_sides_by_name() -> None:
         balancer_cpu=both,
     )
     found = strict(to_json(replace(VERDICT, sides=sides)))["sides"]
-    ratio = {"ratio": 2.0, "low": 1.5, "high": 2.5}
+    ratio = {"value": 2.0, "low": 1.5, "high": 2.5}
     assert {"default": 2.0, "tuned": 1.0, "ratio": ratio} == found["latencies_ms"]["P50"]
     assert {"default": 0.0, "tuned": 0.5, "ratio": None} == found["error_share"]
     # What too few requests are behind is null, and has its reason.

@@ -4,8 +4,8 @@ import pytest
 
 from findings import VERDICT
 from intop.domain.configuration import Configuration
-from intop.domain.mediation import Block, Mediated, Mediation, Share
-from intop.domain.stats import RatioInterval
+from intop.domain.mediation import Block, Mediated, Mediation
+from intop.domain.stats import Interval
 from intop.report.mediation import mediation, sentence
 from printed import shown
 
@@ -14,9 +14,9 @@ TOLD = Mediated(
     block=BLOCK,
     about="Handshakes are forgotten.",
     rounds=8,
-    gain=RatioInterval(4.0, 3.8, 4.2),
-    left=RatioInterval(1.1, 1.0, 1.2),
-    share=Share(share=0.93, low=0.87, high=1.0),
+    gain=Interval(4.0, 3.8, 4.2),
+    left=Interval(1.1, 1.0, 1.2),
+    share=Interval(0.93, 0.87, 1.0),
     own=("net.core.somaxconn",),
 )
 FOUND = Mediation(

@@ -8,7 +8,7 @@ import findings
 from comparisons import ARM, X86, compared, comparison, training
 from intop.domain import paper as figures
 from intop.domain.comparison import Compared, Contrast, Converged
-from intop.domain.stats import DifferenceInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.training import TREE_MODELS, Ceiling
 from intop.report import paper
 
@@ -80,9 +80,7 @@ def test_ours_are_by_workload_and_what_is_not_measured_says_so() -> None:
     assert "not measured" == verdict[1]
 
 
-CONTRAST = Contrast(
-    difference_ms=DifferenceInterval(20, 10, 30), ratio=RatioInterval(2.0, 1.5, 2.5)
-)
+CONTRAST = Contrast(difference_ms=Interval(20, 10, 30), ratio=Interval(2.0, 1.5, 2.5))
 
 
 @pytest.mark.parametrize(
@@ -90,12 +88,10 @@ CONTRAST = Contrast(
     [
         (CONTRAST, ("slt: 20.0 (10.0 to 30.0) ms, 2.00 times", "in no workload")),
         (
-            Contrast(
-                difference_ms=DifferenceInterval(-20, -30, -10), ratio=RatioInterval(0.5, 0.4, 0.6)
-            ),
+            Contrast(difference_ms=Interval(-20, -30, -10), ratio=Interval(0.5, 0.4, 0.6)),
             ("in no workload", "slt: 20.0 (10.0 to 30.0) ms, 2.00 times"),
         ),
-        (replace(CONTRAST, ratio=RatioInterval(1.1, 0.9, 1.3)), ("slt: not separated",) * 2),
+        (replace(CONTRAST, ratio=Interval(1.1, 0.9, 1.3)), ("slt: not separated",) * 2),
         (None, ("not measured",) * 2),
     ],
 )

@@ -14,7 +14,7 @@ from intop.domain.explanation import Contribution, Kept
 from intop.domain.host_state import HostState
 from intop.domain.persistent import FILES, TUNED, TUNED_LAST, Persistent, Setting, our_file
 from intop.domain.plan import HostPlan, Plan, planned_key, problems_of
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.report.document.markdown import as_markdown, code, escaped
 from intop.report.machine import to_json
 from intop.report.plan import sections, worth
@@ -217,7 +217,7 @@ def test_a_later_line_is_told_as_the_kernel_reads_it(
 
 
 def test_the_share_that_the_smallest_set_keeps_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    ratio = RatioInterval(5.0, 4.0, 6.0)
+    ratio = Interval(5.0, 4.0, 6.0)
     kept = Kept(share=0.9, low=0.8, high=1.0, full=ratio, smaller=ratio, rounds=16)
     deployment = replace(DEPLOYMENT, origin="smallest set", kept=kept)
     said = " ".join(text(capsys, replace(PLAN, deployment=deployment)).split())
@@ -260,7 +260,7 @@ def test_the_share_that_the_smallest_set_keeps_is_said(capsys: pytest.CaptureFix
 def test_what_a_change_is_worth_is_said_in_words(
     origin: Origin, known: dict[str, tuple[float, float, float]], expected: str
 ) -> None:
-    ratios = {name: RatioInterval(*ratio) for name, ratio in known.items()}
+    ratios = {name: Interval(*ratio) for name, ratio in known.items()}
     found = Contribution(keys=(RMEM.key,), before=("1",), after=("2",), **ratios)
     assert expected == worth(replace(RMEM, contribution=found), origin)
     both = replace(found, keys=(RMEM.key, "net.a.b"), before=("1", "1"), after=("2", "2"))

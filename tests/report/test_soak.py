@@ -6,7 +6,7 @@ import pytest
 
 from findings import SOAK, SOAK_BLOCK
 from intop.domain.soak import Limits
-from intop.domain.stats import DifferenceInterval
+from intop.domain.stats import Interval
 from intop.report.figures.files import figures_of
 from intop.report.soak import sentence, soak
 from printed import shown
@@ -31,7 +31,7 @@ def test_the_verdict_and_what_it_rests_on_are_told(capsys: pytest.CaptureFixture
 def test_leaks_limits_interruptions_and_changes_are_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    memory = replace(SOAK.trends[0], per_hour=DifferenceInterval(20.0, 19.0, 21.0))
+    memory = replace(SOAK.trends[0], per_hour=Interval(20.0, 19.0, 21.0))
     bad = replace(SOAK_BLOCK, status="overloaded", p99_ms=90.0)
     found = replace(
         SOAK,
@@ -67,7 +67,7 @@ def test_each_limit_has_its_words(broken: str, told: str) -> None:
 
 
 def test_what_is_not_known_asks_for_a_longer_soak(capsys: pytest.CaptureFixture[str]) -> None:
-    memory = replace(SOAK.trends[0], per_hour=DifferenceInterval(4.0, -3.0, 11.0))
+    memory = replace(SOAK.trends[0], per_hour=Interval(4.0, -3.0, 11.0))
     out = said(capsys, replace(SOAK, trends=(memory, *SOAK.trends[1:])))
     assert "whether there is a leak is not known" in out
     assert "a longer soak can tell: --hours" in out

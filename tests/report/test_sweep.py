@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from findings import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
-from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.sweep import Capacity, Knee
 from intop.report.figures.files import figures_of
 from intop.report.sweep import sentence, sweep
@@ -41,19 +41,19 @@ def test_what_an_arm_carries_is_one_number(capsys: pytest.CaptureFixture[str]) -
         SWEEP,
         limit_ms=50.0,
         capacities=(
-            Capacity(arm="default", rps=MeanInterval(100, 90, 110), outside="", ratio=None),
+            Capacity(arm="default", rps=Interval(100, 90, 110), outside="", ratio=None),
             Capacity(
                 arm="tuned",
-                rps=MeanInterval(138, 130, 146),
+                rps=Interval(138, 130, 146),
                 outside="",
-                ratio=RatioInterval(1.38, 1.2, 1.58),
+                ratio=Interval(1.38, 1.2, 1.58),
             ),
         ),
     )
     assert sentence(found).endswith("requests/s; tuned carries 38 % more (20 to 58)")
     told = "tuned carries 138 (130 to 146) requests/s at P99 <= 50.0 ms: 38 % more (20 to 58) than"
     assert told in said(capsys, found)
-    slower = replace(found.capacities[1], ratio=RatioInterval(0.8, 0.7, 0.9))
+    slower = replace(found.capacities[1], ratio=Interval(0.8, 0.7, 0.9))
     assert "20 % less (10 to 30)" in sentence(replace(found, capacities=(slower,)))
 
 
@@ -73,7 +73,7 @@ def test_a_capacity_outside_of_the_points_is_said_so(
 
 
 def test_a_closed_loop_is_named_as_such(capsys: pytest.CaptureFixture[str]) -> None:
-    knee = Knee(arm="tuned", value=MeanInterval(64, 60, 68))
+    knee = Knee(arm="tuned", value=Interval(64, 60, 68))
     found = replace(SWEEP, axis="connections", loop="closed", knees=(knee,))
     out = said(capsys, found)
     assert "with other numbers of connections: tuned gain at 50, 100, worse at 150" in out

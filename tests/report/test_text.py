@@ -14,7 +14,7 @@ from intop.domain.drift import Drift
 from intop.domain.histogram import Histogram
 from intop.domain.ranking import Ranking
 from intop.domain.replicates import Noise
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.learn.searching.search import ALGORITHMS
@@ -273,7 +273,7 @@ def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
         sentinels=9,
         hours=hours,
         level=0.95,
-        change=RatioInterval(ratio, low, high),
+        change=Interval(ratio, low, high),
         per_hour=(0.1, 0.0, 0.2),
         share=0.613,
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from findings import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise, PairwiseLatency
 from intop.report import verdict
 from intop.report.numbers import number
@@ -65,7 +65,7 @@ def test_both_sides_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) 
 def test_reference_metrics_stand_below_as_far_as_they_are_known(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    both = Pairwise(default=1200.0, tuned=600.0, ratio=RatioInterval(2.0, 1.9, 2.1))
+    both = Pairwise(default=1200.0, tuned=600.0, ratio=Interval(2.0, 1.9, 2.1))
     sides = replace(SIDES, mean_ms=replace(both, default=3.25), context_switches_per_s=both)
     out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, sides=sides)))
     assert "mean latency in ms 3.25 600" in " ".join(out.split())

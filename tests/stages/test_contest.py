@@ -93,8 +93,8 @@ def test_each_is_judged_against_the_reference(arena: FakeTestbed) -> None:
     tuned = named(found)["tuned"]
     assert tuned.ratio is not None
     assert tuned.p99_ms is not None
-    assert 5 == pytest.approx(tuned.ratio.ratio, rel=0.01)
-    assert 1 == pytest.approx(tuned.p99_ms.mean, rel=0.01)
+    assert 5 == pytest.approx(tuned.ratio.value, rel=0.01)
+    assert 1 == pytest.approx(tuned.p99_ms.value, rel=0.01)
     # Three comparisons share the error that one would have.
     assert (0.95, 1 - 0.05 / 3) == pytest.approx((found.level, found.ratio_level))
 
@@ -107,7 +107,7 @@ def test_another_reference_measures_nothing(arena: FakeTestbed) -> None:
     assert "reference" == named(found)[BLOG].outcome
     host = named(found)["default"]
     assert host.ratio is not None
-    assert 2 == pytest.approx(host.ratio.ratio, rel=0.01)
+    assert 2 == pytest.approx(host.ratio.value, rel=0.01)
     assert "gain" == host.outcome
 
 

@@ -75,8 +75,8 @@ def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
     for one in found.contributions:
         assert one.left_out is not None
         assert one.alone is not None
-        assert one.left_out.low < one.left_out.ratio < one.left_out.high
-        assert one.left_out.ratio == pytest.approx(1 / FACTORS.get(one.name, 1), rel=0.4)
+        assert one.left_out.low < one.left_out.value < one.left_out.high
+        assert one.left_out.value == pytest.approx(1 / FACTORS.get(one.name, 1), rel=0.4)
         assert one.is_kept == (one.name in FACTORS)
     (pair,) = found.interactions
     assert pair.ratio.low < 1 < pair.ratio.high

@@ -66,7 +66,7 @@ def test_a_mechanism_is_taken_away_by_a_key_that_the_winner_does_not_change(
     assert one.gain is not None
     assert one.left is not None
     assert one.share is not None
-    told = (one.gain.ratio, one.left.ratio, one.share.share)
+    told = (one.gain.value, one.left.value, one.share.value)
     assert (4.0, 2.0, 0.5) == pytest.approx(told, rel=0.05)
     assert one.share.low < 0.5 < one.share.high
     assert (ROUNDS, 4 * ROUNDS) == (one.rounds, len(ready.measured))
@@ -104,7 +104,7 @@ def test_a_user_names_what_takes_it_away(ready: FakeTestbed) -> None:
     block = Block(mechanism="reordering", values={SYNACKS: "3"})
     (one,) = measured(ready, verdict_of("reordering"), block).mechanisms
     assert one.share is not None
-    assert 0.0 == pytest.approx(one.share.share, abs=0.1)
+    assert 0.0 == pytest.approx(one.share.value, abs=0.1)
 
 
 @pytest.mark.parametrize(

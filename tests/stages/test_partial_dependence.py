@@ -11,7 +11,7 @@ from fakes import FakeTestbed, probe_of
 from findings import VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Contribution, Explanation, Kept
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.stages import partial_dependence
@@ -19,7 +19,7 @@ from samples import training, trial
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
 WINNER = Configuration({KEY: "30", OTHER: "64"})
-RATIO = RatioInterval(2.0, 1.5, 3.0)
+RATIO = Interval(2.0, 1.5, 3.0)
 TRIALS = [trial(WINNER, 1_000), trial(Configuration({OTHER: "64"}), 2_000), trial(DEFAULT, 1_500)]
 FOUND = Explanation(
     winner=WINNER,

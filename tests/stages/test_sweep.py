@@ -92,14 +92,14 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
     assert half.arms[1].ratio is not None
     assert half.arms[1].p99_ms is not None
     assert (2.0, 1.0) == pytest.approx(
-        (half.arms[1].ratio.ratio, half.arms[1].p99_ms.mean), rel=0.01
+        (half.arms[1].ratio.value, half.arms[1].p99_ms.value), rel=0.01
     )
     assert (3, 1, 0) == (more.arms[1].trials, more.arms[1].failed, more.arms[0].failed)
     # The default is above 1.5 ms everywhere, the tuned side from somewhere above 150/s on.
     default, tuned = found.capacities
     assert (None, "below") == (default.rps, default.outside)
     assert tuned.rps is not None
-    assert 150 <= tuned.rps.mean < 225
+    assert 150 <= tuned.rps.value < 225
 
 
 def test_a_default_that_fails_is_a_result(judged: FakeTestbed) -> None:

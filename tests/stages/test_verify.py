@@ -294,9 +294,9 @@ def test_each_half_of_a_winner_of_both_kinds_is_measured_in_the_same_rounds(
     assert found.halves is not None
     assert found.rounds == found.halves.rounds == found.pairs
     assert 4 * found.rounds == len(testbed.measured)
-    assert found.halves.kernel.ratio == pytest.approx(1, rel=0.01)
-    assert found.halves.nginx.ratio == pytest.approx(1, rel=0.01)
-    assert found.halves.both.ratio == pytest.approx(found.ratio)
+    assert found.halves.kernel.value == pytest.approx(1, rel=0.01)
+    assert found.halves.nginx.value == pytest.approx(1, rel=0.01)
+    assert found.halves.both.value == pytest.approx(found.ratio)
     assert 4.9 < found.halves.together.low
 
 
@@ -464,10 +464,10 @@ def test_a_verdict_says_what_the_models_own_winners_were_worth(testbed: FakeTest
     assert [("RFR", "RFR", rounds), ("CatBoost", "candidate 1", rounds)] == [
         (m.model, m.arm, m.rounds) for m in verdict.models.models
     ][:2]
-    ratios = [m.ratio.ratio for m in verdict.models.models if m.ratio]
+    ratios = [m.ratio.value for m in verdict.models.models if m.ratio]
     assert [2, 5, 1] == pytest.approx(ratios, rel=0.01)
     assert verdict.models.mean is not None
-    assert 10 ** (1 / 3) == pytest.approx(verdict.models.mean.ratio, rel=0.01)
+    assert 10 ** (1 / 3) == pytest.approx(verdict.models.mean.value, rel=0.01)
     assert verdict.models.best is not None
     assert ("CatBoost", QUICK) == (verdict.models.best.model, verdict.configuration)
     assert verdict == testbed.task.store.get(testbed.task.subject, Verdict)

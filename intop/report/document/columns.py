@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from intop.domain.stats import DifferenceInterval, MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.report.numbers import interval, number
 
 Form = Literal[
@@ -31,15 +31,6 @@ AS_ABOVE = "as above"
 
 
 @dataclass(frozen=True)
-class Span:
-    """A value with an interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Link:
     """Words that lead to the table of this name in the same document, where a form has links."""
 
@@ -47,7 +38,7 @@ class Link:
     table: str
 
 
-Value = str | float | Span | Link | None
+Value = str | float | Interval | Link | None
 """What a cell holds; None is what there is not. Words may stand in a column of numbers."""
 
 
@@ -85,25 +76,15 @@ def numbers(*names: str) -> tuple[Column, ...]:
     return columns("number", *names)
 
 
-def span(found: RatioInterval | MeanInterval | DifferenceInterval | None) -> Span | None:
-    """An interval of any kind as a cell."""
-    if found is None:
-        return None
-    if isinstance(found, RatioInterval):
-        return Span(found.ratio, found.low, found.high)
-    value = found.mean if isinstance(found, MeanInterval) else found.difference
-    return Span(value, found.low, found.high)
-
-
 def worded(value: Value, column: Column) -> str:
     """A cell's words."""
     if isinstance(value, str):
         return value
     if isinstance(value, Link):
         return value.text
-    if value is None or not math.isfinite(value.value if isinstance(value, Span) else value):
+    if value is None or not math.isfinite(value.value if isinstance(value, Interval) else value):
         return NOTHING
-    if isinstance(value, Span):
+    if isinstance(value, Interval):
         sign = "+" if column.form == "difference" else ""
         return interval(value.value, value.low, value.high, sign)
     return f"{value:.0f}" if column.form == "count" else number(value)

@@ -8,9 +8,10 @@ from typing import Any
 
 from intop.atomic import write_atomically
 from intop.domain.spreadsheet import cell, quoting
+from intop.domain.stats import Interval
 from intop.errors import IntopError
 from intop.masking import masked
-from intop.report.document.columns import Column, Link, Span, Value
+from intop.report.document.columns import Column, Link, Value
 from intop.report.document.model import Document, Table
 
 
@@ -48,7 +49,7 @@ def _names(column: Column) -> tuple[str, ...]:
 
 
 def _cells(column: Column, value: Value) -> tuple[str | float, ...]:
-    if isinstance(value, Span):
+    if isinstance(value, Interval):
         return value.value, value.low, value.high
     value = value.text if isinstance(value, Link) else value
     first = cell(masked(value)) if isinstance(value, str) else "" if value is None else value

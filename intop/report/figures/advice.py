@@ -4,7 +4,7 @@ from matplotlib.figure import Figure
 
 from intop.domain.advice import Advice, Change
 from intop.domain.evidence import Evidence, effect
-from intop.domain.stats import RatioInterval
+from intop.domain.stats import Interval
 from intop.report.figures.axes import (
     faint_grid,
     legend_below,
@@ -77,10 +77,10 @@ def _is_clear(one: Evidence) -> bool:
     return any(effect(r) in ("helped", "hurt") for r in (one.by_itself, one.beside_others))
 
 
-def _within(ratio: RatioInterval) -> tuple[float, float, float]:
+def _within(ratio: Interval) -> tuple[float, float, float]:
     """Value, low end and high end, none of them beyond what is drawn."""
     low, value, high = (
-        min(max(end, 1 / WIDEST), WIDEST) for end in (ratio.low, ratio.ratio, ratio.high)
+        min(max(end, 1 / WIDEST), WIDEST) for end in (ratio.low, ratio.value, ratio.high)
     )
     return value, low, high
 

@@ -96,7 +96,7 @@ def _trend(axes: Axes, found: Sentinels, scale: float) -> None:
     )
     axes.plot(
         hours,
-        [point.p99_ms.mean for point in found.trend],
+        [point.p99_ms.value for point in found.trend],
         color=ORANGE,
         linewidth=1.8,
         label=f"trend with {found.drift.level:.0%} interval",

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from intop.domain.history import History
-from intop.domain.stats import MeanInterval
+from intop.domain.stats import Interval
 from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
 from intop.report.figures.colours import BLUE, GREY, ORANGE
 from intop.report.figures.drawing import Drawing, drawn
@@ -72,14 +72,14 @@ def _series(
     colour: str,
     mark: str,
     shift: float,
-    placed: Sequence[tuple[int, MeanInterval]],
+    placed: Sequence[tuple[int, Interval]],
 ) -> None:
     axes.errorbar(
         [place + shift for place, _ in placed],
-        [mean.mean for _, mean in placed],
+        [mean.value for _, mean in placed],
         yerr=[
-            [mean.mean - mean.low for _, mean in placed],
-            [mean.high - mean.mean for _, mean in placed],
+            [mean.value - mean.low for _, mean in placed],
+            [mean.high - mean.value for _, mean in placed],
         ],
         fmt=f"{mark}-",
         color=colour,

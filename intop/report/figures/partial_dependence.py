@@ -42,11 +42,11 @@ def contributions(about: str, found: Explanation) -> Drawing:
                 continue
             axes.barh(
                 [place for place, _ in bars],
-                [r.ratio - 1 for _, r in bars],
+                [r.value - 1 for _, r in bars],
                 left=1,
                 xerr=[
-                    [r.ratio - r.low for _, r in bars],
-                    [r.high - r.ratio for _, r in bars],
+                    [r.value - r.low for _, r in bars],
+                    [r.high - r.value for _, r in bars],
                 ],
                 color=colour,
                 height=BAR,

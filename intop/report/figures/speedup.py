@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from intop.domain.across import Across
 from intop.domain.comparison import Compared, Side
-from intop.domain.stats import MeanInterval, RatioInterval
+from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.report.figures.axes import (
     ROW_HALF,
@@ -43,7 +43,7 @@ class _Row:
     """A ratio with what it is called, and the entry of the legend that it belongs to."""
 
     name: str
-    ratio: RatioInterval
+    ratio: Interval
     kind: str
 
 
@@ -62,7 +62,7 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
         axes = figure.subplots()
         for kind, (colour, mark) in MARKS.items():
             placed = [(n, row.ratio) for n, row in enumerate(rows) if row.kind == kind]
-            dots(axes, kind, colour, mark, [(n, r.ratio, r.low, r.high) for n, r in placed])
+            dots(axes, kind, colour, mark, [(n, r.value, r.low, r.high) for n, r in placed])
         axes.set_xscale("log")
         row_line(axes, 1, len(rows))
         name_rows(axes, [row.name for row in rows])
@@ -91,7 +91,7 @@ def verdicts_of(found: Across) -> dict[str, Verdict]:
 
 
 def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:
-    whole = RatioInterval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
+    whole = Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
     yield _Row(name, whole, verdict.outcome)
     found = verdict.models
     if found is None:
@@ -181,10 +181,10 @@ def _tell(axes: Axes, words: Sequence[str]) -> None:
 
 
 def _shifted(
-    means: Sequence[MeanInterval | None], shift: float
+    means: Sequence[Interval | None], shift: float
 ) -> list[tuple[float, float, float, float]]:
     return [
-        (place + shift, m.mean, m.low, m.high) for place, m in enumerate(means) if m is not None
+        (place + shift, m.value, m.low, m.high) for place, m in enumerate(means) if m is not None
     ]
 
 
@@ -193,5 +193,5 @@ def _title(workload: str, side: Side) -> str:
 
 
 def _told(side: Side) -> str:
-    means = [latency.mean_ms.mean for latency in (side.default, side.tuned) if latency]
+    means = [latency.mean_ms.value for latency in (side.default, side.tuned) if latency]
     return " → ".join(f"{mean:.3g}" for mean in means) + " ms"

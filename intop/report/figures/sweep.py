@@ -32,7 +32,7 @@ def curves(about: str, found: Sweep) -> Drawing:
         panels = list(figure.subplots(*shape, sharex=True, squeeze=False).flat)
         names = ("P99 in ms", "reached requests/s", "CPU in %", "memory in MiB")
         lines: tuple[Callable[[ArmAt], float | None], ...] = (
-            lambda one: None if one.p99_ms is None else one.p99_ms.mean,
+            lambda one: None if one.p99_ms is None else one.p99_ms.value,
             lambda one: one.achieved_rps,
             lambda one: None if one.cpu is None else 100 * one.cpu,
             lambda one: one.memory_mib,

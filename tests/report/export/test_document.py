@@ -21,7 +21,7 @@ def test_it_has_all_that_is_known() -> None:
     )
     assert found["values"] == DEPLOYMENT.values
     first, second = found["changes"]
-    assert {"ratio": 2.9, "low": 2.0, "high": 4.2} == first["contribution"]["alone"]
+    assert {"value": 2.9, "low": 2.0, "high": 4.2} == first["contribution"]["alone"]
     assert ("4096 131072 6291456", "medium") == (first["default"], first["risk"])
     assert first["document"] == "Documentation/networking/ip-sysctl.rst"
     assert second["contribution"] is None

@@ -7,7 +7,7 @@ from functools import partial
 
 from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Status
-from intop.report.document.columns import Column, Value, columns, numbers, span, texts
+from intop.report.document.columns import Column, Value, columns, numbers, texts
 from intop.report.document.model import Block, Figure, Paragraph, Section, Table, Verbatim
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.pipeline import pipeline
@@ -80,7 +80,7 @@ def drift(one: Findings) -> Iterator[Block]:
                     "interval"
                 ),
                 columns=(Column("minutes after the first"), Column("P99 in ms", "span")),
-                rows=tuple((60 * t.hours, span(t.p99_ms)) for t in found.trend),
+                rows=tuple((60 * t.hours, t.p99_ms) for t in found.trend),
             ),
         ),
     )

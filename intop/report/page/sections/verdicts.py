@@ -11,11 +11,12 @@ from intop.domain.mediation import Mediation
 from intop.domain.percentiles import told_ms
 from intop.domain.report import Findings, Judged, Report
 from intop.domain.sides import merged
+from intop.domain.stats import Interval
 from intop.domain.sweep import Sweep
 from intop.domain.verdict import Verdict
 from intop.report import paper
 from intop.report.comparison import matrix
-from intop.report.document.columns import Column, Span, Value, columns, numbers, span, texts
+from intop.report.document.columns import Column, Value, columns, numbers, texts
 from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, widened
 from intop.report.explain import contribution_table, kept_sentence, smallest
 from intop.report.figures.partial_dependence import contributions, dependence
@@ -116,7 +117,7 @@ def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
         verdict.against or None,
         verdict.default_p99_ms,
         verdict.tuned_p99_ms,
-        Span(verdict.ratio, verdict.ratio_low, verdict.ratio_high),
+        Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high),
         verdict.pairs,
         f"{verdict.short}{failed}",
     )
@@ -154,7 +155,7 @@ def _models(report: Report) -> Iterator[Block]:
         return
     rows: list[tuple[Value, ...]] = []
     for one, found in measured:
-        mean = (f"mean over {found.counted}", None, span(found.mean), found.rounds, None)
+        mean = (f"mean over {found.counted}", None, found.mean, found.rounds, None)
         rows += [(one.arch, one.workload, *row) for row in (*model_table(found).rows, mean)]
     yield Table(
         name="model-speed-ups",
@@ -278,7 +279,7 @@ def _change_cells(one: Change) -> tuple[Value, ...]:
         one.key,
         one.default or "unset",
         one.value,
-        *map(span, ratios),
+        *ratios,
         ", ".join(others) or None,
         one.risk,
         one.mechanism,
@@ -519,7 +520,7 @@ def _interactions(one: Findings, found: Explanation) -> tuple[Table, ...]:
             title="Two changes together / the product of what each does alone",
             origin="measured",
             columns=(Column("one", "key"), Column("other", "key"), Column("ratio", "span")),
-            rows=tuple((i.one, i.other, span(i.ratio)) for i in found.interactions),
+            rows=tuple((i.one, i.other, i.ratio) for i in found.interactions),
         ),
     )
 
