@@ -13,7 +13,7 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.workload import Workload
 from intop.hosts.load.types import LoadResult
 from intop.hosts.measure import measure
-from intop.hosts.rig import connected, load_tool, upload_scripts
+from intop.hosts.rig import connected, load_tool, upload_load
 from intop.hosts.settle import settle
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
@@ -48,7 +48,7 @@ def main() -> None:
     try:
         with connected(lab.up(spec), connect) as rig:
             tool = load_tool(rig, workload, arguments.tool)
-            upload_scripts(rig, shipped("lua"), rig.cluster.static_paths)
+            upload_load(rig, sorted(shipped("lua").glob("*.lua")), rig.cluster.static_paths)
             print(f"{tool.name} {tool.version}, unshaped lab, {arguments.seconds} s each")
             print("asked/s  reached/s   share  P50 ms  P99 ms  errors  lag ms  CPU us/request")
             for run in range(arguments.runs):

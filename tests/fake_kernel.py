@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intop.domain.cluster import HostAddress
-from intop.hosts import guard_script
+from intop.hosts.guard import script as guard_script
 from intop.hosts.host import Completed
 from namespace_host import NamespaceHost, wait_until
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from intop.domain.cluster import HostAddress
-from intop.hosts import guard_script
+from intop.hosts.guard import script as guard_script
 from intop.hosts.host import Completed, Conversation, output
 from local_host import LocalConversation
 

@@ -184,7 +184,7 @@ def _check_as_planned(ready: ClusterTestbed, plan: Plan, number: int) -> None:
     """Raises IntopError where a host has changed while it waited for its turn."""
     host = plan.hosts[number].said
     for key in host.keys if host is not None else ():
-        now = ready.guard.found(key.change.key)
+        now = ready.guard.value_before(key.change.key)
         if now != key.now:
             raise IntopError(
                 f"{ready.name}: {key.change.key} was {key.now} when it was planned, and is "

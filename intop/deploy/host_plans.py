@@ -21,7 +21,7 @@ from intop.domain.server import NGINX, Server
 from intop.errors import HostError
 from intop.hosts import guard, sysctl
 from intop.hosts.facts import facts, facts_and_conf
-from intop.hosts.guard_script import STATE_FOLDER_ADVICE
+from intop.hosts.guard.script import STATE_FOLDER_ADVICE
 from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
 from intop.hosts.nginx_conf import is_known

@@ -1,10 +1,9 @@
-"""What bounds a host's connections beside its sockets: local ports, and conntrack's table."""
+"""Limits of a host's connections beside its sockets: local ports, and conntrack's table."""
 
 from dataclasses import dataclass
 
-from intop.errors import CommandError
-from intop.hosts.answers import count, lines
-from intop.hosts.host import Host, output
+from intop.hosts.answers import by_word, count
+from intop.hosts.host import Host, parsed_output
 
 LIMITS = """
 tell() { said=$(cat "/proc/sys/net/$2" 2>/dev/null) && echo "$1" $said; }
@@ -23,34 +22,28 @@ MOST_PORTS = 65_535
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionLimits:
-    """`ports` are those that a connection to one address may come from, None where not known.
-
-    `reuses_ports` says whether one in TIME_WAIT may be taken again (tcp_tw_reuse 1). `tracked` is
-    how many connections conntrack follows of `tracked_most`, and `tracked_s` for how long it
-    remembers a closed one; None where conntrack is not at work.
-    """
+    """The limits of one host."""
 
     ports: int | None = None
+    """The number of ports that connections to one address may come from; None where not known."""
     reuses_ports: bool = False
+    """Whether a port in TIME_WAIT may be taken again (tcp_tw_reuse 1)."""
     tracked: int | None = None
+    """The number of connections that conntrack follows; None where it is not at work."""
     tracked_most: int | None = None
+    """The most connections that conntrack can follow."""
     tracked_s: int | None = None
+    """How long conntrack remembers a closed connection, in s."""
 
 
 def connection_limits(host: Host) -> ConnectionLimits:
-    """Ask the host. Raises CommandError when its answer makes no sense."""
-    answer = output(host, LIMITS)
-    try:
-        return parse_limits(answer)
-    except ValueError as error:
-        raise CommandError(
-            host.address.name, f"its connections can't be looked at ({error}): {answer[:200]!r}"
-        ) from error
+    """Return the limits of a host. Raises CommandError when its answer makes no sense."""
+    return parsed_output(host, LIMITS, parse_limits, "its connections can't be looked at")
 
 
 def parse_limits(text: str) -> ConnectionLimits:
-    """From the lines that `LIMITS` prints. Raises ValueError."""
-    values = {word: rest for word, _, rest in (line.partition(" ") for line in lines(text))}
+    """Return the limits in the lines that `LIMITS` prints. Raises ValueError."""
+    values = {word: rests[-1] for word, rests in by_word(text).items()}
     ports = None
     if "ports" in values:
         low, high = (count(number) for number in values["ports"].split())
@@ -71,7 +64,7 @@ def parse_limits(text: str) -> ConnectionLimits:
 
 
 def _reserved(text: str, low: int, high: int) -> int:
-    """How many ports of a range a list such as 8080,9000-9100 takes away."""
+    """Return how many ports of a range a list such as 8080,9000-9100 takes away."""
     taken = 0
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")

@@ -1,9 +1,8 @@
-"""What answers to static paths have to be: as they were before the first trial."""
+"""The expected answers to static paths: those of before the first trial."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from intop.domain.fetched import Fetched
 from intop.domain.workload import Clients, Workload
 from intop.hosts.fetch import fetch
 from intop.hosts.rig import Rig, load_directory
@@ -11,23 +10,22 @@ from intop.hosts.rig import Rig, load_directory
 
 @dataclass(frozen=True)
 class ExpectedAnswers:
-    """What came, as the engine reads it: a text for each file of the folder of the scripts.
-
-    `names` has the file's name by that of each class of clients that is checked.
-    """
+    """The expected answers, as the engine reads them."""
 
     files: Mapping[str, str] = field(default_factory=dict)
+    """The text of each file, to be put into the folder of the scripts."""
     names: Mapping[str, str] = field(default_factory=dict)
+    """The file's name for each class of clients that is checked."""
 
     def put(self, rig: Rig) -> None:
-        """Onto the load generators. Raises what their connections do."""
+        """Put them on the load generators. Raises what their connections do."""
         if self.files:
             for generator in rig.load_generators:
                 generator.put(load_directory(generator), dict(self.files))
 
 
 def expected_answers(rig: Rig, workload: Workload, paths: Sequence[str]) -> ExpectedAnswers:
-    """Ask for each path, for the classes of clients that are checked: those that GET static ones.
+    """Ask for each path, for the classes of clients that are checked: those that GET static paths.
 
     Each path is asked for twice. What differs is made for each request, and is not checked; what is
     no success shows as an error anyway.
@@ -59,11 +57,7 @@ def _lines(rig: Rig, workload: Workload, clients: Clients, paths: Sequence[str])
         for _ in range(2)
     )
     return [
-        f"{one.path} {one.bytes} {one.check if workload.check == 'content' else '-'}\n"
-        for one, other in zip(first, again, strict=True)
-        if _is_same(one, other)
+        f"{early.path} {early.bytes} {early.check if workload.check == 'content' else '-'}\n"
+        for early, late in zip(first, again, strict=True)
+        if not early.problem and (early.bytes, early.check) == (late.bytes, late.check)
     ]
-
-
-def _is_same(one: Fetched, other: Fetched) -> bool:
-    return not one.problem and (one.bytes, one.check) == (other.bytes, other.check)

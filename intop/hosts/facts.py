@@ -1,10 +1,9 @@
-"""What a host is: architecture, kernel, processors, memory, programs, clock."""
+"""The facts of a host: architecture, kernel, processors, memory, programs, clock."""
 
 from intop.domain.probing import HostFacts
 from intop.domain.server import NGINX, Server
-from intop.errors import CommandError
 from intop.hosts.answers import count, decimal, lines
-from intop.hosts.host import Host, output
+from intop.hosts.host import Host, output, parsed_output
 from intop.hosts.nginx_conf import MARK, SHOW, parse_shown
 from intop.hosts.other_servers import VERSIONS, shown
 from intop.hosts.trust import FUNCTIONS, NGINX_MASTERS
@@ -55,24 +54,31 @@ echo "clock=$(date +%s.%N)"
 """
 
 
+PROBLEM = "its description can't be read"
 ALL_UIDS = "4294967295"
-"""How many users there are in the machine's own user namespace."""
+"""The number of users in the machine's own user namespace."""
 
 
 def facts(host: Host, server: Server = NGINX) -> HostFacts:
-    """Ask the host. Raises CommandError when its answer makes no sense."""
-    return _facts_in(host, output(host, _asking(server)))
+    """Return the facts of a host. Raises CommandError when its answer makes no sense."""
+    return parsed_output(host, _asking(server), parse_facts, PROBLEM)
 
 
 def facts_and_conf(host: Host, server: Server = NGINX) -> tuple[HostFacts, tuple[str, ...]]:
-    """The same, and the configurations of its server as in `parse_shown`, by one command."""
-    said = output(host, _asking(server) + _showing(server))
-    answer, mark, confs = said.partition(f"\n{MARK}\n")
-    return _facts_in(host, f"{answer}\n" if mark else answer), parse_shown(lines(mark[1:] + confs))
+    """Return the facts, and the configurations of its server as in `parse_shown`.
+
+    One command asks for both. Raises CommandError when its answer makes no sense.
+    """
+
+    def parse(text: str) -> tuple[HostFacts, tuple[str, ...]]:
+        answer, mark, confs = text.partition(f"\n{MARK}\n")
+        return parse_facts(answer + mark[:1]), parse_shown(lines(mark[1:] + confs))
+
+    return parsed_output(host, _asking(server) + _showing(server), parse, PROBLEM)
 
 
 def server_conf(host: Host, server: Server = NGINX) -> tuple[str, ...]:
-    """The configurations alone."""
+    """Return the configurations of a host's server."""
     return parse_shown(lines(output(host, _showing(server))))
 
 
@@ -84,45 +90,38 @@ def _showing(server: Server) -> str:
     return SHOW if server == NGINX else shown(server)
 
 
-def _facts_in(host: Host, answer: str) -> HostFacts:
-    try:
-        return parse_facts(answer)
-    except (KeyError, ValueError) as error:
-        raise CommandError(
-            host.address.name, f"its description can't be read ({error}): {answer[:200]!r}"
-        ) from error
-
-
 def parse_facts(text: str) -> HostFacts:
-    """The facts in the lines that `FACTS` prints. Raises KeyError or ValueError."""
-    said: dict[str, str] = {}
+    """Return the facts in the lines that `FACTS` prints. Raises KeyError or ValueError."""
+    values: dict[str, str] = {}
     for line in lines(text):
-        name, found, value = line.partition("=")
-        if found and said.setdefault(name, value) != value:
+        name, sign, value = line.partition("=")
+        if sign and values.setdefault(name, value) != value:
             raise ValueError(f"{name[:20]} stands there twice")
     for name in ("machine", "kernel", "cpu", "nginx", "nginx_cpus"):
-        if len(said.get(name, "")) > LONGEST:
-            raise ValueError(f"{name} has {len(said[name])} characters")
+        if len(values.get(name, "")) > LONGEST:
+            raise ValueError(f"{name} has {len(values[name])} characters")
     return HostFacts(
-        machine=said["machine"],
-        kernel=said["kernel"],
-        cpu=said["cpu"] or "unknown",
-        cpus=_positive(said["cpus"]),
-        memory_bytes=_positive(said["memory_kib"]) * 1024,
-        page_bytes=_positive(said["page"]),
-        in_namespace=said["namespace"] != "first",
-        is_root=said["uid"] == "0",
-        nginx=said["nginx"],
-        clock_s=decimal(said["clock"]),
-        in_user_namespace=said.get("uids", ALL_UIDS) != ALL_UIDS,
-        mounts=_mounts(said.get("mounts", "")),
-        nginx_cpus=" ".join(sorted(said.get("nginx_cpus", "").split())),
+        machine=values["machine"],
+        kernel=values["kernel"],
+        cpu=values["cpu"] or "unknown",
+        cpus=_positive(values["cpus"]),
+        memory_bytes=_positive(values["memory_kib"]) * 1024,
+        page_bytes=_positive(values["page"]),
+        in_namespace=values["namespace"] != "first",
+        is_root=values["uid"] == "0",
+        nginx=values["nginx"],
+        clock_s=decimal(values["clock"]),
+        in_user_namespace=values.get("uids", ALL_UIDS) != ALL_UIDS,
+        mounts=_mounts(values.get("mounts", "")),
+        nginx_cpus=" ".join(sorted(values.get("nginx_cpus", "").split())),
     )
 
 
 def _mounts(text: str) -> dict[str, bool]:
-    """Whether they are read-only, by place, from PLACE and "ro" or "rw" of the mount and of what is
-    mounted, in turn. A later one at the same place lies over an earlier one.
+    """Return whether each mount is read-only, by its place.
+
+    The words are, in turn, a place, and "ro" or "rw" of the mount and of the mounted file system. A
+    later mount at the same place lies over an earlier one.
     """
     words = text.split()
     return {place: "ro" in modes for place, modes in zip(words[::2], words[1::2], strict=True)}

@@ -11,7 +11,7 @@ from functools import lru_cache
 from intop.hosts.answers import count
 
 WORD = 0xFFFFFFFF
-"""What tables in hexadecimal hold: they begin again at 0 after it."""
+"""The largest number of tables in hexadecimal: they begin again at 0 after it."""
 
 SETTINGS = frozenset(
     f"{table}.{name}"
@@ -21,13 +21,13 @@ SETTINGS = frozenset(
     }.items()
     for name in names
 )
-"""What stands among the counters and is none."""
+"""Names among the counters that are none."""
 
 LEVELS = (
     *(f"nginx.{state}" for state in ("active", "reading", "writing", "waiting")),
     *("sockstat.", "conntrack.entries", "conntrack.count", "conntrack.max", "Tcp.CurrEstab"),
 )
-"""Beginnings of the names of what goes up and down."""
+"""Beginnings of the names of quantities that go up and down."""
 BACKLOGS = (".backlog", ".input_queue", ".process_queue")
 
 SOFTNET = (
@@ -36,7 +36,7 @@ SOFTNET = (
 )
 """The columns of /proc/net/softnet_stat (`softnet_seq_show` in net/core/net-procfs.c)."""
 CPU_COLUMN = 12
-"""Which has the processor's number, since Linux 5.10."""
+"""The column of the processor's number, since Linux 5.10."""
 
 _HEX_ROW = re.compile(r"[0-9a-f]{8}( +[0-9a-f]{8}){2,40}")
 _NUMBERS = re.compile(r"[A-Za-z]+:( -?[0-9]{1,20})+")
@@ -50,21 +50,22 @@ _SOCKETS = re.compile(r"[A-Za-z0-9]{1,20}:(?: [a-z]{1,20} [0-9]{1,20})+")
 
 
 def is_level(name: str) -> bool:
-    """Whether a quantity goes up and down, so that its growth says nothing."""
+    """Return whether a quantity goes up and down, so that its growth says nothing."""
     return name.startswith(LEVELS) or (name.startswith("softnet.") and name.endswith(BACKLOGS))
 
 
 def is_word(name: str) -> bool:
-    """Whether a counter has 32 bits only."""
+    """Return whether a counter has 32 bits only."""
     return name.startswith(("softnet.", "conntrack."))
 
 
 def parse_tables(listed: Iterable[str]) -> dict[str, int]:
-    """Counters of sockstat, netstat, snmp and softnet_stat, in any order; other lines are skipped.
+    """Return counters of sockstat, netstat, snmp and softnet_stat, in any order.
 
-    Raises ValueError for numbers without names, and for a counter with two values.
+    Other lines are skipped. Raises ValueError for numbers without names, and for a counter with two
+    values.
     """
-    found: dict[str, int] = {}
+    counters: dict[str, int] = {}
     header: str | None = None
     rows: list[str] = []
     for line in listed:
@@ -73,7 +74,7 @@ def parse_tables(listed: Iterable[str]) -> dict[str, int]:
             if names[0] != numbers[0]:
                 raise ValueError(f"{numbers[0]} has no names")
             table = zip(names[1:], map(int, numbers[1:]), strict=True)
-            _add(found, ((name, number) for name, number in table if name not in SETTINGS))
+            _add(counters, ((name, number) for name, number in table if name not in SETTINGS))
             header = None
         elif _NAMES.fullmatch(line) and not _SOCKETS.fullmatch(line):
             header = line
@@ -81,44 +82,44 @@ def parse_tables(listed: Iterable[str]) -> dict[str, int]:
             kind, *words = line.split()
             of = f"sockstat.{kind[:-1]}"
             pairs = zip(words[::2], words[1::2], strict=True)
-            _add(found, ((f"{of}.{name}", count(number)) for name, number in pairs))
+            _add(counters, ((f"{of}.{name}", count(number)) for name, number in pairs))
         elif _HEX_ROW.fullmatch(line):
             rows.append(line)
-    _add(found, _softnet(rows).items())
-    return found
+    _add(counters, _softnet(rows).items())
+    return counters
 
 
 @lru_cache(maxsize=64)
 def _names(header: str) -> tuple[str, ...]:
-    """The table, and the full names of its counters."""
+    """Return the table, and the full names of its counters."""
     table, *names = header.split()
     return (table, *(f"{table[:-1]}.{name}" for name in names))
 
 
-def _add(found: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
+def _add(counters: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
     for name, number in more:
-        if found.setdefault(name, number) != number:
+        if counters.setdefault(name, number) != number:
             raise ValueError(f"{name} stands there twice")
 
 
 def _softnet(rows: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counters: dict[str, int] = {}
     for number, row in enumerate(rows):
         values = [int(word, 16) for word in row.split()]
         cpu = values[CPU_COLUMN] if len(values) > CPU_COLUMN else number
         named = zip(SOFTNET, values, strict=False)
-        _add(found, ((f"softnet.cpu{cpu}.{name}", value) for name, value in named if name))
-    return found
+        _add(counters, ((f"softnet.cpu{cpu}.{name}", value) for name, value in named if name))
+    return counters
 
 
 def parse_conntrack(table: Sequence[str], limits: Sequence[str]) -> dict[str, int]:
-    """Counters of /proc/net/stat/nf_conntrack, sums over the processors, and its two limits.
+    """Return counters of /proc/net/stat/nf_conntrack, summed over processors, and its two limits.
 
-    Nothing where connections are not tracked. Raises ValueError.
+    Empty where connections are not tracked. Raises ValueError.
     """
     if not table:
         return {}
-    found: dict[str, int] = {}
+    counters: dict[str, int] = {}
     names, *rows = (line.split() for line in table)
     for name in names:
         if not re.fullmatch(r"[a-z_]{1,40}", name):
@@ -129,19 +130,19 @@ def parse_conntrack(table: Sequence[str], limits: Sequence[str]) -> dict[str, in
                 raise ValueError(f"{word[:40]!r} is no number of 32 bits")
             number = int(word, 16)
             # The number of entries is that of all processors, on each line.
-            total = number if name == "entries" else found.get(f"conntrack.{name}", 0) + number
-            found[f"conntrack.{name}"] = total & WORD
+            total = number if name == "entries" else counters.get(f"conntrack.{name}", 0) + number
+            counters[f"conntrack.{name}"] = total & WORD
     if limits:
         numbers = map(count, limits)
-        found |= dict(zip(("conntrack.count", "conntrack.max"), numbers, strict=True))
-    return found
+        counters |= dict(zip(("conntrack.count", "conntrack.max"), numbers, strict=True))
+    return counters
 
 
 def parse_stub_status(answer: Sequence[str]) -> dict[str, int]:
-    """What nginx's module `stub_status` says, from an answer over HTTP with its head.
+    """Return the counters of nginx's module `stub_status`, from an answer over HTTP with its head.
 
     `nginx.dropped` are connections that were accepted and closed at once, because nginx had
-    `worker_connections` of them. Nothing for an answer that is no such page.
+    `worker_connections` of them. Empty for an answer that is no such page.
     """
     _, _, body = "\n".join(answer).partition("\n\n")
     match = _PAGE.fullmatch(body)
@@ -154,5 +155,5 @@ def parse_stub_status(answer: Sequence[str]) -> dict[str, int]:
 
 
 def grown(name: str, before: int, after: int) -> int:
-    """By how much a counter grew."""
+    """Return by how much a counter grew."""
     return (after - before) & WORD if is_word(name) else after - before

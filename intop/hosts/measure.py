@@ -16,20 +16,21 @@ from intop.hosts.load.engine import DRAIN_S
 from intop.hosts.load.streams import Stream, merged, starting_at, streams
 from intop.hosts.load.tools import command, parse_output, planned_run_s, threads_of
 from intop.hosts.load.types import Load, LoadResult, LoadTool
-from intop.hosts.metrics import TICKS_PER_S, Counters, between
+from intop.hosts.metrics import Counters, between
+from intop.hosts.processes import TICKS_PER_S
 from intop.hosts.reader import Reading, Wanted, series
 from intop.hosts.rig import Rig, clock_offsets, load_directory
 from intop.hosts.sockets import port_of
 
 POINTS = 10
-"""Of the time series of a trial's counters; the last one is the reading after the load."""
+"""Points of the series of a trial's counters; the last one is the reading after the load."""
 LOAD_GRACE_S = 60
 START_IN_S = 1.0
-"""How long several streams have to be started before they begin together."""
+"""The time in which several streams are started before they begin together."""
 LATE = "--start-at has passed"
-"""What the engine says where its machine was too busy to begin with the other streams."""
+"""The engine's words where its machine was too busy to begin with the other streams."""
 KILLED = 128
-"""To which a shell adds the number of the signal that ended a command."""
+"""A shell adds to it the number of the signal that ended a command."""
 
 PROGRAMS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 """The programs that a load keeps busy on any cluster; what our commands use is sshd's, too."""
@@ -37,7 +38,7 @@ PROGRAMS = ("nginx", "sshd", "sshd-session", "sshd-auth")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A load that ran to its end, or was pruned, and what its hosts did and counted meanwhile."""
+    """A load that ran to its end, or was pruned, with the metrics and counters of its hosts."""
 
     result: LoadResult
     metrics: dict[str, HostMetrics]
@@ -57,12 +58,15 @@ def measure(
 ) -> Measurement:
     """Load at the workload's rate, from all load generators.
 
-    Counters are read before it and after it, and so that they have `points` in all. With
-    `footprint` it is also read, after the load, what the load balancer's nginx holds.
+    Counters are read before the load and after it, and have `points` in all. With `footprint` the
+    footprint of the load balancer's nginx is also read, after the load. `expected` are the names of
+    `ExpectedAnswers`. The load ends as soon as its P99 is certainly above `prune_above_ms`, where
+    the tool can tell.
 
-    `expected` are the names of `ExpectedAnswers`. The load ends as soon as its P99 is certainly
-    above `prune_above_ms`, where the tool can tell. Raises CommandError, LoadOutputError, or
-    LoadKilledError.
+    Raises:
+        CommandError: A host's answer makes no sense, or the load tool fails.
+        LoadOutputError: The load tool's output is not its own.
+        LoadKilledError: The load was ended by a signal, or began too late.
     """
     wanted = streams(
         workload, rig.cluster, seed=seed, prune_above_ms=prune_above_ms, expected=expected
@@ -91,7 +95,7 @@ def measure(
 
 
 def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
-    """What the hosts do for some time without our load."""
+    """Return the hosts' metrics of some time without our load."""
     before = _read(rig)
     time.sleep(seconds)
     return _between(rig, before, _read(rig))
@@ -100,7 +104,7 @@ def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:
 def _read(
     rig: Rig, points: int = 0, step_s: float = 0.0, *, footprint: bool = False
 ) -> dict[str, Reading]:
-    """All hosts' readings by name, in the cluster's order; that many samples follow."""
+    """Return all hosts' readings by name, in the cluster's order; that many samples follow."""
     balancer = rig.load_balancer.address
     wanted: dict[str, Wanted] = {}
     # The load balancer first: it lists the processes of its machine, as root.
@@ -116,8 +120,8 @@ def _read(
             points=0 if is_spared else points,
             step_s=step_s,
         )
-    found = rig.readers.read(wanted)
-    return {address.name: found[address.name] for address in rig.cluster.hosts}
+    readings = rig.readers.read(wanted)
+    return {address.name: readings[address.name] for address in rig.cluster.hosts}
 
 
 def _between(
@@ -143,7 +147,7 @@ def _between(
 
 
 def _ours(cluster: Cluster, address: HostAddress) -> tuple[str, ...] | None:
-    """The programs of a host that carry the load, None where others are not looked for.
+    """Return the programs of a host that carry the load, None where others are not looked for.
 
     That is on a backend whose application nobody named, and in a lab's guest: there is nothing else
     in it, the machine that carries it out is looked at, and emulated it would take some 0.1 s.
@@ -156,8 +160,9 @@ def _ours(cluster: Cluster, address: HostAddress) -> tuple[str, ...] | None:
 
 
 def _load_cpu(result: LoadResult, threads: int, before: Counters, after: Counters) -> float | None:
-    """The share that the load tool used of what its threads could: one processor each, and no
-    more than the host has. None where it is not known.
+    """Return the share that the load tool used of the CPU time that its threads could use.
+
+    That is one processor each, and no more than the host has. None where it is not known.
     """
     host_s = (after.cpu_total - before.cpu_total) / TICKS_PER_S
     possible_s = min(threads * result.run_s, host_s)
@@ -165,7 +170,7 @@ def _load_cpu(result: LoadResult, threads: int, before: Counters, after: Counter
 
 
 def _run_all(rig: Rig, tool: LoadTool, wanted: Sequence[Stream], step_s: float) -> list[LoadResult]:
-    """The result of each stream. Several begin at the same time, by each generator's own clock.
+    """Return the result of each stream. Several begin at the same time, by each generator's clock.
 
     Meanwhile, every `step_s`, the hosts' samples are worked out: afterwards that would be felt as
     a part of the trial.
@@ -173,7 +178,7 @@ def _run_all(rig: Rig, tool: LoadTool, wanted: Sequence[Stream], step_s: float) 
     if len(wanted) > 1 and tool.name == "engine":
         offsets, begin = clock_offsets(rig), time.time() + START_IN_S
         names = [g.address.name for g in rig.load_generators]
-        wanted = [starting_at(one, begin + offsets[names[one[0]]]) for one in wanted]
+        wanted = [starting_at(stream, begin + offsets[names[stream[0]]]) for stream in wanted]
     with ThreadPoolExecutor(len(wanted)) as pool:
         running = [pool.submit(_run, rig.load_generators[g], tool, load) for g, load in wanted]
         while wait(running, timeout=step_s).not_done:
@@ -195,8 +200,8 @@ def _run(generator: Host, tool: LoadTool, load: Load) -> LoadResult:
             name,
             f"{tool.name} was ended by signal {done.exit_code - KILLED} while it sent the load",
         )
-    if done.exit_code != 0 and LATE in done.said:
-        raise LoadKilledError(name, f"{tool.name} began too late to send the load: {done.said}")
+    if done.exit_code != 0 and LATE in done.message:
+        raise LoadKilledError(name, f"{tool.name} began too late to send the load: {done.message}")
     if done.exit_code != 0:
-        raise CommandError(name, f"{tool.name} ended with {done.exit_code}: {done.said}")
+        raise CommandError(name, f"{tool.name} ended with {done.exit_code}: {done.message}")
     return parse_output(done.stdout, tool, load)

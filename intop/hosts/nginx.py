@@ -1,4 +1,4 @@
-"""The nginx that runs on a host: what it is, what it reads, and what its workers may open."""
+"""The nginx that runs on a host: its version, its files, and its limits of open files."""
 
 import re
 from collections.abc import Sequence
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.conf import parse_shown as parse_conf
 from intop.domain.nginx.directive import NginxFacts
-from intop.errors import CommandError, HostError, NginxFileError
-from intop.hosts.answers import count, lines
+from intop.errors import HostError, NginxFileError
+from intop.hosts.answers import by_word, count, lines
 from intop.hosts.facts import server_conf
-from intop.hosts.host import Host, output
+from intop.hosts.host import Host, output, parsed_output
 from intop.hosts.nginx_conf import REFUSALS
 from intop.hosts.trust import FUNCTIONS, NGINX_MASTERS
 
 MOST = 20
-"""So many processes without root's rights are looked at, since anybody can start thousands."""
+"""The most processes without root's rights that are looked at: anybody can start thousands."""
 
 RUNNING = f"""{FUNCTIONS}{NGINX_MASTERS}
 limit() {{ sed -n "s/^Max open files  *\\([^ ]*\\) .*/$1 \\1/p" "$2/limits"; }}
@@ -52,51 +52,42 @@ echo "page $(getconf PAGESIZE 2>/dev/null || echo 4096)"
 """POSIX sh: a word and what it is about on each line, of all nginx in the network namespace."""
 
 UNLIMITED = 2**30
-"""What `unlimited` and `infinity` count as: the kernel has no larger fs.nr_open."""
+"""Stands for `unlimited` and `infinity`: the kernel has no larger fs.nr_open."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunningNginx:
-    """All nginx of a host's network namespace that root has started, as they run.
-
-    `masters` is how many there are. `nofile` is the limit of open files that the (first) one was
-    started with, None where it is not known; `workers` are those of its workers, which may have
-    another one by worker_rlimit_nofile. `unit` is its service of systemd, "" where it has none, and
-    `unit_nofile` that unit's limit. `facts` is None where it does not say its version. `not_roots`
-    says of each further nginx why intop leaves it alone.
-    """
+    """All nginx of a host's network namespace that root has started, as they run."""
 
     masters: int
+    """The number of such nginx."""
     nofile: int | None = None
+    """The limit of open files that the first one was started with; None where it is not known."""
     workers: tuple[int, ...] = ()
+    """The same limit of its workers, which may have another one by worker_rlimit_nofile."""
     unit: str = ""
+    """Its service of systemd; "" where it has none."""
     unit_nofile: int | None = None
+    """The limit of open files of that service."""
     facts: NginxFacts | None = None
+    """None where it does not say its version."""
     not_roots: tuple[str, ...] = ()
+    """Of each further nginx, why intop leaves it alone."""
 
 
 def running(host: Host) -> RunningNginx:
-    """Ask the host. Raises CommandError when its answer makes no sense."""
-    answer = output(host, RUNNING)
-    try:
-        return parse_running(answer)
-    except ValueError as error:
-        raise CommandError(
-            host.address.name, f"its nginx can't be looked at ({error}): {answer[:200]!r}"
-        ) from error
+    """Return the nginx of a host. Raises CommandError when its answer makes no sense."""
+    return parsed_output(host, RUNNING, parse_running, "its nginx can't be looked at")
 
 
 def parse_running(text: str) -> RunningNginx:
-    """From the lines that `RUNNING` prints. Raises ValueError."""
-    said: dict[str, list[str]] = {}
-    for line in lines(text):
-        word, _, rest = line.partition(" ")
-        said.setdefault(word, []).append(rest)
+    """Return the nginx in the lines that `RUNNING` prints. Raises ValueError."""
+    facts_by_word = by_word(text)
 
     def first(word: str) -> str:
-        return next(iter(said.get(word, [])), "")
+        return next(iter(facts_by_word.get(word, [])), "")
 
-    nofile = _limit(first("nofile")) if "nofile" in said else None
+    nofile = _limit(first("nofile")) if "nofile" in facts_by_word else None
     shown = f"{first('version')}\n{first('build')}\n"
     facts = None
     if re.match("nginx version:", shown) and nofile is not None:
@@ -109,13 +100,13 @@ def parse_running(text: str) -> RunningNginx:
         )
     unit_nofile = first("unit_nofile")
     return RunningNginx(
-        masters=len(said.get("master", [])),
+        masters=len(facts_by_word.get("master", [])),
         nofile=nofile,
-        workers=tuple(_limit(limit) for limit in said.get("worker", [])),
+        workers=tuple(_limit(limit) for limit in facts_by_word.get("worker", [])),
         unit=first("unit") if re.fullmatch(r"[\w@.:\\-]+\.service", first("unit")) else "",
         unit_nofile=_limit(unit_nofile) if unit_nofile else None,
         facts=facts,
-        not_roots=tuple(said.get("not_roots", [])),
+        not_roots=tuple(facts_by_word.get("not_roots", [])),
     )
 
 
@@ -126,10 +117,11 @@ def _limit(text: str) -> int:
 
 
 def what_it_reads(host: Host) -> Conf:
-    """All files of the host's one nginx, as it shows them.
+    """Return all files of the host's one nginx, as it shows them.
 
-    Raises HostError where none runs, or several do, it does not show its configuration, or that
-    can't be read.
+    Raises:
+        HostError: None runs, or several do; it does not show its configuration, or that can't be
+            read.
     """
     confs = server_conf(host)
     if len(confs) != 1 or not confs[0]:
@@ -145,7 +137,7 @@ def what_it_reads(host: Host) -> Conf:
 
 
 def _why_not_one(host: Host, confs: Sequence[str]) -> str:
-    """Why a host has no configuration of one nginx. Raises CommandError."""
+    """Return why a host has no configuration of one nginx. Raises CommandError."""
     if len(confs) == 1:
         refusal = "; ".join(lines(output(host, REFUSALS))) or "see what nginx -T says"
         return f"nginx does not show its configuration with the options of its title ({refusal})"

@@ -62,10 +62,10 @@ refuse() {{
 masters refuse
 :
 """
-"""What each of them says against that, in the words of `nginx -t`."""
+"""Their complaints about their configurations, in the words of `nginx -t`."""
 
 DIGITS = 8
-"""Of a fingerprint: what a person can compare."""
+"""The length of a fingerprint, which a person can compare."""
 
 _FILE = re.compile(r"^# configuration file (.+):$", re.MULTILINE)
 _WORD = re.compile(
@@ -81,7 +81,7 @@ _WORD = re.compile(
 
 
 def parse_shown(lines: Iterable[str]) -> tuple[str, ...]:
-    """The configurations in the lines that SHOW prints."""
+    """Return the configurations in the lines that SHOW prints."""
     confs: list[list[str]] = []
     for line in lines:
         if line == MARK:
@@ -92,12 +92,12 @@ def parse_shown(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_known(confs: Sequence[str]) -> bool:
-    """Whether an nginx runs, and each of them showed its configuration."""
+    """Return whether an nginx runs, and each of them showed its configuration."""
     return bool(confs) and all(confs)
 
 
 def fingerprint(confs: Sequence[str], hosts: Sequence[str]) -> str:
-    """DIGITS digits that change when the configurations do; UNKNOWN where they are not known.
+    """Return DIGITS digits that change with the configurations; UNKNOWN where they are not known.
 
     Comments, blanks and the folder of the main file don't matter, nor the addresses of `hosts` (as
     the study has them, in its order): the lab made again has other ones.

@@ -1,4 +1,4 @@
-"""nginx's files under the guard: from values of directives to what is sent, and read back."""
+"""nginx's files under the guard: directives become texts that are sent, and read back."""
 
 import hashlib
 from base64 import b64decode, b64encode
@@ -23,25 +23,26 @@ from intop.hosts.host import Host
 from intop.hosts.nginx import running, what_it_reads
 
 DRAIN_S = 10
-"""How long old workers of nginx are waited for after a reload."""
+"""The wait for old workers of nginx after a reload."""
 EFFECT_LIMIT_S = 180.0
 """A restart may take a minute, and taking it back another one."""
 
 FILE, CONTENT, SHOWN, DRAINING = "file\t", "content\t", "shown\t", "draining\t"
-"""What lines of guard.sh begin with that are about nginx."""
+"""Beginnings of the lines of guard.sh about nginx."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TunableNginx:
-    """The one nginx of a host before it is guarded. `conf` are its files as it shows them."""
+    """The one nginx of a host before it is guarded."""
 
     directives: Directives
     facts: NginxFacts
     conf: Conf
+    """Its files as it shows them."""
 
 
 def tunable_nginx(host: Host, directives: Directives) -> TunableNginx:
-    """Ask the host for it, by two commands.
+    """Return the nginx of a host, by two commands.
 
     Raises HostError where not exactly one nginx runs, and for files that can't be read.
     """
@@ -54,28 +55,24 @@ def tunable_nginx(host: Host, directives: Directives) -> TunableNginx:
 
 @dataclass(frozen=True)
 class Sending:
-    """What a write has to send for some values: `lines`, none where the files have them already.
-
-    `by` is what it takes then for nginx to have them. `texts` are those of all files.
-    """
+    """The part of a write that gives nginx some values."""
 
     values: Mapping[str, str]
     texts: Mapping[str, str]
+    """The texts of all files."""
     lines: tuple[str, ...]
+    """The lines to send; none where the files have the values already."""
     by: Effective
+    """The way in which nginx takes the files."""
 
 
 class GuardedNginx:
-    """nginx's files in a guard's snapshot, and what is known of them on the host.
-
-    `conf` is what they say, `own` what each directive is by that (None where that is none of the
-    values that are known), `facts` what nginx is.
-    """
+    """nginx's files in a guard's snapshot, and their state on the host."""
 
     def __init__(
         self, host: str, nginx: TunableNginx, texts: Mapping[str, str], numbers: Mapping[str, int]
     ) -> None:
-        """`texts` are the snapshot's by the paths that nginx has, `numbers` what it calls them.
+        """Take the snapshot's texts and file numbers, by the paths that nginx has.
 
         Raises HostError when these are not the files that nginx has shown.
         """
@@ -85,13 +82,14 @@ class GuardedNginx:
         self._directives, self.facts = nginx.directives, nginx.facts
         self.conf = Conf.of(nginx.conf.main, texts)
         self.own = current(nginx.directives, self.conf, nginx.facts)
+        """The value of each directive in the snapshot; None for one that is not known."""
         self._own = dict(texts)
         self._numbers = numbers
         self._now: dict[str, str | None] = dict(texts)
         self._values: Mapping[str, str] | None = {}
 
     def sending(self, values: Mapping[str, str]) -> Sending:
-        """What gives nginx these values of directives, by key, and all others its own.
+        """Return the part of a write that gives nginx these values, and all other ones its own.
 
         Raises ValueError for a key that is no directive, UsageError for a value that it can't have.
         """
@@ -118,20 +116,25 @@ class GuardedNginx:
         return "restart" if "restart" in of else "reload"
 
     def is_sent(self, sending: Sending) -> None:
-        """Should we never hear how it went, the next call sends all of these again."""
+        """Note that the lines are on their way.
+
+        Should we never hear how it went, the next write sends all of them again.
+        """
         if sending.lines:
             self._now = {p: t if t == self._now[p] else None for p, t in sending.texts.items()}
             self._values = None
 
     def is_refused(self) -> None:
-        """The host has put back the files as they were found."""
+        """Note that the host has put back the files as they were found."""
         self._now, self._values = dict(self._own), {}
 
     def is_done(self, sending: Sending, shown: str | None) -> None:
-        """Read back what nginx shows, in base64; None where nothing had to be sent.
+        """Read back the configuration that nginx shows, in base64; None where nothing was sent.
 
-        Raises CommandError for what is no configuration, ForeignChangeError where nginx reads
-        other texts, RefusedValueError where a directive reads back as something else.
+        Raises:
+            CommandError: nginx does not show a configuration.
+            ForeignChangeError: nginx reads other texts.
+            RefusedValueError: A directive reads back as something else.
         """
         if sending.lines:
             self._check(sending, "" if shown is None else shown)
@@ -159,7 +162,7 @@ class GuardedNginx:
 def guarded_nginx(
     host: str, nginx: TunableNginx, files: Iterable[str], contents: Iterable[str]
 ) -> GuardedNginx:
-    """From lines of `begin` without their first words. Raises CommandError, HostError."""
+    """Return the files from lines of `begin`. Raises CommandError and HostError."""
     try:
         numbers = {
             path: count(number) for number, _, path in (line.partition("\t") for line in files)
@@ -182,7 +185,7 @@ def _sent(text: str) -> str:
 
 
 def _text(encoded: str) -> str:
-    """Any bytes, so that what is not edited stays as it is. Raises ValueError."""
+    """Return the text of any bytes, so that unedited ones stay as they are. Raises ValueError."""
     try:
         return b64decode(encoded, validate=True).decode(errors="surrogateescape")
     except NotBase64 as error:

@@ -1,4 +1,4 @@
-"""A server in place of nginx: its version, what it reads, and whether it would start with that."""
+"""A server in place of nginx: its version, its configuration, and its complaints about that."""
 
 import re
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ VERSIONS: Mapping[ServerName, str] = {
 """POSIX sh that prints a name and a version, such as `haproxy/2.6.12`, as `nginx -v` does."""
 
 MOST = 4
-"""So many processes that run without root are asked."""
+"""The most processes without root's rights that are asked."""
 LIMIT_S = 15
-"""So long others than root can keep us busy, however slow what they run and show may be."""
+"""The time for which others than root can keep us busy, however slow their programs may be."""
 
 _EACH = """{shared}
 PATH=$PATH:/usr/sbin:/usr/local/sbin
@@ -158,7 +158,7 @@ show() { file "$(conf)"; }
 check() { on "$program" -t -c "$(conf)"; }
 """,
 }
-"""POSIX sh for each server: `show` prints what it reads, `check` says whether it would start."""
+"""POSIX sh for each server: `show` prints its configuration, `check` whether it would start."""
 
 REFUSED = "refused"
 _CHECK = f"""said=$(check 2>&1) || {{
@@ -169,13 +169,11 @@ _CHECK = f"""said=$(check 2>&1) || {{
 
 @dataclass(frozen=True)
 class Refusal:
-    """What a server says against its own configuration.
-
-    `user` is the id of the user who asked, "" for root.
-    """
+    """A server's complaint about its own configuration."""
 
     text: str
     user: str
+    """The id of the user who asked; "" for root."""
 
     @property
     def is_sure(self) -> bool:
@@ -184,14 +182,15 @@ class Refusal:
 
 
 def shown(server: Server) -> str:
-    """POSIX sh that prints what each such server in the network namespace reads, as SHOW of
-    `hosts/nginx_conf.py` does for nginx. Changes nothing; root is needed.
+    """Return POSIX sh that prints the configuration of each such server in the network namespace.
+
+    It prints as SHOW of `hosts/nginx_conf.py` does for nginx. It changes nothing, and needs root.
     """
     return _each(server, f"echo {MARK}; show")
 
 
 def refusals(host: Host, server: Server) -> list[Refusal]:
-    """Return what each such server of the network namespace says against its own configuration.
+    """Return the complaints of each such server of the network namespace about its configuration.
 
     A server that would start with it says nothing. Raises CommandError and UnreachableError as
     `output` does.

@@ -1,4 +1,4 @@
-"""What sets sysctls on a host by itself: sysctl.d, etc/sysctl.conf, and TuneD's profile.
+"""Sysctls that a host sets by itself: sysctl.d, etc/sysctl.conf, and TuneD's profile.
 
 Read as they are read by systemd-sysctl (sysctl.d(5), systemd's src/sysctl/sysctl.c), by procps'
 `sysctl --system` (sysctl(8), procps' src/sysctl.c) and by TuneD (its plugins/plugin_sysctl.py).
@@ -31,15 +31,15 @@ FOLDERS = (
 )
 """Of two files of one name, the one in the earlier folder counts."""
 REREAD_FOLDERS = ("run/sysctl.d", "etc/sysctl.d")
-"""The same, as TuneD has it when it reads them again."""
+"""The same order, when TuneD reads them again."""
 MOST_LINES = 10_000
-"""Of one file: more are no configuration, and are said to be a problem."""
+"""The most lines of one file: more are no configuration, and are reported as a problem."""
 LONGEST_VALUE = 4096
-"""Characters: no value of a key is longer than a page."""
+"""The most characters of a value: no value of a key is longer than a page."""
 MOST_SHOWN = 60
-"""Characters of such a value that are told."""
+"""Characters of a longer value that are shown."""
 MOST_UNREAD = 20
-"""Lines of all files that no program reads: the first of them are told."""
+"""The most lines that are shown of those that no program reads."""
 
 SCRIPT = """
 export LC_ALL=C
@@ -83,9 +83,10 @@ printf 'end\\t\\n'
 
 @dataclass
 class _File:
-    """A file of a `kind` (its folder, or what it is called), with its lines."""
+    """A file with its lines."""
 
     kind: str
+    """Its folder, or its name."""
     path: str
     text: list[str] = field(default_factory=list)
     is_read: bool = True
@@ -96,7 +97,7 @@ class _File:
 
 
 def read_persistent(host: Host, root: str | None = None) -> Persistent:
-    """Ask the host, in one command that writes nothing. Raises HostError.
+    """Return the settings of a host, by one command that writes nothing. Raises HostError.
 
     `root` stands in place of the host's `config_root`.
     """
@@ -118,7 +119,7 @@ def read_persistent(host: Host, root: str | None = None) -> Persistent:
 
 
 def parse_persistent(text: str) -> Persistent:
-    """All settings in the lines that `SCRIPT` prints. Raises ValueError for one cut off."""
+    """Return all settings in the lines that `SCRIPT` prints. Raises ValueError for one cut off."""
     files, by_systemd = _files(text)
     loader: Loader = "systemd" if by_systemd else "procps"
     confs = [file for file in files if file.kind in FOLDERS]
@@ -162,7 +163,7 @@ def parse_persistent(text: str) -> Persistent:
 
 
 def _files(text: str) -> tuple[list[_File], bool]:
-    """The files in the order in which they were printed, and whether systemd runs there."""
+    """Return the files in the order in which they were printed, and whether systemd runs there."""
     files: list[_File] = []
     with_systemd = False
     for line in lines(text):
@@ -184,7 +185,7 @@ def _files(text: str) -> tuple[list[_File], bool]:
 def _in_order(
     files: Iterable[_File], folders: Sequence[str], *, hidden: bool = False
 ) -> list[_File]:
-    """The files that count, by name wherever they are; an earlier folder's hides a later one's.
+    """Return the files that count, by name; an earlier folder's hides a later one's.
 
     Names that begin with a dot count only with `hidden`.
     """
@@ -211,7 +212,7 @@ def _setting(file: _File, line: Line, turn: int) -> Setting:
 
 
 def _plain(file: _File, turn: int) -> list[Setting]:
-    """The settings that TuneD makes of a file: it knows neither globs nor `-`."""
+    """Return the settings that TuneD makes of a file: it knows neither globs nor `-`."""
     return [
         _setting(file, line, turn)
         for line in _lines(file, "tuned")
@@ -220,7 +221,7 @@ def _plain(file: _File, turn: int) -> list[Setting]:
 
 
 def _useless(files: Iterable[_File]) -> Iterator[str]:
-    """Each line that was meant to set something and sets nothing, with the reason."""
+    """Return each line that was meant to set something and sets nothing, with the reason."""
     for file in files:
         for number, text in enumerate(file.text[:MOST_LINES], start=1):
             if why := unread(text):
@@ -228,7 +229,7 @@ def _useless(files: Iterable[_File]) -> Iterator[str]:
 
 
 def _profile(files: Sequence[_File]) -> tuned.Profile:
-    """What TuneD's active profiles set, and what is wrong with them."""
+    """Return the settings and problems of TuneD's active profiles."""
     words = [
         word
         for kind in ("active_profile", "post_loaded_profile")
@@ -253,10 +254,12 @@ def _reapplies(files: Iterable[_File]) -> bool:
 
 
 def _unread(files: Iterable[_File]) -> list[str]:
-    told = []
+    problems = []
     for file in files:
         if not file.is_read:
-            told.append(f"{file.path} can't be read")
+            problems.append(f"{file.path} can't be read")
         if len(file.text) > MOST_LINES:
-            told.append(f"{file.path} has more than {MOST_LINES} lines: only those were looked at")
-    return told
+            problems.append(
+                f"{file.path} has more than {MOST_LINES} lines: only those were looked at"
+            )
+    return problems

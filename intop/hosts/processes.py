@@ -1,59 +1,65 @@
-"""CPU time by process, and how much of it went to programs that have no part in the load."""
+"""Processes of a host: the CPU time of those without a part in the load, and nginx's footprint."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from intop.hosts.answers import count, whole
 
+TICKS_PER_S = 100
+"""USER_HZ, the unit of CPU times in /proc: the same on all X86 and ARM Linux."""
 NAME_LENGTH = 15
 """The kernel keeps that much of a program's name (TASK_COMM_LEN, less the final zero)."""
 KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of the kernel's include/linux/sched.h, one of the flags in /proc/PID/stat."""
 
 Identity = tuple[int, int]
-"""A process's id and its start in ticks: ids are used again."""
+"""The id of a process and its start in ticks: ids are used again."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """CPU times in ticks: `own`, and `children` for those that ended and were waited for."""
+    """A process of a user. CPU times are in ticks."""
 
     name: str
     parent: int
+    """The id of its parent."""
     own: int
+    """Its own CPU time."""
     children: int
+    """The CPU time of its children that ended and were waited for."""
 
 
 _UNBORN = Process("", 0, 0, 0)
 _FEWEST_WORDS = 20
-"""Behind the name: what is read of them, and more than a name has room for."""
+"""Words behind the name: as many as are read, and more than a name has room for."""
 
 
 def parse_processes(lines: Iterable[str]) -> dict[Identity, Process]:
-    """The processes of one /proc/PID/stat after the other, without the kernel's threads.
+    """Return the processes of one /proc/PID/stat after the other, without the kernel's threads.
 
     Raises ValueError or IndexError. Anybody on the host can give a process a name with line ends in
     it, which the kernel prints as they are: an entry ends with its numbers, not with its line.
     """
-    found: dict[Identity, Process] = {}
+    processes: dict[Identity, Process] = {}
     entry: list[str] = []
     for line in lines:
         entry.append(line)
         if len(line.rpartition(") ")[2].split(" ")) < _FEWEST_WORDS:
             continue
         if process := parse_process("\n".join(entry)):
-            found[process[0]] = process[1]
+            processes[process[0]] = process[1]
         entry = []
     if entry:
         raise ValueError(f"{entry[0][:40]!r} is no process")
-    return found
+    return processes
 
 
 def parse_process(text: str) -> tuple[Identity, Process] | None:
-    """A process from the text of its /proc/PID/stat (see proc_pid_stat(5)); None for a kernel's
-    thread, since those work for everybody. Raises ValueError or IndexError.
+    """Return a process from the text of its /proc/PID/stat (see proc_pid_stat(5)).
+
+    None is for a kernel's thread: those work for everybody. Raises ValueError or IndexError.
     """
     # A name may have blanks, brackets and line ends in it.
     head, _, tail = text.rpartition(") ")
@@ -71,10 +77,10 @@ def parse_process(text: str) -> tuple[Identity, Process] | None:
 def foreign_ticks(
     before: Mapping[Identity, Process], after: Mapping[Identity, Process], ours: Collection[str]
 ) -> tuple[int, str]:
-    """The ticks of user processes whose name is none of `ours`, and which name had most of them.
+    """Return the ticks of foreign user processes, and the name that had most of them.
 
-    Nor is it this process, which a lab's hosts see, since it is on their machine: that measures
-    them all alike.
+    Foreign are those whose name is none of `ours`, but not this process: a lab's hosts see it,
+    since it is on their machine, and it measures them all alike.
 
     A short-lived process is in neither reading: its time is in that of the parent that waited for
     it, and counts as the parent's. What the parent gets so of a process that was there before is
@@ -111,9 +117,45 @@ def foreign_ticks(
 
 
 def _controller() -> Identity | None:
-    """This process; None where there is no /proc."""
+    """Return this process; None where there is no /proc."""
     try:
-        found = parse_process(Path("/proc/self/stat").read_text())
+        process = parse_process(Path("/proc/self/stat").read_text())
     except OSError:
         return None
-    return found[0] if found else None
+    return process[0] if process else None
+
+
+# -- nginx's footprint ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Footprint:
+    """Sums over all nginx processes of a host's network namespace, to see whether they grow."""
+
+    memory_mib: float | None
+    """Anonymous memory, which nobody shares (RssAnon of proc_pid_status(5)); None without nginx."""
+    files: int | None
+    """Open files; None without nginx."""
+    started_s: float | None
+    """The start of the last of them, in s after the kernel's; None without nginx."""
+    host_files: int
+    """The handles open on the whole host."""
+
+
+def parse_footprint(listed: Sequence[str]) -> Footprint:
+    """Return the footprint in a section of `reader.sh`. Raises ValueError or IndexError."""
+    host, *rows = (line.split() for line in listed)
+    if len(host) != 4 or host[0] != "files":
+        raise ValueError(f"{' '.join(host)[:40]!r} is no /proc/sys/fs/file-nr")
+    processes: list[tuple[int, int, int]] = []
+    for name, memory, files, started in rows:
+        if name != "nginx":
+            raise ValueError(f"{name[:40]!r} is no process of nginx")
+        processes.append((count(memory), count(files), count(started)))
+    return Footprint(
+        memory_mib=sum(memory for memory, _, _ in processes) / 1024 if processes else None,
+        files=sum(files for _, files, _ in processes) if processes else None,
+        started_s=max(start for _, _, start in processes) / TICKS_PER_S if processes else None,
+        # The second number is those that are free again (see proc_sys_fs(5)).
+        host_files=count(host[1]) - count(host[2]),
+    )

@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, HostError, UnreachableError
-from intop.hosts.answers import decimal, lines
-from intop.hosts.footprint import Footprint, parse_footprint
+from intop.hosts.answers import decimal, joined, lines
 from intop.hosts.host import Conversation, Host
 from intop.hosts.kernel_counters import (
     grown,
@@ -28,6 +27,7 @@ from intop.hosts.kernel_counters import (
     parse_tables,
 )
 from intop.hosts.metrics import Counters, parse_counters
+from intop.hosts.processes import Footprint, parse_footprint
 from intop.hosts.tcp_info import SocketSample, growth, parse_sample
 from intop.hosts.trust import FUNCTIONS, without_comments
 
@@ -35,12 +35,9 @@ N = TypeVar("N", int, float)
 
 ANSWER_LIMIT_S = 30.0
 MARK_BYTES = 16
-"""In hexadecimal digits twice that, and a program's name has 15 characters at most."""
+"""The bytes of a mark: twice as many digits, while a program's name has 15 characters at most."""
 MOST_COUNTERS = 20_000
-"""Of one reading. A machine of 500 processors has 6,000."""
-
-"""What not every host shows."""
-
+"""The most counters of one reading. A machine of 500 processors has 6,000."""
 
 Sections = Mapping[str, Sequence[str]]
 """The lines of each section of an answer."""
@@ -48,47 +45,48 @@ Sections = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Sample:
-    """One point of a time series: `uptime_s` says when, `counters` are since the host started.
-
-    `sockets` is None where they were not asked for, or not listed (`asks_sockets` tells which).
-    """
+    """One point of a time series."""
 
     uptime_s: float
+    """The time of the point."""
     counters: Mapping[str, int]
+    """The counters since the host started."""
     sockets: SocketSample | None = None
+    """None where they were not asked for, or could not be listed."""
     asks_sockets: bool = False
+    """Whether sockets were asked for."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A whole reading, and the samples since the one before, the oldest first.
-
-    Hosts with the same `machine` have the same processes; "" where that is not known. `footprint`
-    is None where it was not asked for.
-    """
+    """A whole reading of a host."""
 
     counters: Counters
     now: Sample
     samples: tuple[Sample, ...] = ()
+    """The samples since the reading before, the oldest first."""
     machine: str = ""
+    """Equal for hosts that have the same processes; "" where that is not known."""
     footprint: Footprint | None = None
+    """None where it was not asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What to read. `footprint` is what nginx's processes hold, which root can see. `port` is the
-    one of which TCP's sockets are listed, None for no list; `stub_status` the URL of the page where
-    nginx says what it counts, "" for none.
-
-    After the reading `points` samples follow, one every `step_s` seconds.
-    """
+    """A request for a reading."""
 
     processes: bool = False
+    """Whether to read all processes."""
     footprint: bool = False
+    """Whether to read the footprint of nginx's processes, which root can see."""
     port: int | None = None
+    """The port whose TCP sockets are listed; None for no list."""
     stub_status: str = ""
+    """The URL of the page of nginx's own counters; "" for none."""
     points: int = 0
+    """The number of samples that follow."""
     step_s: float = 0.0
+    """The time from one sample to the next."""
 
     @property
     def request(self) -> str:
@@ -103,7 +101,7 @@ class Wanted:
 
 @cache
 def script() -> str:
-    """The text of `reader.sh`, without its comments, after what it calls."""
+    """Return the text of `reader.sh`, without its comments, after the functions that it calls."""
     text = resources.files("intop.hosts").joinpath("reader.sh").read_text()
     return FUNCTIONS + without_comments(text)
 
@@ -120,8 +118,11 @@ class Reader:
         self._samples: list[Sample] = []
 
     def read(self, wanted: Wanted) -> Reading:
-        """Read everything now. Raises CommandError when it makes no sense, or can't be read;
-        UnreachableError when the connection or the process is gone: the next one starts another.
+        """Read everything now.
+
+        Raises:
+            CommandError: The answer makes no sense, or can't be read.
+            UnreachableError: The connection or the process is gone; the next read starts another.
         """
         text = self._answer(wanted)
         with self._understanding():
@@ -155,7 +156,7 @@ class Reader:
 
     @contextmanager
     def _understanding(self) -> Iterator[None]:
-        """Whoever says what makes no sense is not asked again."""
+        """End the process when its answer makes no sense."""
         try:
             yield
         except (KeyError, ValueError, IndexError) as error:
@@ -185,46 +186,47 @@ class Reader:
 
 
 def parse_reading(text: str, mark: str, port: int | None) -> Reading:
-    """A reading from the reader's answer. Raises KeyError, ValueError or IndexError."""
+    """Return a reading from the reader's answer. Raises KeyError, ValueError or IndexError."""
     *samples, sections = _split(text, mark)
     order = ("host", "tables", "energy", "processes", "time")
     whole = [line for name in order for line in sections.get(name, ())]
-    counters = parse_counters("".join(f"{line}\n" for line in whole))
+    counters = parse_counters(joined(whole))
     now = replace(_sample(sections, port), uptime_s=counters.uptime_s)
     return Reading(
         counters,
         now,
-        tuple(_sample(one, port) for one in samples),
+        tuple(_sample(sample, port) for sample in samples),
         machine=" ".join(sections.get("machine", ())),
         footprint=parse_footprint(sections["footprint"]) if "footprint" in sections else None,
     )
 
 
 def status_answer(text: str, mark: str) -> Sequence[str]:
-    """What nginx's page answered, head and body, in the reader's answer. Raises KeyError or
-    ValueError.
+    """Return the answer of nginx's page, head and body, in the reader's answer.
+
+    Raises KeyError or ValueError.
     """
     *_, sections = _split(text, mark)
     return sections["status"]
 
 
 def _split(text: str, mark: str) -> list[Sections]:
-    """The samples and the whole reading of an answer. Raises ValueError."""
-    found: list[dict[str, list[str]]] = []
+    """Return the samples and the whole reading of an answer. Raises ValueError."""
+    readings: list[dict[str, list[str]]] = []
     for name, body in _sections(text, mark):
         if name in ("sample", "host"):
-            found.append({name: body})
-        elif not found:
+            readings.append({name: body})
+        elif not readings:
             raise ValueError(f"section {name[:40]} stands before all of them")
-        elif name in found[-1]:
+        elif name in readings[-1]:
             raise ValueError(f"section {name[:40]} stands there twice")
         else:
-            found[-1][name] = body
-    return list(found)
+            readings[-1][name] = body
+    return list(readings)
 
 
 def _sections(text: str, mark: str) -> Iterator[tuple[str, list[str]]]:
-    """Each section's name and lines. Raises ValueError for an answer without its end."""
+    """Return each section's name and lines. Raises ValueError for an answer without its end."""
     listed = lines(text)
     if not listed or listed[-1] != mark:
         raise ValueError("they end too early")
@@ -259,16 +261,16 @@ def _sample(sections: Sections, port: int | None) -> Sample:
 
 
 def series(before: Sample, after: Reading) -> HostCounters:
-    """The time series between two readings of one host.
+    """Return the time series between two readings of one host.
 
-    Where a sample has no sockets, or no page of nginx, they are taken to be what they were before.
-    Sockets are unread where each sample under load that asked for them has none.
+    A sample without sockets, or without nginx's page, takes those of the sample before. Sockets are
+    unread where each sample under load that asked for them has none.
     """
     points = list(accumulate((before, *after.samples, after.now), _carried))[1:]
-    asking = [one for one in after.samples if one.asks_sockets]
+    asking = [sample for sample in after.samples if sample.asks_sockets]
     shown = {
         "conntrack": any(name.startswith("conntrack.") for name in after.now.counters),
-        "sockets": any(one.sockets is not None for one in asking or [after.now]),
+        "sockets": any(sample.sockets is not None for sample in asking or [after.now]),
         "nginx": any(name.startswith("nginx.") for name in after.now.counters),
     }
     return HostCounters(
@@ -280,7 +282,7 @@ def series(before: Sample, after: Reading) -> HostCounters:
 
 
 def _carried(before: Sample, after: Sample) -> Sample:
-    """A sample with what only those before it had."""
+    """Return a sample with the sockets and the page that only those before it had."""
     page = {name: n for name, n in before.counters.items() if name.startswith("nginx.")}
     return replace(
         after,
@@ -290,24 +292,24 @@ def _carried(before: Sample, after: Sample) -> Sample:
 
 
 def _grown(before: Sample, after: Sample) -> dict[str, int]:
-    """By how much each counter grew that both samples have."""
-    found = {
+    """Return by how much each counter grew that both samples have."""
+    growths = {
         name: grown(name, then, now)
         for name, now in after.counters.items()
         if (then := before.counters.get(name)) is not None and then != now and not is_level(name)
     }
     if after.sockets is not None and after.sockets is not before.sockets:
-        found |= growth(before.sockets or SocketSample(), after.sockets)
-    return found
+        growths |= growth(before.sockets or SocketSample(), after.sockets)
+    return growths
 
 
 def _levels(sample: Sample) -> dict[str, float]:
-    found: dict[str, float] = {n: v for n, v in sample.counters.items() if is_level(n)}
-    return found | (dict(sample.sockets.levels) if sample.sockets else {})
+    levels: dict[str, float] = {n: v for n, v in sample.counters.items() if is_level(n)}
+    return levels | (dict(sample.sockets.levels) if sample.sockets else {})
 
 
 def _transposed(points: Sequence[Mapping[str, N]]) -> dict[str, tuple[N, ...]]:
-    """A series for each name that is not 0 at all points."""
+    """Return a series for each name that is not 0 at all points."""
     names = sorted({name for point in points for name, value in point.items() if value})
     return {name: tuple(point.get(name, 0) for point in points) for name in names}
 
@@ -327,19 +329,22 @@ class Readers:
         `Reader.read` does.
         """
         listing = self._listing(wanted)
-        asked = [replace(one, processes=listing.get(n) == n) for n, one in wanted.items()]
+        asked = [
+            replace(request, processes=listing.get(name) == name)
+            for name, request in wanted.items()
+        ]
         with ThreadPoolExecutor(len(asked)) as pool:
-            readings = pool.map(Reader.read, (self._readers[name] for name in wanted), asked)
-            found = dict(zip(wanted, readings, strict=True))
-        self._machines |= {name: reading.machine for name, reading in found.items()}
-        for name, other in self._listing(wanted).items():
-            processes = found[other].counters.processes
-            counters = replace(found[name].counters, processes=processes)
-            found[name] = replace(found[name], counters=counters)
-        return found
+            answers = pool.map(Reader.read, (self._readers[name] for name in wanted), asked)
+            readings = dict(zip(wanted, answers, strict=True))
+        self._machines |= {name: reading.machine for name, reading in readings.items()}
+        for name, lister in self._listing(wanted).items():
+            processes = readings[lister].counters.processes
+            counters = replace(readings[name].counters, processes=processes)
+            readings[name] = replace(readings[name], counters=counters)
+        return readings
 
     def follow(self) -> None:
-        """What `Reader.follow` does, for all of them."""
+        """Follow all of them, as `Reader.follow`."""
         for reader in self._readers.values():
             reader.follow()
 
@@ -349,12 +354,13 @@ class Readers:
             reader.close()
 
     def _listing(self, wanted: Mapping[str, Wanted]) -> dict[str, str]:
-        """For each host whose processes are wanted, the one that lists them. A host of which it is
-        not known which machine it is lists its own.
+        """Return the host that lists the processes, for each host whose processes are wanted.
+
+        A host whose machine is not known lists its own.
         """
         first: dict[str, str] = {}
         return {
             name: first.setdefault(self._machines.get(name) or name, name)
-            for name, one in wanted.items()
-            if one.processes
+            for name, request in wanted.items()
+            if request.processes
         }

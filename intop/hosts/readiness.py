@@ -1,14 +1,13 @@
-"""What a host has for a campaign, and who else there would set its sysctls. Read-only."""
+"""The programs, folders and rights that a campaign needs on a host. Nothing is written."""
 
 from collections.abc import Collection
 
 from intop.domain.cluster import Role
 from intop.domain.diagnosis import Readiness
-from intop.errors import CommandError
-from intop.hosts.answers import count
-from intop.hosts.fetch import INTERPRETER
-from intop.hosts.guard_script import BY_LOGIN, BY_ROOT, TRUSTED
-from intop.hosts.host import Host, output
+from intop.hosts.answers import by_word, count, joined
+from intop.hosts.host import Host, parsed_output
+from intop.hosts.load.engine import INTERPRETER
+from intop.hosts.trust import BY_LOGIN, BY_ROOT, TRUSTED
 
 TUNERS = ("tuned", "bpftune", "atuned", "puppet", "chef-client", "salt-minion", "cf-execd")
 """Programs, by the kernel's names for them, that set sysctls while they run: tuners, and what keeps
@@ -37,16 +36,16 @@ NEEDED: dict[Role, tuple[str, ...]] = {
     ),
     "backend": ("bash",),
 }
-"""What our scripts call there, and a trial can't be made without."""
+"""The programs that our scripts call there: no trial can be made without them."""
 
 USEFUL = ("ss", "ip")
-"""What lets every host's connections and TCP metrics be looked at between trials."""
+"""Programs that look at connections and TCP metrics of every host between trials."""
 
 ENGINE: dict[Role, tuple[str, ...]] = {"load-generator": (INTERPRETER,)}
-"""What our own load engine runs in. A host with wrk2 can do without."""
+"""The interpreter of our own load engine. A host with wrk2 can do without."""
 
 PACKAGES = {"bash": "bash", "ss": "iproute2", "ip": "iproute2", "grep": "grep", "sed": "sed"}
-"""Where programs are from, if not from coreutils."""
+"""The packages of programs that are not from coreutils."""
 
 READINESS = f"""
 PATH=$PATH:/sbin:/usr/sbin
@@ -76,47 +75,41 @@ exit 0
 
 
 def readiness(host: Host) -> Readiness:
-    """Ask the host. Raises CommandError when its answer makes no sense."""
+    """Return the readiness of a host. Raises CommandError when its answer makes no sense."""
     address = host.address
     names = dict.fromkeys((*NEEDED[address.role], *USEFUL, *ENGINE.get(address.role, ())))
-    stdin = "".join(f"{line}\n" for line in (address.role, address.state_dir, *names))
-    answer = output(host, READINESS, stdin=stdin)
-    try:
-        return parse_readiness(answer)
-    except ValueError as error:
-        raise CommandError(
-            address.name, f"what it has can't be read ({error}): {answer[:200]!r}"
-        ) from error
+    stdin = joined([address.role, address.state_dir, *names])
+    return parsed_output(host, READINESS, parse_readiness, "what it has can't be read", stdin=stdin)
 
 
 def parse_readiness(text: str) -> Readiness:
-    """From the lines that `READINESS` prints. Raises ValueError."""
-    parts = [line.partition(" ") for line in text.split("\n")]
+    """Return the readiness in the lines that `READINESS` prints. Raises ValueError."""
+    facts = by_word(text)
 
-    def told(word: str) -> tuple[str, ...]:
-        return tuple(rest for first, _, rest in parts if first == word)
+    def each(word: str) -> tuple[str, ...]:
+        return tuple(facts.get(word, ()))
 
-    free = next(iter(told("free")), "")
+    free = next(iter(each("free")), "")
     return Readiness(
         free_mib=count(free) // 1024 if free else None,
-        can_store=("can_store", "", "") in parts,
-        untrusted=next(iter(told("untrusted")), ""),
-        lacks=told("lacks"),
-        tuners=told("tuner"),
-        schedules=told("schedule"),
-        confinement=_confinement(told("lockdown"), told("selinux"), told("label")),
+        can_store="" in each("can_store"),
+        untrusted=next(iter(each("untrusted")), ""),
+        lacks=each("lacks"),
+        tuners=each("tuner"),
+        schedules=each("schedule"),
+        confinement=_confinement(each("lockdown"), each("selinux"), each("label")),
     )
 
 
 def packages_of(programs: Collection[str]) -> str:
-    """What to install for programs that are missing, in words for apt-get."""
+    """Return the packages of programs that are missing, as words for apt-get."""
     return " ".join(sorted({PACKAGES.get(name, "coreutils") for name in programs}))
 
 
 def _confinement(
     lockdown: tuple[str, ...], selinux: tuple[str, ...], label: tuple[str, ...]
 ) -> str:
-    """What may refuse a write although the mode allows it."""
+    """Return the security modules that may refuse a write although the mode allows it."""
     parts = [f"kernel lockdown: {mode}" for mode in lockdown if mode != "none"]
     if "1" in selinux:
         parts.append(f"SELinux enforces, label {''.join(label)}")

@@ -1,4 +1,4 @@
-"""A cluster with its connections open: what the stages measure on."""
+"""A cluster with its connections open, on which the stages measure."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,11 +14,11 @@ from intop.domain.probing import HostFacts
 from intop.domain.server import NGINX
 from intop.domain.workload import LoadToolChoice, Workload
 from intop.errors import CommandError, HostError, UsageError
-from intop.hosts.answers import decimal, lines
+from intop.hosts.answers import decimal, joined, lines
 from intop.hosts.facts import facts, facts_and_conf
 from intop.hosts.host import Connect, Host, output
 from intop.hosts.load.streams import streams
-from intop.hosts.load.tools import FIND_TOOL, choose, parse_found
+from intop.hosts.load.tools import FIND_TOOL, choose, parse_tools
 from intop.hosts.load.types import PATHS_FILE, LoadTool
 from intop.hosts.nginx_conf import is_known
 from intop.hosts.reader import Readers
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 START_LIMIT_S = 60.0
 START_LOOKS, START_PAUSE_S = 5, 0.2
-"""How often, and after which pause, it is looked whether a started server shows its options."""
+"""Looks at a started server, until it shows its options, and the pause between two."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Rig:
 
     @cached_property
     def readers(self) -> Readers:
-        """What reads the hosts' counters. It starts when it is first asked."""
+        """The readers of the hosts' counters. They start when they are first asked."""
         return Readers(self.hosts)
 
     def reached_at(self, url: str) -> "Rig":
         """The same hosts and readers, with a load that goes to another URL."""
         if url == self.cluster.url:
             return self
-        made = replace(self, cluster=replace(self.cluster, url=url))
-        vars(made)["readers"] = self.readers
-        return made
+        rig = replace(self, cluster=replace(self.cluster, url=url))
+        vars(rig)["readers"] = self.readers
+        return rig
 
     @property
     def load_generator(self) -> Host:
@@ -66,32 +66,33 @@ class Rig:
         return tuple(host for host in self.hosts if host.address.role == "load-generator")
 
     def on_all(self, work: Callable[[Host], T]) -> dict[str, T]:
-        """The results of `work` by host name, done on all hosts at once."""
+        """Return the results of `work` by host name, done on all hosts at once."""
         with ThreadPoolExecutor(len(self.hosts)) as pool:
             results = list(pool.map(work, self.hosts))
         return {h.address.name: r for h, r in zip(self.hosts, results, strict=True)}
 
 
 def load_directory(generator: Host) -> str:
-    """Where the scripts lie on a load generator."""
+    """Return the folder of the scripts on a load generator."""
     return f"{generator.address.state_dir}/load"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """What the hosts of a cluster are, by name; who could not be asked is missing.
-
-    `nginx_conf` are the configurations of the load balancer's nginx (see `hosts/nginx_conf.py`), or
-    of the server in its place, None where nobody asked.
-    """
+    """The facts of a cluster."""
 
     hosts: Mapping[str, HostFacts]
+    """The facts of each host by its name; a host that could not be asked is missing."""
     nginx_conf: tuple[str, ...] | None = None
+    """The configurations of the load balancer's nginx, or of the server in its place.
+
+    See `hosts/nginx_conf.py`. None where nobody asked.
+    """
 
 
 @contextmanager
 def connected(cluster: Cluster, connect: Connect) -> Iterator[Rig]:
-    """The cluster's hosts, connected one after the other; closed at the end.
+    """Return the cluster's hosts, connected one after the other; closed at the end.
 
     Raises UnreachableError for the first host that can't be reached.
     """
@@ -107,12 +108,12 @@ def connected(cluster: Cluster, connect: Connect) -> Iterator[Rig]:
 
 
 def balancer_facts(rig: Rig) -> HostFacts:
-    """What the load balancer is. Raises HostError when its machine is not of the architecture."""
+    """Return the load balancer's facts. Raises HostError for a machine of another architecture."""
     return _accepted(rig, facts(rig.load_balancer, rig.cluster.server))
 
 
 def cluster_facts(rig: Rig) -> ClusterFacts:
-    """What all hosts are, asked at the same time. Raises what `balancer_facts` does."""
+    """Return the facts of all hosts, asked at the same time. Raises what `balancer_facts` does."""
 
     def ask(host: Host) -> tuple[HostFacts, tuple[str, ...]]:
         if host is rig.load_balancer:
@@ -122,17 +123,19 @@ def cluster_facts(rig: Rig) -> ClusterFacts:
     answers = rig.on_all(ask)
     balancer, confs = answers[rig.load_balancer.address.name]
     _accepted(rig, balancer)
-    return ClusterFacts(hosts={name: one for name, (one, _) in answers.items()}, nginx_conf=confs)
+    return ClusterFacts(
+        hosts={name: answer for name, (answer, _) in answers.items()}, nginx_conf=confs
+    )
 
 
-def with_server_started(rig: Rig, found: ClusterFacts) -> ClusterFacts:
-    """The same with what only a running server shows, if it was not known since none ran.
+def with_server_started(rig: Rig, known: ClusterFacts) -> ClusterFacts:
+    """Return the facts with those that only a running server shows, if none ran before.
 
     A session that was killed may have been restarting it. Not to come back is no error here: it is
     one of the first trial.
     """
-    if is_known(found.nginx_conf or ()):
-        return found
+    if is_known(known.nginx_conf or ()):
+        return known
     host, server = rig.load_balancer, rig.cluster.server
     host.run(rig.cluster.server_restart, timeout_s=START_LIMIT_S)
     for _ in range(START_LOOKS):
@@ -142,37 +145,38 @@ def with_server_started(rig: Rig, found: ClusterFacts) -> ClusterFacts:
         # A daemon shows its options a moment after the command that started it has ended, and then
         # it starts its workers.
         time.sleep(START_PAUSE_S)
-    hosts = {**found.hosts, host.address.name: balancer}
-    return replace(found, hosts=hosts, nginx_conf=confs)
+    hosts = {**known.hosts, host.address.name: balancer}
+    return replace(known, hosts=hosts, nginx_conf=confs)
 
 
-def _accepted(rig: Rig, found: HostFacts) -> HostFacts:
-    if why := why_not_accepted(rig.cluster, found):
+def _accepted(rig: Rig, balancer: HostFacts) -> HostFacts:
+    if why := why_not_accepted(rig.cluster, balancer):
         raise HostError(rig.load_balancer.address.name, why)
-    return found
+    return balancer
 
 
-def why_not_accepted(cluster: Cluster, found: HostFacts) -> str:
-    """Why a machine can't be the cluster's load balancer; "" where it can."""
+def why_not_accepted(cluster: Cluster, balancer: HostFacts) -> str:
+    """Return why a machine can't be the cluster's load balancer; "" where it can."""
     accepted = cluster.machines or MACHINES.get(cluster.arch, ())
-    if found.machine in accepted:
+    if balancer.machine in accepted:
         return ""
     return (
-        f"is a {found.machine} machine, and cluster {cluster.arch} accepts {', '.join(accepted)}. "
-        f"Correct the configuration, or name it in machines of that cluster"
+        f"is a {balancer.machine} machine, and cluster {cluster.arch} accepts "
+        f"{', '.join(accepted)}. Correct the configuration, or name it in machines of that cluster"
     )
 
 
 def load_tool(rig: Rig, workload: Workload, wanted: LoadToolChoice) -> LoadTool:
-    """The tool that sends a workload, the same and at the same path on all load generators.
+    """Return the tool that sends a workload, the same on all load generators.
 
-    Raises CommandError for one that has none, or another than the first.
+    Raises:
+        CommandError: A load generator has none, or another one than the first, or at another path.
     """
-    found = {g.address.name: tool_on(g, rig.cluster, workload, wanted) for g in rig.load_generators}
-    (first, tool), *others = found.items()
-    for name, other in others:
-        if other != tool:
-            mine, theirs = (f"{t.name} {t.version} ({t.path})" for t in (tool, other))
+    tools = {g.address.name: tool_on(g, rig.cluster, workload, wanted) for g in rig.load_generators}
+    first, tool = next(iter(tools.items()))
+    for name, its_tool in tools.items():
+        if its_tool != tool:
+            mine, theirs = (f"{t.name} {t.version} ({t.path})" for t in (tool, its_tool))
             raise CommandError(
                 name,
                 f"has {theirs}, and {first} has {mine}: load generators that share a load need "
@@ -182,18 +186,13 @@ def load_tool(rig: Rig, workload: Workload, wanted: LoadToolChoice) -> LoadTool:
 
 
 def tool_on(host: Host, cluster: Cluster, workload: Workload, wanted: LoadToolChoice) -> LoadTool:
-    """The load tool on a host. Raises CommandError if it has none for this workload."""
+    """Return the load tool on a host. Raises CommandError if it has none for this workload."""
     # Its duration may not be known yet, and no tool is chosen by it.
     loads = [load for _, load in streams(replace(workload, duration_s=1), cluster)]
-    tool = choose(parse_found(output(host, FIND_TOOL)), loads, wanted)
+    tool = choose(parse_tools(output(host, FIND_TOOL)), loads, wanted)
     if isinstance(tool, str):
         raise CommandError(host.address.name, tool)
     return tool
-
-
-def upload_scripts(rig: Rig, directory: Path, paths: Iterable[str]) -> None:
-    """Put the Lua scripts of a folder and the list of static paths on all load generators."""
-    upload_load(rig, sorted(directory.glob("*.lua")), paths)
 
 
 def upload_load(rig: Rig, scripts: Iterable[Path], paths: Iterable[str]) -> None:
@@ -205,13 +204,13 @@ def upload_load(rig: Rig, scripts: Iterable[Path], paths: Iterable[str]) -> None
         files = {path.name: path.read_text() for path in scripts}
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"a script of the load can't be read: {error}") from error
-    files[PATHS_FILE] = "".join(f"{path}\n" for path in paths)
+    files[PATHS_FILE] = joined(paths)
     for generator in rig.load_generators:
         generator.put(load_directory(generator), files)
 
 
 def clock_offsets(rig: Rig) -> dict[str, float]:
-    """Each host's clock minus ours, in s, to within the time that asking took.
+    """Return each host's clock minus ours, in s, to within the time that asking took.
 
     Raises CommandError for an answer that is no time.
     """

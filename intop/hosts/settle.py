@@ -1,4 +1,4 @@
-"""Settling: what the load before left behind is gone, or told of, before the next one begins."""
+"""Settling: leftovers of the load before are gone, or reported, before the next one begins."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 from intop.domain.cluster import Cluster
 from intop.errors import CommandError
 from intop.hosts.answers import count, lines
-from intop.hosts.host import SAID, Host
+from intop.hosts.host import MOST_SHOWN, Host
 from intop.hosts.rig import Rig
 from intop.hosts.sockets import Sock, load_sockets, nobody_listens, parse_sockets, port_of
 
 RESTART_LIMIT_S = 60.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
-"""Between two looks: what is closed takes ms to be acknowledged, TIME_WAIT a minute to pass."""
+"""Pauses between looks: a closed connection takes ms to be acknowledged, TIME_WAIT a minute."""
 
 SOCKETS = "PATH=$PATH:/sbin:/usr/sbin; ss -Htane exclude time-wait 2>/dev/null"
 """All TCP sockets but those in TIME_WAIT. The kernel sorts them out: reading /proc/net/tcp takes
@@ -38,18 +38,18 @@ OPEN = ("ESTAB", "CLOSE-WAIT")
 
 @dataclass(frozen=True)
 class Seen:
-    """What one look at a host found; `unseen` says that `sockets` is not known, `unflushed` that
-    its kernel did not forget.
-    """
+    """The result of one look at a host."""
 
     time_wait: int
     sockets: tuple[Sock, ...]
     unseen: bool
+    """Whether the sockets are not known."""
     unflushed: bool
+    """Whether its kernel did not forget."""
 
 
 def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
-    """Bring the cluster into a defined state; returns what it could not settle, or "".
+    """Bring the cluster into a defined state; return what could not be settled, or "".
 
     The load balancer's server opens its sockets anew (somaxconn is read then). Then it is waited,
     at most `limit_s`, until no host is still sending for a connection that is closed, no connection
@@ -57,9 +57,10 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
     most `max_time_wait` sockets in TIME_WAIT. All kernels forget what they learned about their
     peers. Nothing is killed: sockets that appear meanwhile are somebody else's, and don't count.
 
-    Raises CommandError when the server does not come back, or does not listen within `limit_s` in
-    the network namespace whose keys are set; or when the load balancer can't be looked at or does
-    not forget.
+    Raises:
+        CommandError: The server does not come back, or does not listen within `limit_s` in the
+            network namespace whose keys are set; or the load balancer can't be looked at, or does
+            not forget.
     """
     before = restart(rig)
     balancer = rig.load_balancer.address.name
@@ -68,8 +69,8 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
     pause = FIRST_PAUSE_S
     while True:
         seen = rig.on_all(_look)
-        for name, found in seen.items():
-            ends = {s.ends for s in _busy(rig.cluster, name, found.sockets)}
+        for name, look in seen.items():
+            ends = {s.ends for s in _busy(rig.cluster, name, look.sockets)}
             leftovers[name] = leftovers.get(name, ends) & ends
         problems = _problems(leftovers, seen, max_time_wait)
         listens = bool(load_sockets(rig.cluster, seen[balancer].sockets))
@@ -86,7 +87,7 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
 
 
 def restart(rig: Rig) -> tuple[Sock, ...]:
-    """Restart the server; returns the sockets that the load balancer had before.
+    """Restart the server; return the sockets that the load balancer had before.
 
     Raises CommandError when it does not come back.
     """
@@ -95,35 +96,36 @@ def restart(rig: Rig) -> tuple[Sock, ...]:
     done = host.run(f"{SOCKETS}\n{command}", timeout_s=RESTART_LIMIT_S)
     if done.exit_code != 0:
         raise CommandError(
-            host.address.name, f"exit code {done.exit_code} of `{command}`, which said: {done.said}"
+            host.address.name,
+            f"exit code {done.exit_code} of `{command}`, which said: {done.message}",
         )
     return parse_sockets(lines(done.stdout))
 
 
 def _look(host: Host) -> Seen:
     done = host.run(LOOK)
-    said = lines(done.stdout)
+    listed = lines(done.stdout)
     try:
-        (waiting,) = (count(line[8:]) for line in said if line.startswith("waiting "))
+        (waiting,) = (count(line[8:]) for line in listed if line.startswith("waiting "))
     except ValueError as error:
         raise CommandError(
             host.address.name, f"its sockets in TIME_WAIT can't be counted: {error}"
         ) from error
-    unseen = "unseen" in said
+    unseen = "unseen" in listed
     is_balancer = host.address.role == "load-balancer"
     if is_balancer and unseen:
         raise CommandError(host.address.name, "its sockets can't be listed by `ss` (of iproute2)")
     if is_balancer and done.exit_code != 0:
-        complaint = done.stderr.strip()[-SAID:] or "nothing"
+        complaint = done.stderr.strip()[-MOST_SHOWN:] or "nothing"
         raise CommandError(
             host.address.name,
             f"exit code {done.exit_code} of `ip tcp_metrics flush`, which said: {complaint}",
         )
-    return Seen(waiting, parse_sockets(said), unseen, done.exit_code != 0)
+    return Seen(waiting, parse_sockets(listed), unseen, done.exit_code != 0)
 
 
 def _busy(cluster: Cluster, name: str, sockets: Collection[Sock]) -> list[Sock]:
-    """The sockets that would be felt in the next load, if they were of the load before.
+    """Return the sockets that would be felt in the next load, if they were of the load before.
 
     An open connection is of the load where it ends at the load balancer's port, as the URL has it.
     A load generator may have others, of other clusters; it knows ours where the URL has the
@@ -146,7 +148,7 @@ def _problems(
     seen: Mapping[str, Seen],
     max_time_wait: int,
 ) -> list[str]:
-    """What is still to be waited for."""
+    """Return the reasons to wait further."""
     problems = [
         f"{name} still has {len(left)} connections of the load before"
         for name, left in leftovers.items()
@@ -159,8 +161,8 @@ def _problems(
 
 
 def _kept_listening(cluster: Cluster, before: Collection[Sock], now: Collection[Sock]) -> list[str]:
-    """What to say where the server listens on a socket that it had before."""
-    old, new = ({s.inode for s in load_sockets(cluster, some)} for some in (before, now))
+    """Return a warning where the server listens on a socket that it had before."""
+    old, new = ({s.inode for s in load_sockets(cluster, socks)} for socks in (before, now))
     if not old & new:
         return []
     return [
@@ -173,8 +175,8 @@ def _kept_listening(cluster: Cluster, before: Collection[Sock], now: Collection[
 
 
 def _unknown(seen: Mapping[str, Seen]) -> list[str]:
-    """What can't be settled on hosts that don't let us, or have no iproute2."""
-    unseen = [name for name, found in seen.items() if found.unseen]
-    unflushed = [name for name, found in seen.items() if found.unflushed]
+    """Return what can't be settled on hosts that don't let us, or have no iproute2."""
+    unseen = [name for name, look in seen.items() if look.unseen]
+    unflushed = [name for name, look in seen.items() if look.unflushed]
     lines = [f"{', '.join(unseen)}: connections were not looked at"] if unseen else []
     return lines + ([f"{', '.join(unflushed)}: TCP metrics were kept"] if unflushed else [])

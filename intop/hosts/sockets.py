@@ -1,4 +1,4 @@
-"""TCP sockets of a host, as `ss` lists them, and which of them the load comes in by."""
+"""TCP sockets of a host, as `ss` lists them, and those by which the load comes in."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,65 +16,64 @@ LISTENING = "PATH=$PATH:/sbin:/usr/sbin; ss -Htlnp 2>/dev/null || echo unseen"
 _PROGRAM = re.compile(r'\("([^"]*)",pid=')
 LOOPBACK = ("127.", "::1", "localhost")
 EVERYWHERE = {4: ("0.0.0.0", "*"), 6: ("::", "*")}  # noqa: S104 (it is only looked for)
-"""By version of IP, what `ss` prints for all addresses; * is both versions."""
+"""The words of `ss` for all addresses, by version of IP; * is both versions."""
 
 
 @dataclass(frozen=True)
 class Sock:
-    """A TCP socket as `ss` prints it: `local` and `peer` are ADDRESS:PORT.
-
-    `programs` have it open, by the kernel's names for them; none where that was not asked for, or
-    may not be known.
-    """
+    """A TCP socket as `ss` prints it."""
 
     state: str
     local: str
+    """Its own end, ADDRESS:PORT."""
     peer: str
+    """The other end, ADDRESS:PORT."""
     inode: str = ""
     programs: tuple[str, ...] = ()
+    """The programs that have it open, by the kernel's names; none where that is not known."""
 
     @property
     def ends(self) -> tuple[str, str]:
-        """What tells a connection from all others, whatever state it is in."""
+        """Both ends, which identify a connection in any state."""
         return self.local, self.peer
 
 
 def parse_sockets(listed: Sequence[str]) -> tuple[Sock, ...]:
-    """Sockets from the lines that `ss` prints without a header; what is no socket is left out."""
-    found = []
+    """Return sockets from the lines that `ss` prints without a header; other lines are left out."""
+    sockets = []
     for line in listed:
         words = line.split()
         if len(words) >= 5 and words[1].isdigit() and words[2].isdigit():
             inode = next((w.removeprefix("ino:") for w in words if w.startswith("ino:")), "")
             local, peer = (_plain(word) for word in words[3:5])
             programs = tuple(dict.fromkeys(_PROGRAM.findall(line)))
-            found.append(Sock(words[0], local, peer, inode, programs))
-    return tuple(found)
+            sockets.append(Sock(words[0], local, peer, inode, programs))
+    return tuple(sockets)
 
 
 def _plain(end: str) -> str:
-    """Without brackets, and in IPv4's form where an IPv6 socket carries it."""
+    """Return an end without brackets, and in IPv4's form where an IPv6 socket carries it."""
     address, _, port = end.rpartition(":")
     return f"{address.strip('[]').removeprefix('::ffff:')}:{port}"
 
 
 def port_of(cluster: Cluster) -> int:
-    """The port of the cluster's URL."""
+    """Return the port of the cluster's URL."""
     url = urlsplit(cluster.url)
     return url.port or (443 if url.scheme == "https" else 80)
 
 
 def load_sockets(cluster: Cluster, sockets: Iterable[Sock]) -> list[Sock]:
-    """The load balancer's sockets that listen on the URL's port.
+    """Return the load balancer's sockets that listen on the URL's port.
 
-    One that only the host itself can reach is none, unless the URL is such an address. Where the
-    URL has an address, those that listen on it, or else on all of its kind, come before others: a
-    container's may stand beside nginx's. Where it is none of the host's, as behind another one
-    that passes it on, all are taken.
+    A socket that only the host itself can reach counts only for a URL with such an address. For a
+    URL with an address, sockets that listen on it, or else on all of its kind, come first: a
+    container's may stand beside nginx's. An address of another host, which passes it on, selects
+    all.
     """
     name = urlsplit(cluster.url).hostname or ""
     is_own = name.startswith(LOOPBACK)
-    found = [
+    listening_there = [
         s
         for s in sockets
         if s.state == "LISTEN"
@@ -84,25 +83,25 @@ def load_sockets(cluster: Cluster, sockets: Iterable[Sock]) -> list[Sock]:
     try:
         everywhere = EVERYWHERE[ip_address(name).version]
     except ValueError:
-        return found  # a name
+        return listening_there  # a name
     for addresses in ((name,), everywhere):
-        if taken := [s for s in found if s.local.rpartition(":")[0] in addresses]:
+        if taken := [s for s in listening_there if s.local.rpartition(":")[0] in addresses]:
             return taken
-    return found
+    return listening_there
 
 
 def listening(host: Host, cluster: Cluster) -> list[Sock] | None:
-    """The load balancer's sockets that listen on the URL's port, in the network namespace of our
-    commands, which is the one whose keys are set. None where `ss` can't list them.
+    """Return the load balancer's sockets that listen on the URL's port.
 
-    Raises CommandError and UnreachableError as `output` does.
+    They are those in the network namespace of our commands, whose keys are set. None where `ss`
+    can't list them. Raises CommandError and UnreachableError as `output` does.
     """
     listed = lines(output(host, LISTENING))
     return None if "unseen" in listed else load_sockets(cluster, parse_sockets(listed))
 
 
 def nobody_listens(cluster: Cluster) -> str:
-    """What to say of a load balancer without such a socket."""
+    """Return the message for a load balancer without such a socket."""
     return (
         f"nothing listens on port {port_of(cluster)} in the network namespace whose keys are set. "
         f"Start {cluster.server.title} there. If it runs in a container, tuned keys don't act on "

@@ -1,4 +1,4 @@
-"""Whether the page of nginx's module `stub_status` is where the study says that it is."""
+"""The page of nginx's module `stub_status`: whether it is at its place."""
 
 import re
 import secrets
@@ -13,11 +13,11 @@ from intop.hosts.kernel_counters import parse_stub_status
 from intop.hosts.reader import MARK_BYTES, Wanted, script, status_answer
 
 SHOWN = 60
-"""How much of another text is shown, in characters."""
+"""Characters of another text that are shown."""
 
 
 def warnings(host: Host, cluster: Cluster) -> list[str]:
-    """Why nginx's counters can't be read where the study names their page, with the next step.
+    """Return why the page that the study names has no counters of nginx, and the next step.
 
     The page is asked for as in each measurement: by the reader, on the load balancer, within half a
     second. Raises CommandError where the host can't be asked.
@@ -32,7 +32,7 @@ def warnings(host: Host, cluster: Cluster) -> list[str]:
         answer = status_answer(ended.stdout, mark)
     except (KeyError, ValueError) as error:
         raise CommandError(
-            host.address.name, f"its counters can't be read by bash ({error}): {ended.said}"
+            host.address.name, f"its counters can't be read by bash ({error}): {ended.message}"
         ) from error
     if parse_stub_status(answer):
         return []
@@ -46,7 +46,7 @@ def warnings(host: Host, cluster: Cluster) -> list[str]:
 
 
 def _behaviour(answer: Sequence[str]) -> str:
-    """What is there in place of the page."""
+    """Return the behaviour of a server in place of the page."""
     head, _, body = "\n".join(answer).strip("\n").partition("\n\n")
     status = re.match(r"HTTP/[0-9.]+ ([0-9]{3}[^\n]*)", head)
     if not head:

@@ -7,36 +7,36 @@ from typing import Literal
 from intop.domain.parameter import normalised
 from intop.domain.probing import Reading
 from intop.errors import CommandError
-from intop.hosts.answers import lines
+from intop.hosts.answers import joined, lines
 from intop.hosts.host import Host, output
 
 KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
-"""What a key looks like; nothing else ever becomes part of a remote path."""
+"""The form of a key; nothing else ever becomes part of a remote path."""
 VALUE = re.compile(r"(?P<path>[^\t:\n]+)[\t:](?P<value>[^\n]*)")
 
 
 def path_of(key: str) -> str:
-    """The path below /proc/sys. Raises ValueError for what is not a key."""
+    """Return the path below /proc/sys. Raises ValueError for what is not a key."""
     if not KEY.fullmatch(key):
         raise ValueError(f"not a sysctl key: {key!r}")
     return key.replace(".", "/")
 
 
 def key_of(path: str) -> str:
-    """The key of a path below /proc/sys; the path itself of another file, which begins with /."""
+    """Return the key of a path below /proc/sys; the path of another file stays as it is."""
     return path if path.startswith("/") else path.replace("/", ".")
 
 
-def parse_values(text: str) -> dict[str, str]:
-    """Values by key from lines of path, tab or colon, value, as the guard prints them.
+def parse_values(listed: Iterable[str]) -> dict[str, str]:
+    """Return values by key from lines of path, tab or colon, value, as the guard prints them.
 
     A key with several lines has no value that could be written again, and is left out.
     """
     values: dict[str, str] = {}
     several: set[str] = set()
-    for line in text.split("\n"):
-        if found := VALUE.fullmatch(line):
-            key, value = key_of(found["path"]), normalised(found["value"])
+    for line in listed:
+        if match := VALUE.fullmatch(line):
+            key, value = key_of(match["path"]), normalised(match["value"])
             if values.setdefault(key, value) != value:
                 several.add(key)
     return {key: value for key, value in values.items() if key not in several}
@@ -64,26 +64,29 @@ for path in $paths; do
     fi
 done
 """
-"""What has no line to be found is empty, or can't be read: only then it is read by itself."""
+"""A key without a line is empty, or can't be read: only such a key is read by itself."""
 
 Access = Literal["missing", "unreadable", "readable", "writable"]
 ACCESS: Sequence[Access] = ("missing", "unreadable", "readable", "writable")
 
 
 def probe(host: Host, keys: Iterable[str]) -> dict[str, Reading]:
-    """What the host says of each key. Nothing is written. Raises CommandError."""
+    """Return a reading of each key. Nothing is written.
+
+    Raises:
+        CommandError: The host can't be asked, or says nothing of a key.
+    """
     asked = sorted(set(keys))
-    paths = "".join(f"{path_of(key)}\n" for key in asked)
-    found = parse_probe(output(host, PROBE, stdin=paths))
-    if silent := [key for key in asked if key not in found]:
+    readings = parse_probe(output(host, PROBE, stdin=joined(map(path_of, asked))))
+    if silent := [key for key in asked if key not in readings]:
         raise CommandError(
             host.address.name, f"says nothing of {len(silent)} keys, such as {silent[0]}"
         )
-    return {key: found[key] for key in asked}
+    return {key: readings[key] for key in asked}
 
 
 def parse_probe(text: str) -> dict[str, Reading]:
-    """Readings by key from the lines that `PROBE` prints."""
+    """Return readings by key from the lines that `PROBE` prints."""
     readings: dict[str, Reading] = {}
     for line in lines(text):
         path, access, value = [*line.split("\t", 2), "", ""][:3]
@@ -118,23 +121,23 @@ be held: the values must be nobody's who puts others back meanwhile."""
 
 
 def write_back(host: Host, keys: Iterable[str]) -> dict[str, str]:
-    """Write the keys' own values to them; by key what was said of those that are not taken.
+    """Write the keys' own values to them; return the reasons why some are not taken, by key.
 
-    Raises CommandError.
+    Raises:
+        CommandError: The host can't be asked.
     """
     asked = sorted(set(keys))
     if not asked:
         return {}
-    paths = "".join(f"{path_of(key)}\n" for key in asked)
-    said = parse_refusals(output(host, WRITE_BACK, stdin=paths))
-    return {key: said[key] for key in asked if key in said}
+    refusals = parse_refusals(output(host, WRITE_BACK, stdin=joined(map(path_of, asked))))
+    return {key: refusals[key] for key in asked if key in refusals}
 
 
 def parse_refusals(text: str) -> dict[str, str]:
-    """What was said by key, from the lines that `WRITE_BACK` prints."""
-    said: dict[str, str] = {}
+    """Return reasons by key from the lines that `WRITE_BACK` prints."""
+    refusals: dict[str, str] = {}
     for line in lines(text):
         path, tab, words = line.partition("\t")
         if tab:
-            said[key_of(path)] = normalised(words) or "without saying why"
-    return said
+            refusals[key_of(path)] = normalised(words) or "without saying why"
+    return refusals

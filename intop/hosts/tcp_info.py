@@ -1,4 +1,4 @@
-"""What the kernel knows of each TCP connection (TCP_INFO), as `ss -tinH` prints it.
+"""The kernel's knowledge of each TCP connection (TCP_INFO), as `ss -tinH` prints it.
 
 The load balancer's connections have two sides: clients', which come in on the URL's port, and
 upstreams', which it opened itself. Others that come in, such as ours by SSH, are neither.
@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 Ends = tuple[str, str]
 """The local and the other end of a connection, each ADDRESS:PORT."""
-
-SIDES = ("clients", "upstreams")
 
 GROWING = {
     "busy": "busy_ms",
@@ -29,9 +27,9 @@ GROWING = {
     "rcv_ooopack": "rcv_ooopack",
     "delivered_ce": "delivered_ce",
 }
-"""What `ss` calls what only grows, and what we do."""
+"""Quantities that only grow: the names of `ss`, and ours."""
 ONLY_UP = ("busy_ms", "segs_out", "segs_in", "bytes_sent")
-"""By which a connection is told from an earlier one of the same ends."""
+"""Quantities that tell a connection from an earlier one of the same ends."""
 SUMMED = ("unacked", "notsent", "lost", "sacked")
 LARGEST = ("reordering",)
 LEVELS = ("rtt", "rto", "cwnd", "backoff", "snd_wnd", *SUMMED, *LARGEST)
@@ -46,33 +44,36 @@ _HEAD = re.compile(r"(LISTEN|ESTAB) +([0-9]{1,10}) +([0-9]{1,10}) +(\S{1,100}) +
 
 @dataclass(frozen=True)
 class SocketSample:
-    """All connections of a load balancer at one moment.
-
-    `growing` has for each connection its side and what only grows. `levels` are sums and quantiles
-    over the connections of a side (`clients.rtt_us.p50`), and of the URL's listening sockets the
-    longest queue and the shortest limit (`listen.queue`, `listen.limit`).
-    """
+    """All connections of a load balancer at one moment."""
 
     growing: Mapping[Ends, tuple[str, Mapping[str, int]]] = field(default_factory=dict)
+    """The side of each connection, and the quantities that only grow."""
     levels: Mapping[str, float] = field(default_factory=dict)
+    """Sums and quantiles over the connections of a side (`clients.rtt_us.p50`).
+
+    `listen.queue` and `listen.limit` are the longest queue and the shortest limit of the URL's
+    listening sockets.
+    """
 
 
 def parse_sample(listed: Sequence[str], port: int) -> SocketSample | None:
-    """A sample from what the reader says of sockets; None where they could not be listed, or are
-    too many. What is no socket is skipped: `ss` of each version prints other fields.
+    """Return a sample from the reader's list of sockets.
+
+    None where they could not be listed, or are too many. What is no socket is skipped: `ss` of each
+    version prints other fields.
     """
     if not listed or listed[-1] in ("many", "unseen"):
         return None
     listening: dict[str, list[tuple[int, int]]] = {}
     connections: list[tuple[re.Match[str], str]] = []
-    heads = [(n, found) for n, line in enumerate(listed) if (found := _HEAD.match(line))]
-    for n, found in heads:
-        if found[1] == "LISTEN":
-            of = listening.setdefault(_port(found[4]), [])
-            of.append((int(found[2]), int(found[3])))
+    for n, line in enumerate(listed):
+        if (head := _HEAD.match(line)) is None:
+            continue
+        if head[1] == "LISTEN":
+            listening.setdefault(_port(head[4]), []).append((int(head[2]), int(head[3])))
         else:
             after = listed[n + 1] if n + 1 < len(listed) and listed[n + 1][:1] == "\t" else ""
-            connections.append((found, after))
+            connections.append((head, after))
     growing: dict[Ends, tuple[str, Mapping[str, int]]] = {}
     sides: dict[str, list[dict[str, float]]] = {}
     for head, text in connections:
@@ -102,32 +103,32 @@ def _port(end: str) -> str:
 
 
 def _growing(fields: Mapping[str, str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for name, ours in GROWING.items():
         # Retransmitted now / in all.
         text = fields.get(name, "").partition("/")[2] if name == "retrans" else fields.get(name)
         if text and (match := _NUMBER.fullmatch(text)):
-            found[ours] = int(match[1])
-    if "busy_ms" in found:
+            numbers[ours] = int(match[1])
+    if "busy_ms" in numbers:
         # The kernel's three reasons exclude each other, and `ss` leaves out the third, which is the
         # congestion window or the network (tcp_chrono_start in net/ipv4/tcp_output.c).
-        limited = found.get("rwnd_limited_ms", 0) + found.get("sndbuf_limited_ms", 0)
-        found["cwnd_limited_ms"] = max(found["busy_ms"] - limited, 0)
-    return found
+        limited = numbers.get("rwnd_limited_ms", 0) + numbers.get("sndbuf_limited_ms", 0)
+        numbers["cwnd_limited_ms"] = max(numbers["busy_ms"] - limited, 0)
+    return numbers
 
 
 def _levels(fields: Mapping[str, str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    levels: dict[str, float] = {}
     for name in LEVELS:
         if (text := fields.get(name)) and (match := _RATIO.fullmatch(text)):
-            found[name] = float(match[1])
-    if "rtt" in found:
-        found["rtt_us"] = round(found["rtt"] * 1000)
-    return found
+            levels[name] = float(match[1])
+    if "rtt" in levels:
+        levels["rtt_us"] = round(levels["rtt"] * 1000)
+    return levels
 
 
 def _over(sockets: Sequence[Mapping[str, float]]) -> Iterable[tuple[str, float]]:
-    """Sums and quantiles over the sockets of a side."""
+    """Return sums and quantiles over the sockets of a side."""
     yield "sockets", len(sockets)
     yield "app_limited", sum(s["app_limited"] for s in sockets)
     yield "backed_off", sum(s.get("backoff", 0) > 0 for s in sockets)
@@ -150,17 +151,17 @@ def _over(sockets: Sequence[Mapping[str, float]]) -> Iterable[tuple[str, float]]
 
 
 def growth(before: SocketSample, after: SocketSample) -> Counter[str]:
-    """By how much what only grows grew, summed over the sockets of each side.
+    """Return by how much the growing quantities grew, summed over the sockets of each side.
 
     A socket that is new began at 0, and so did one with less than before: its ends were used again.
     What a socket did between a sample and its end is not seen.
     """
-    found: Counter[str] = Counter()
+    growths: Counter[str] = Counter()
     for ends, (side, now) in after.growing.items():
         _, then = before.growing.get(ends, (side, {}))
         if any(then.get(name, 0) > value for name, value in now.items() if name in ONLY_UP):
             then = {}
         for name, value in now.items():
             if more := value - then.get(name, 0):
-                found[f"{side}.{name}"] += max(more, 0)
-    return found
+                growths[f"{side}.{name}"] += max(more, 0)
+    return growths

@@ -38,3 +38,30 @@ masters() { # calls $1 for root's nginx in the network namespace, and for $2 oth
 """POSIX sh, after FUNCTIONS. `process`, `title` and `program` are there for what is called, and
 `runs_as` and `doubt` say whether it is root's.
 """
+
+UNTRUSTED = 74
+"""The exit code of `trusted` for a folder that others can change."""
+
+# Tests of faults look for words like "begin" between blanks in commands: there are none in here.
+TRUSTED = f"""{FUNCTIONS}
+trusted() {{
+    why=$(tell_others_folder "$1" "$owner" "$trustees")
+    [ -n "$why" ] || return 0
+    echo "the state folder $folder can't be trusted: $why. $advice" >&2
+    exit {UNTRUSTED}
+}}
+"""
+"""POSIX sh. Whoever can change a folder on the way to the script can make root run another one.
+`owner` may own folders, too."""
+
+BY_ROOT = """
+owner=0 trustees=root
+advice="Make that folder root's alone, or give the host another one as state_dir (/var/lib/intop)"
+"""
+"""For scripts that run as root: the settings of `trusted`."""
+
+BY_LOGIN = """
+owner=${SUDO_UID:-$(id -u)} trustees="root or user $owner"
+advice="Make that folder theirs alone (chmod go-w), or give the host another one as state_dir"
+"""
+"""For scripts that run as who logs in, with or without sudo."""

@@ -15,13 +15,13 @@ from intop.domain.persistent import TUNED, TUNED_LAST, Setting
 from intop.domain.sysctl_lines import canonical_key
 
 FOLDERS = ("etc/tuned", "etc/tuned/profiles", "usr/lib/tuned", "usr/lib/tuned/profiles")
-"""Where profiles are; of two files of one name, the one in the earlier folder is taken first."""
+"""The folders of profiles; of two files of one name, the one in the earlier folder comes first."""
 MOST_PROFILES = 100
-"""Included by each other: TuneD itself has no limit, and a few are usual."""
+"""The most profiles that include each other: TuneD itself has no limit, and a few are usual."""
 TRUE = ("True", "true", "1")
-"""Of `enabled` and `replace`: everything else is false."""
+"""True values of `enabled` and `replace`: everything else is false."""
 FALSE = ("0", "no", "false", "off")
-"""Of `reapply_sysctl`. With a word that is neither, TuneD does not start."""
+"""False values of `reapply_sysctl`. With a word that is neither, TuneD does not start."""
 _SCHEDULER = (
     *("sched_min_granularity_ns", "sched_latency_ns", "sched_wakeup_granularity_ns"),
     *("sched_tunable_scaling", "sched_migration_cost_ns", "sched_nr_migrate"),
@@ -45,49 +45,50 @@ _VARIABLE = re.compile(r"(\\?)\$\{(\w+)\}")
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """What the active profiles set together.
-
-    TuneD `sets_sysctls`, and may then read the sysctl.d files once more. `unknown` says why they
-    may set more than is known. `problems` say what is wrong with them, a sentence each.
-    """
+    """The active profiles together."""
 
     settings: tuple[Setting, ...] = ()
     sets_sysctls: bool = False
+    """Whether TuneD sets sysctls; it may then read the sysctl.d files once more."""
     unknown: str = ""
+    """The reason why they may set more than is known."""
     problems: tuple[str, ...] = ()
+    """The problems of the profiles, a sentence each."""
 
 
 @dataclass
 class _Unit:
-    """A section of a profile: each option has its value and its place."""
+    """A section of a profile."""
 
     name: str
     options: dict[str, tuple[str, str]]
+    """The value of each option, and its place."""
 
-    def told(self, option: str, default: str = "") -> str:
+    def value(self, option: str, default: str = "") -> str:
+        """Return the value of an option."""
         return self.options.get(option, (default, ""))[0]
 
     @property
     def sets_sysctls(self) -> bool:
-        """Whether TuneD's plugin for sysctls gets it."""
-        return self.told("type", self.name) == "sysctl"
+        """Whether TuneD's plugin for sysctls reads it."""
+        return self.value("type", self.name) == "sysctl"
 
     def sets(self, option: str) -> bool:
-        """Whether an option sets a key."""
+        """Return whether an option sets a key."""
         if self.sets_sysctls:
             return option not in _NO_KEYS and bool(re.search("[./]", option))
         return option in self.other_keys
 
     @property
     def other_keys(self) -> Mapping[str, str]:
-        """The options by which another plugin than that for sysctls sets some, with the folders."""
-        return _OTHER_SECTIONS.get(self.told("type", self.name), {})
+        """The options by which another plugin sets sysctls, with the folders of those."""
+        return _OTHER_SECTIONS.get(self.value("type", self.name), {})
 
     def updated(self, newer: "_Unit") -> "_Unit":
-        """The same with what a later profile says of it."""
-        if newer.told("replace") in TRUE:
+        """Return the section with the options of a later profile."""
+        if newer.value("replace") in TRUE:
             return newer
-        dropped = re.split(r"\b\s*[,;]\s*", newer.told("drop"))
+        dropped = re.split(r"\b\s*[,;]\s*", newer.value("drop"))
         kept = {o: v for o, v in self.options.items() if o not in (*dropped, "type", "enabled")}
         options = {o: v for o, v in newer.options.items() if o != "drop"}
         return replace(self, options=kept | options)
@@ -102,11 +103,11 @@ class _Loaded:
 
 
 class _UnusableError(Exception):
-    """Why TuneD does not load the profiles, and so sets nothing."""
+    """The reason why TuneD does not load the profiles, and so sets nothing."""
 
 
 def merged(active: Sequence[str], profiles: Mapping[str, Sequence[str]]) -> Profile:
-    """What the active profiles set, with all that they include, and what is wrong with them.
+    """Return the settings of the active profiles, with all that they include, and their problems.
 
     `profiles` are the lines of each tuned.conf by its path, those that are taken first at first.
     An included profile comes before the one that includes it, and is overridden by it. A profile
@@ -121,10 +122,10 @@ def merged(active: Sequence[str], profiles: Mapping[str, Sequence[str]]) -> Prof
             earlier = units.get(unit.name)
             units[unit.name] = unit if earlier is None else earlier.updated(unit)
         variables = _variables(units.pop("variables", None))
-        enabled = [unit for unit in units.values() if unit.told("enabled", "1") in TRUE]
+        enabled = [unit for unit in units.values() if unit.value("enabled", "1") in TRUE]
         in_order = sorted(enabled, key=_priority)
-    except _UnusableError as problem:
-        return Profile(problems=(str(problem),))
+    except _UnusableError as error:
+        return Profile(problems=(str(error),))
     last = max((n for n, unit in enumerate(in_order) if unit.sets_sysctls), default=-1)
     settings = [
         _setting(option, unit, variables, loaded.unknown, TUNED if number <= last else TUNED_LAST)
@@ -132,17 +133,17 @@ def merged(active: Sequence[str], profiles: Mapping[str, Sequence[str]]) -> Prof
         for option in unit.options
         if unit.sets(option)
     ]
-    told = f"{loaded.unknown}: what else TuneD sets is not known" if loaded.unknown else ""
+    problem = f"{loaded.unknown}: what else TuneD sets is not known" if loaded.unknown else ""
     return Profile(
         settings=tuple(settings),
         sets_sysctls=last >= 0,
         unknown=loaded.unknown,
-        problems=(told,) if told else (),
+        problems=(problem,) if problem else (),
     )
 
 
 def reapplies(main: Iterable[str]) -> bool:
-    """Whether TuneD reads the sysctl.d files again after its profile, by its tuned-main.conf."""
+    """Return whether TuneD reads the sysctl.d files again after its profile (tuned-main.conf)."""
     parser = _parser()
     try:
         parser.read_file(["[main]\n", *(f"{line}\n" for line in main)])
@@ -165,21 +166,21 @@ def _load(
                 f"TuneD's profiles include each other more than {MOST_PROFILES} times"
             )
         wanted = name.removeprefix("-").rpartition("/")[2]
-        called = [path for path in profiles if _name(path) == wanted]
-        if not called:
+        paths = [path for path in profiles if _name(path) == wanted]
+        if not paths:
             if name.startswith("-"):
                 continue
             shown = " ".join(name.split())[:80]
-            told = f"TuneD's profile {shown} is not there" if name else "TuneD's include ends"
-            raise _UnusableError(f"{told}, so TuneD sets nothing")
-        path = next((path for path in called if path not in seen), None)
+            problem = f"TuneD's profile {shown} is not there" if name else "TuneD's include ends"
+            raise _UnusableError(f"{problem}, so TuneD sets nothing")
+        path = next((path for path in paths if path not in seen), None)
         if path is None:
             continue
         seen.append(path)
         units = _units(path, profiles[path])
         main = next((unit for unit in units if unit.name == "main"), _Unit("main", {}))
         if "include" in main.options:
-            included = main.told("include")
+            included = main.value("include")
             if "$" in included:
                 loaded.unknown = (
                     f"TuneD's profile {wanted} includes {included[:80]}, which only TuneD evaluates"
@@ -196,14 +197,14 @@ def _parser() -> ConfigParser:
 
 
 def _units(path: str, lines: Sequence[str]) -> list[_Unit]:
-    """The sections of a file. Raises _UnusableError."""
+    """Return the sections of a file. Raises _UnusableError."""
     parser = _parser()
     try:
         parser.read_file(f"{line}\n" for line in lines)
     except SyntaxProblem as error:
-        told = " ".join(str(error).split("\n")[-1].split())[:100]
+        reason = " ".join(str(error).split("\n")[-1].split())[:100]
         raise _UnusableError(
-            f"{path} is no profile that TuneD can read ({told}), so TuneD sets nothing"
+            f"{path} is no profile that TuneD can read ({reason}), so TuneD sets nothing"
         ) from error
     folder = path.rpartition("/")[0]
     return [
@@ -222,20 +223,21 @@ def _units(path: str, lines: Sequence[str]) -> list[_Unit]:
 
 
 def _line_of(section: str, option: str, lines: Sequence[str]) -> int:
-    """The number of the last line in a section that gives an option its value."""
-    found = within = 0
+    """Return the number of the last line in a section that gives an option its value."""
+    last = 0
+    within = False
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if text.startswith("["):
             within = text.startswith((f"[{section}]", "[DEFAULT]"))
         elif within and text.partition("=")[0].strip() == option:
-            found = number
-    return found
+            last = number
+    return last
 
 
 def _priority(unit: _Unit) -> int:
     try:
-        return int(unit.told("priority", "0"))
+        return int(unit.value("priority", "0"))
     except ValueError:
         raise _UnusableError(
             f"TuneD's section [{unit.name[:80]}] has a priority that is no number, so TuneD sets "
@@ -244,7 +246,7 @@ def _priority(unit: _Unit) -> int:
 
 
 def _variables(unit: _Unit | None) -> dict[str, str | None]:
-    """The values of variables; None for one that only TuneD can evaluate.
+    """Return the values of variables; None for one that only TuneD can evaluate.
 
     A file of variables, which is not read, may have any that were set before it.
     """
@@ -258,7 +260,7 @@ def _variables(unit: _Unit | None) -> dict[str, str | None]:
 
 
 def _expanded(value: str, variables: Mapping[str, str | None]) -> str | None:
-    """A text with its variables' values; None where not all of it is known.
+    """Return a text with its variables' values; None where not all of it is known.
 
     A variable that no profile has may be in a file of variables.
     """
@@ -296,5 +298,5 @@ def _setting(
 
 
 def _name(path: str) -> str:
-    """A profile is called as its folder."""
+    """Return the name of a profile, which is that of its folder."""
     return path.rpartition("/")[0].rpartition("/")[2]

@@ -28,8 +28,9 @@ from intop.domain.workload import Workload
 from intop.errors import HostError, IntopError, LoadOutputError
 from intop.hosts import guard, other_servers, status_page, sysctl
 from intop.hosts.facts import facts
-from intop.hosts.fetch import INTERPRETER, fetch
+from intop.hosts.fetch import fetch
 from intop.hosts.host import Connect, Host
+from intop.hosts.load.engine import INTERPRETER
 from intop.hosts.load.tools import PACKAGE
 from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.readiness import NEEDED, packages_of, readiness
@@ -261,7 +262,7 @@ def _unpinned(host: Host) -> list[str]:
     if done.exit_code == 0:
         return []
     name = host.address.name
-    return [f"{name}: its load can't run on the processors {cpus} (load_cpus): {done.said}"]
+    return [f"{name}: its load can't run on the processors {cpus} (load_cpus): {done.message}"]
 
 
 def _unasked(hosts: Iterable[HostDiagnosis]) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from attacks.local_user import USER, allow
 from fake_kernel import SITE, FakeKernelHost, fake_kernel_host
 from intop.errors import HostError
-from intop.hosts import guard_script
+from intop.hosts.guard import script as guard_script
 
 Prepare = Callable[[FakeKernelHost, Path], None]
 STATE = tuple[bytes, int, int, int]

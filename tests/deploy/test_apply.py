@@ -79,7 +79,7 @@ class Fleet:
 
         made.trial = busy  # type: ignore[method-assign,assignment]
         vars(made).update(
-            guard=SimpleNamespace(found=self.snapshots.get(name, OWN).get),
+            guard=SimpleNamespace(value_before=self.snapshots.get(name, OWN).get),
             leave=lambda configuration, about, file: self.left.update(
                 {name: (configuration.values, file)}
             ),

@@ -17,7 +17,7 @@ import paramiko
 import sqlalchemy as sa
 
 from intop.hosts.ssh import SshHost
-from intop.hosts.ssh.conversation import SshConversation
+from intop.hosts.ssh.command import SshConversation
 from intop.report import progress
 from intop.store.jobs import Jobs
 

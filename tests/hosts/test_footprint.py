@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intop.hosts.footprint import Footprint, parse_footprint
+from intop.hosts.processes import Footprint, parse_footprint
 from intop.hosts.reader import Reader, Wanted
 from local_host import LocalHost
 

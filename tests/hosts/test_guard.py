@@ -12,8 +12,9 @@ import pytest
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import HostState
 from intop.errors import CommandError, HostLockedError, RefusedValueError, UnreachableError
-from intop.hosts import guard
-from intop.hosts.guard import HELD, NOT_OURS, guarded, status
+from intop.hosts.guard import guarded, status
+from intop.hosts.guard import session as guard_session
+from intop.hosts.guard.script import HELD, NOT_OURS
 from intop.hosts.host import Completed
 from namespace_host import (
     CONGESTION,
@@ -228,8 +229,8 @@ def test_a_slow_host_is_given_a_sign_of_life_as_often_as_a_quick_one(
             nonlocal now
             now += next(takes)
 
-    monkeypatch.setattr(guard.time, "monotonic", lambda: now)
-    guard._renew_until(Session(), 30.0, Stop())  # type: ignore[arg-type]
+    monkeypatch.setattr(guard_session.time, "monotonic", lambda: now)
+    guard_session._renew_until(Session(), 30.0, Stop())  # type: ignore[arg-type]
     assert [10.0, 6.0, 0.0, 10.0] == pauses
 
 
@@ -270,7 +271,7 @@ def test_two_sessions_after_one_another(host: NamespaceHost) -> None:
 def test_a_held_host_is_waited_for_and_then_refused_naming_who_holds_it(
     host: NamespaceHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "TAKEOVER_GRACE_S", 0.0)
+    monkeypatch.setattr(guard_session, "TAKEOVER_GRACE_S", 0.0)
     host.begin("token-1", LONG, FIN)
     heard: list[str] = []
     with (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
-from intop.hosts.guard import HELD, MISSING, NOT_OURS, UNWRITABLE
+from intop.hosts.guard.script import HELD, MISSING, NOT_OURS, UNWRITABLE
 from namespace_host import identity_of_nobody
 
 TUNED = {"net/core/somaxconn": "777", "vm/swappiness": "1"}

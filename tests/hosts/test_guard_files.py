@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fake_kernel import MAIN, OWN, SITE, FakeKernelHost, fake_kernel_host, sent
-from intop.hosts.guard import FOREIGN, MISSING, NOT_OURS, NOTHING, REFUSED, UNWRITABLE
+from intop.hosts.guard.script import FOREIGN, MISSING, NOT_OURS, NOTHING, REFUSED, UNWRITABLE
 from namespace_host import wait_until
 
 DONE = 3

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from fake_kernel import MAIN, OWN, RMEM, SITE, FakeKernelHost, fake_kernel_host
-from intop.hosts.guard import FOREIGN, HELD, MISSING, NOT_OURS, NOTHING, UNWRITABLE
+from intop.hosts.guard.script import FOREIGN, HELD, MISSING, NOT_OURS, NOTHING, UNWRITABLE
 from intop.hosts.host import Completed
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "15"))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from intop.hosts.guard import HELD, NOT_BACK, status
+from intop.hosts.guard import status
+from intop.hosts.guard.script import HELD, NOT_BACK
 from namespace_host import (
     FIN,
     LISTS,

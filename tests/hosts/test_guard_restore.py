@@ -12,18 +12,9 @@ import pytest
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import ForeignChange, KeyChange, KeyValue, RolledBack
 from intop.errors import ForeignChangeError, HostError, RefusedValueError, UsageError
-from intop.hosts.guard import (
-    FOREIGN,
-    HELD,
-    NOT_BACK,
-    NOT_OURS,
-    NOTHING,
-    UNWRITABLE,
-    guarded,
-    parse_status,
-    rollback,
-    status,
-)
+from intop.hosts.guard import guarded, rollback, status
+from intop.hosts.guard.script import FOREIGN, HELD, NOT_BACK, NOT_OURS, NOTHING, UNWRITABLE
+from intop.hosts.guard.state import parse_status
 from intop.hosts.host import Completed
 from namespace_host import (
     CONGESTION,

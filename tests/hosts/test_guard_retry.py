@@ -7,7 +7,7 @@ import pytest
 
 from attacks.local_user import local_user
 from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
-from intop.hosts import guard_script
+from intop.hosts.guard import script as guard_script
 from namespace_host import wait_until
 
 DONE = 3

@@ -10,8 +10,8 @@ import pytest
 
 from intop.domain.configuration import Configuration
 from intop.errors import HostError
-from intop.hosts import guard_script
 from intop.hosts.guard import guarded, rollback, status
+from intop.hosts.guard import script as guard_script
 from intop.hosts.host import Completed
 from namespace_host import FIN, KEYS, LONG, SOMAXCONN, NamespaceHost, begun, namespace_host
 

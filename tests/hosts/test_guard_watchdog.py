@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from intop.domain.configuration import Configuration
-from intop.hosts.guard import NOT_BACK, NOT_OURS, guarded, status
+from intop.hosts.guard import guarded, status
+from intop.hosts.guard.script import NOT_BACK, NOT_OURS
 from namespace_host import (
     KEYS,
     LONG,

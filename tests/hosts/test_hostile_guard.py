@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from damage import NUMBERS, PIECES, anything, damaged
 from intop.errors import CommandError, HostError
 from intop.hosts.guard import GuardedHost, guarded
-from intop.hosts.guard_answers import parse_rollback, parse_status
+from intop.hosts.guard.state import parse_rollback, parse_status
 from intop.hosts.host import Completed, output
 from intop.hosts.readiness import parse_readiness
 from intop.hosts.sysctl import parse_refusals

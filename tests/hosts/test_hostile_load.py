@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from damage import NUMBERS, PIECES, anything, damaged
 from intop.errors import LoadOutputError
-from intop.hosts.load.tools import parse_found, parse_output
+from intop.hosts.load.tools import parse_output, parse_tools
 from loads import DATA, ENGINE, SLT, WRK2, json_of
 
 FOUND = (DATA / "found-all.txt").read_text()
@@ -72,7 +72,7 @@ def test_a_time_of_the_shell_is_one_or_none(times: str, number: str) -> None:
 
 @given(anything | damaged(FOUND) | st.lists(st.sampled_from([*PIECES, "tool ", "| "])).map("".join))
 def test_a_tool_is_a_program_of_a_path(text: str) -> None:
-    for found in parse_found(text):
+    for found in parse_tools(text):
         assert found.path.startswith("/")
         assert found.path.isprintable()
         assert len("LuaJIT ") + 100 >= len(found.version)
@@ -84,11 +84,11 @@ def test_10_mb_of_the_load_tool_take_no_time(piece: str) -> None:
     text = piece * (LONG // len(piece) if piece not in ("\n", "tool ") else LONG // 20)
     for name in TOOLS:
         read(text, name)
-    parse_found(text)
+    parse_tools(text)
 
 
 def test_the_untouched_outputs_are_read() -> None:
     """Else all that was refused above may have been refused for something else."""
     for name, tool in TOOLS.items():
         assert 0 < parse_output(PRINTED[name], tool, SLT).requests
-    assert ["wrk2", "engine"] == [found.name for found in parse_found(FOUND)]
+    assert ["wrk2", "engine"] == [found.name for found in parse_tools(FOUND)]

@@ -117,7 +117,7 @@ VALUES = st.text(st.characters(exclude_characters="\n"), max_size=40)
 @given(VALUES, st.sampled_from("\t:"))
 def test_a_value_is_read_as_it_is_whatever_is_in_it(value: str, separator: str) -> None:
     text = f"net/core/x{separator}{value}\nnet/core/y{separator}7\n"
-    assert {"net.core.x": normalised(value), "net.core.y": "7"} == parse_values(text)
+    assert {"net.core.x": normalised(value), "net.core.y": "7"} == parse_values(lines(text))
 
 
 @given(VALUES)
@@ -134,14 +134,14 @@ def test_only_what_separates_vectors_is_made_one_blank(value: str) -> None:
 
 
 def test_a_key_with_several_lines_has_no_value() -> None:
-    assert {"net.core.y": "7"} == parse_values("net/core/x:1\nnet/core/x:2\nnet/core/y:7\n")
+    assert {"net.core.y": "7"} == parse_values(["net/core/x:1", "net/core/x:2", "net/core/y:7"])
 
 
 @given(anything | damaged(PROBE))
 def test_no_probe_is_too_odd_to_be_read(text: str) -> None:
     known = {"missing", "unreadable", "readable", "writable"}
     assert all(reading.access in known for reading in parse_probe(text).values())
-    assert all("\n" not in value for value in parse_values(text).values())
+    assert all("\n" not in value for value in parse_values(lines(text)).values())
 
 
 @given(damaged(PROBE))
@@ -393,7 +393,7 @@ def test_10_mb_are_refused_or_read(piece: str) -> None:
         settle.settle(rig_of(text), max_time_wait=1, limit_s=-1)
     with pytest.raises((ValueError, IndexError)):
         parse_process(text)
-    assert isinstance(parse_values(text), dict)
+    assert isinstance(parse_values(lines(text)), dict)
 
 
 def test_a_fact_of_10_mb_is_not_stored_with_every_trial() -> None:

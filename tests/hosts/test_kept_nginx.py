@@ -131,7 +131,7 @@ def test_over_directives_that_stay_nothing_else_is_kept(place: Place) -> None:
     # A trial on top is given back to what stays.
     nginx = tunable_nginx(host, catalogue())
     with guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)) as session:
-        assert "64" == session.found("nginx:listen.rcvbuf")
+        assert "64" == session.value_before("nginx:listen.rcvbuf")
         session.apply(Configuration({PROCESSES: "3"}))
         assert () == state_of(host).drift
     assert kept == files(folder)

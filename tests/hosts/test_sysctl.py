@@ -6,6 +6,7 @@ import pytest
 from commands import ran
 from intop.domain.probing import Reading
 from intop.errors import CommandError
+from intop.hosts.answers import lines
 from intop.hosts.host import Completed
 from intop.hosts.sysctl import (
     PROBE,
@@ -52,13 +53,13 @@ def test_what_is_no_key_never_becomes_a_path(text: str) -> None:
 def test_values_are_lines_of_path_tab_value() -> None:
     text = "net/ipv4/tcp_rmem\t4096\t131072\t6291456\nnet/core/x\t7\nnet/core/empty\t\nnoise\n"
     rmem = {"net.ipv4.tcp_rmem": "4096 131072 6291456"}
-    assert rmem | {"net.core.x": "7", "net.core.empty": ""} == parse_values(text)
+    assert rmem | {"net.core.x": "7", "net.core.empty": ""} == parse_values(lines(text))
 
 
 def test_values_read_back_have_a_colon_for_the_tab() -> None:
     text = "net/ipv4/tcp_rmem:4096\t131072\t6291456\nnet/core/x:a:b\nnet/core/empty:\n"
     rmem = {"net.ipv4.tcp_rmem": "4096 131072 6291456"}
-    assert rmem | {"net.core.x": "a:b", "net.core.empty": ""} == parse_values(text)
+    assert rmem | {"net.core.x": "a:b", "net.core.empty": ""} == parse_values(lines(text))
 
 
 def test_a_real_probe_of_a_namespace() -> None:

@@ -1,4 +1,4 @@
-"""The engine, `lua/engine.lua` under LuaJIT: its command line, and what it printed."""
+"""The engine, `lua/engine.lua` under LuaJIT: its command line and its output."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,29 +6,30 @@ from typing import Any
 from intop.hosts.load.output import check_kind, counts, flag, histogram, json_line, whole
 from intop.hosts.load.types import PATHS_FILE, Load, LoadResult, LoadTool
 
+INTERPRETER = "luajit"
 SCRIPT = "engine.lua"
 SCHEMA = 2
-"""Of the JSON line; the engine and this module change it together."""
+"""The version of the JSON line; the engine and this module change it together."""
 
 ERROR_KINDS = (
     *("refused", "reset", "unreachable", "ports", "connect", "tls", "write", "read"),
     *("closed", "malformed", "timeout", "status", "content"),
 )
-"""Why a request failed; `ports`: the generator had none left, `content`: not what was expected."""
+"""Reasons of failed requests; `ports`: none was left, `content`: another one was expected."""
 PENDING = "pending"
-"""Unanswered at the end."""
+"""The kind of a request that is unanswered at the end."""
 
 DRAIN_S = 1.0
-"""How long answers are waited for after the last slot; it ends as soon as all are there."""
+"""The longest wait for answers after the last slot; it ends as soon as all are there."""
 
 
 def planned_run_s(load: Load) -> float:
-    """Seconds of the whole run, at most."""
+    """Return the seconds of the whole run, at most."""
     return load.warmup_s + load.duration_s + DRAIN_S
 
 
 def words(tool: LoadTool, load: Load) -> list[str]:
-    """The command line, to be run in the directory of the scripts."""
+    """Return the command line, to be run in the directory of the scripts."""
     clients = load.clients
     options: dict[str, object] = {
         "script": f"{load.script_name}.lua",
@@ -64,32 +65,26 @@ def words(tool: LoadTool, load: Load) -> list[str]:
         options["read"] = f"{clients.read_kb_per_s * 1024:g}"
     if clients.source:
         options["source"] = clients.source
-    flags = [
-        name
-        for name, is_set in (
-            ("--geometric", clients.lifetimes == "geometric"),
-            ("--resume", clients.tls_resume),
-        )
-        if is_set
-    ]
+    flags = ["--geometric"] if clients.lifetimes == "geometric" else []
+    flags += ["--resume"] if clients.tls_resume else []
     listed = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     return [tool.path, SCRIPT, *listed, *flags, "--", *script_words(load)]
 
 
 def script_words(load: Load) -> list[str]:
-    """What the request script is told, under either tool."""
+    """Return the options of the request script, under either tool."""
     clients = load.clients
-    given = ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
-    given += ["--only", load.only_path] if load.only_path else []
-    given += ["--method", clients.method] if clients.method != "GET" else []
-    given += ["--body-bytes", str(clients.body_bytes)] if clients.body_bytes else []
+    options = ["--paths", PATHS_FILE] if load.script == "slt" else ["--path", load.dynamic_path]
+    options += ["--only", load.only_path] if load.only_path else []
+    options += ["--method", clients.method] if clients.method != "GET" else []
+    options += ["--body-bytes", str(clients.body_bytes)] if clients.body_bytes else []
     for header in clients.headers:
-        given += ["--header", header]
-    return given
+        options += ["--header", header]
+    return options
 
 
 def parse(text: str, load: Load) -> LoadResult:
-    """What the run measured. ValueError if the line isn't what the engine prints for this load."""
+    """Return the result. Raises ValueError for a line that the engine doesn't print."""
     data = json_line(text)
     check_kind(data, SCHEMA, load.script_name)
     latencies = histogram(data.get("histogram"))
@@ -117,7 +112,7 @@ def parse(text: str, load: Load) -> LoadResult:
 
 
 def _check_sums(data: Mapping[str, Any], due: int, counted: int, errors: Mapping[str, int]) -> None:
-    """ValueError unless every request that was due has one place, and one only."""
+    """Raise ValueError unless every request that was due has one place, and one only."""
     placed = whole(data, "answered") + sum(errors.values())
     if not due == placed == counted:
         raise ValueError(

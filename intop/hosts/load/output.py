@@ -1,4 +1,4 @@
-"""Reading the one line of JSON that a load prints. All of it is hostile until it is checked."""
+"""The line of JSON that a load prints. All of it is hostile until it is checked."""
 
 import json
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from typing import Any
 from intop.domain.histogram import Histogram
 
 LARGEST = 2**63 - 1
-"""Of any count; floating point holds its ratios."""
+"""The largest count; floating point holds its ratios."""
 
 
 def json_line(text: str) -> dict[str, Any]:
-    """The one JSON object. ValueError if there is none, more than one, or a broken one."""
+    """Return the JSON object. Raises ValueError for none, more than one, or a broken one."""
     lines = [line for line in text.split("\n") if line.startswith("{")]
     if len(lines) != 1:
         raise ValueError(f"expected one line of JSON, found {len(lines)}")
@@ -23,22 +23,23 @@ def json_line(text: str) -> dict[str, Any]:
 
 
 def check_kind(data: Mapping[str, Any], schema: int, script: str) -> None:
-    """ValueError unless it is what our scripts print."""
-    found = (data.get("schema"), data.get("script"))
-    if found != (schema, script):
-        raise ValueError(f"schema and script are {short(found)}, not {(schema, script)}")
+    """Raise ValueError unless it is what our scripts print."""
+    kind = (data.get("schema"), data.get("script"))
+    if kind != (schema, script):
+        raise ValueError(f"schema and script are {short(kind)}, not {(schema, script)}")
 
 
-def whole(data: Mapping[str, Any], key: str, *, least: int = 0) -> int:
-    """A whole number from `least` on. ValueError naming the key if it is something else."""
+def whole(data: Mapping[str, Any], key: str, *, least: int = 0, most: int = LARGEST) -> int:
+    """Return a whole number from `least` to `most`. Raises ValueError, which names the key."""
     number = data.get(key)
-    if type(number) is not int or not least <= number <= LARGEST:
-        raise ValueError(f"{key} is {short(number)}, not a whole number")
+    if type(number) is not int or not least <= number <= most:
+        limit = f" up to {most}" if most < LARGEST else ""
+        raise ValueError(f"{key} is {short(number)}, not a whole number{limit}")
     return number
 
 
 def flag(data: Mapping[str, Any], key: str) -> bool:
-    """Whether a flag is set. ValueError naming the key of another value."""
+    """Return whether a flag is set. Raises ValueError, which names the key of another value."""
     value = data.get(key)
     if type(value) is not bool:
         raise ValueError(f"{key} is {short(value)}, neither true nor false")
@@ -46,14 +47,14 @@ def flag(data: Mapping[str, Any], key: str) -> bool:
 
 
 def counts(data: object, kinds: tuple[str, ...]) -> dict[str, int]:
-    """Errors by kind. ValueError if it isn't an object with all of them."""
+    """Return errors by kind. Raises ValueError unless it is an object with all of them."""
     if not isinstance(data, dict):
         raise ValueError(f"errors is {short(data)}, not an object")  # noqa: TRY004 - it is input
     return {kind: whole(data, kind) for kind in kinds}
 
 
 def histogram(data: object, name: str = "histogram") -> Histogram:
-    """The histogram from a list of pairs. ValueError if it is something else."""
+    """Return the histogram of a list of pairs. Raises ValueError for something else."""
     if not isinstance(data, list):
         raise ValueError(f"{name} is {short(data)}, not a list")  # noqa: TRY004 - it is input
     for pair in data:
@@ -65,7 +66,7 @@ def histogram(data: object, name: str = "histogram") -> Histogram:
 
 
 def short(value: object) -> str:
-    """For a message; `repr` of a number of thousands of digits is an error of its own."""
+    """Return a value for a message: `repr` fails for a number of thousands of digits."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):
@@ -74,6 +75,6 @@ def short(value: object) -> str:
 
 
 def tail(text: str, lines: int = 8, width: int = 200) -> str:
-    """The last lines of an output for a message, long ones cut."""
+    """Return the last lines of an output for a message, long ones cut."""
     kept = [line[:width] for line in text.splitlines() if line.strip()][-lines:]
     return "\n".join(kept) or "(nothing was printed)"

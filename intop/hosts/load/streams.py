@@ -1,4 +1,4 @@
-"""A workload as the streams that it is sent in, and their results put together.
+"""The streams of a workload, and their results merged.
 
 There is one stream for each class of clients on each load generator. Streams of a constant rate lie
 evenly between each other, and Poisson streams add up to a Poisson stream, so the sum of them is the
@@ -16,7 +16,7 @@ from intop.domain.workload import Workload
 from intop.hosts.load.types import Load, LoadResult
 
 Stream = tuple[int, Load]
-"""A load generator's number, from 0 on, and what it sends."""
+"""The number of a load generator, from 0 on, and its load."""
 
 
 def streams(
@@ -27,49 +27,43 @@ def streams(
     prune_above_ms: float | None = None,
     expected: Mapping[str, str] = {},
 ) -> tuple[Stream, ...]:
-    """What each of the cluster's load generators sends.
+    """Return the streams of all the cluster's load generators.
 
-    Each generator has its share of rate and connections, at least one connection to each stream. By
-    the name of a class of clients, `expected` names the file that says what its answers have to be.
+    Each generator has its share of rate and connections, at least one connection to each stream.
+    `expected` names, by class of clients, the file by which its answers are checked.
     """
     shares = cluster.load_shares
-    places = [(c, g) for c in range(len(workload.clients)) for g in range(len(shares))]
-    found: list[Stream] = []
-    for number, (which, generator) in enumerate(places):
-        clients = workload.clients[which]
+    places = [(clients, *place) for clients in workload.clients for place in enumerate(shares)]
+    result: list[Stream] = []
+    for number, (clients, generator, share) in enumerate(places):
         connections = clients.connections or round(workload.connections * clients.share)
-        mine = in_whole_numbers(connections, shares)[generator]
-        found.append(
-            (
-                generator,
-                Load(
-                    script=workload.kind,
-                    own_script=workload.own_script,
-                    url=cluster.url,
-                    rate_rps=workload.rate_rps * clients.share * shares[generator],
-                    connections=max(1, mine),
-                    threads=workload.threads,
-                    duration_s=workload.counted_s,
-                    warmup_s=workload.warmup_s,
-                    seed=(seed + number) % 2**32,
-                    timeout_s=workload.timeout_s,
-                    dynamic_path=cluster.dynamic_path,
-                    only_path=workload.only_path,
-                    arrivals=workload.arrivals,
-                    clients=clients,
-                    stream=number,
-                    streams=len(places),
-                    expected_file=expected.get(clients.name, ""),
-                    prune_above_ms=prune_above_ms,
-                    prune_count=_prune_count(workload),
-                ),
-            )
+        load = Load(
+            script=workload.kind,
+            own_script=workload.own_script,
+            url=cluster.url,
+            rate_rps=workload.rate_rps * clients.share * share,
+            connections=max(1, in_whole_numbers(connections, shares)[generator]),
+            threads=workload.threads,
+            duration_s=workload.counted_s,
+            warmup_s=workload.warmup_s,
+            seed=(seed + number) % 2**32,
+            timeout_s=workload.timeout_s,
+            dynamic_path=cluster.dynamic_path,
+            only_path=workload.only_path,
+            arrivals=workload.arrivals,
+            clients=clients,
+            stream=number,
+            streams=len(places),
+            expected_file=expected.get(clients.name, ""),
+            prune_above_ms=prune_above_ms,
+            prune_count=_prune_count(workload),
         )
-    return tuple(found)
+        result.append((generator, load))
+    return tuple(result)
 
 
 def in_whole_numbers(total: int, shares: Sequence[float]) -> list[int]:
-    """A total shared out: what is left after rounding down goes to the largest remainders.
+    """Share out a total: what is left after rounding down goes to the largest remainders.
 
     The shares add up to 1.
     """
@@ -83,7 +77,7 @@ def in_whole_numbers(total: int, shares: Sequence[float]) -> list[int]:
 
 
 def _prune_count(workload: Workload) -> int:
-    """How many requests may be late without P99 being certainly so: 1 % of all.
+    """Return how many requests may be late without P99 being certainly so: 1 % of all.
 
     By the nearest rank, P99 is above a limit when more than N - ceil(0.99 N) of N latencies are.
     """
@@ -91,19 +85,18 @@ def _prune_count(workload: Workload) -> int:
 
 
 def starting_at(stream: Stream, start_at: float) -> Stream:
-    """The same stream, which begins at a time of its generator's own clock, in s."""
+    """Return the same stream, which begins at a time of its generator's own clock, in s."""
     generator, load = stream
     return generator, replace(load, start_at=start_at)
 
 
 def merged(results: Sequence[LoadResult]) -> LoadResult:
-    """The results of all streams as that of one load. Histograms add up exactly.
+    """Return the results of all streams as that of one load. Histograms add up exactly.
 
     Times are those of the longest stream, lateness is that of the latest.
     """
-    first, *others = results
-    if not others:
-        return first
+    if len(results) == 1:
+        return results[0]
     errors: Counter[str] = Counter()
     for result in results:
         errors.update(result.errors)

@@ -1,4 +1,4 @@
-"""Which load generators a host has, and which of them a load is sent with."""
+"""The load generators of a host, and the choice among them for a load."""
 
 import hashlib
 import math
@@ -30,43 +30,40 @@ PACKAGE = (
     "On Debian and Ubuntu: apt-get install luajit; on Fedora and, from EPEL, on RHEL: dnf install "
     "luajit"
 )
-"""What to do where there is no load generator."""
+"""The next step where there is no load generator."""
 
 LINK_SCRIPT = "link.lua"
-"""The one script among those of the load that no load is sent by: it is the lab's."""
+"""The one script among those of the load that sends none: it is the lab's."""
 
 
-def identify(path: str, said: str) -> LoadTool | None:
-    """The tool at `path` from what it prints for `-v`; None if it is neither.
+def identify(path: str, words: str) -> LoadTool | None:
+    """Return the tool at `path` by its words for `-v`; None if it is neither.
 
     wrk2's build is called `wrk` too and gives a version of wrk; only its -R tells them apart.
     """
-    if found := re.search(r"^LuaJIT (\S{1,100}) ", said, re.MULTILINE):
-        return LoadTool(name="engine", path=path, version=f"LuaJIT {found[1]}")
-    version = re.search(r"^wrk (\S{1,100}) \[", said, re.MULTILINE)
-    if version is None or not re.search(r"^[ \t]*-R\b", said, re.MULTILINE):
+    if luajit := re.search(r"^LuaJIT (\S{1,100}) ", words, re.MULTILINE):
+        return LoadTool(name="engine", path=path, version=f"LuaJIT {luajit[1]}")
+    version = re.search(r"^wrk (\S{1,100}) \[", words, re.MULTILINE)
+    if version is None or not re.search(r"^[ \t]*-R\b", words, re.MULTILINE):
         return None
     return LoadTool(name="wrk2", path=path, version=version[1])
 
 
-def parse_found(text: str) -> tuple[LoadTool, ...]:
-    """The tools among those that `FIND_TOOL` printed, wrk2 before the engine."""
-    parts = re.split(r"^tool ", text, flags=re.MULTILINE)[1:]
-    tools = [tool for part in parts if (tool := _found(part))]
+def parse_tools(text: str) -> tuple[LoadTool, ...]:
+    """Return the tools among those that `FIND_TOOL` printed, wrk2 before the engine."""
+    tools: list[LoadTool] = []
+    for part in re.split(r"^tool ", text, flags=re.MULTILINE)[1:]:
+        path, *lines = part.split("\n")
+        tool = identify(path, "\n".join(line.removeprefix("| ") for line in lines))
+        if tool is not None and path.startswith("/") and path.isprintable():
+            tools.append(tool)
     return tuple(sorted(tools, key=lambda tool: tool.name != "wrk2"))
-
-
-def _found(part: str) -> LoadTool | None:
-    path, *lines = part.split("\n")
-    if not (path.startswith("/") and path.isprintable()):
-        return None
-    return identify(path, "\n".join(line.removeprefix("| ") for line in lines))
 
 
 def choose(
     tools: Sequence[LoadTool], loads: Sequence[Load], wanted: LoadToolChoice
 ) -> LoadTool | str:
-    """The tool that sends these loads, or why there is none.
+    """Return the tool that sends these loads, or why there is none.
 
     By itself wrk2 is chosen where it can send all of them, since the method is built on it.
     """
@@ -90,18 +87,18 @@ def _module(tool: LoadTool) -> ModuleType:
 
 
 def planned_run_s(tool: LoadTool, load: Load) -> int:
-    """Seconds of the whole run at most, rounded up."""
+    """Return the seconds of the whole run at most, rounded up."""
     seconds: float = _module(tool).planned_run_s(load)
     return math.ceil(seconds)
 
 
 def threads_of(tool: LoadTool, load: Load) -> int:
-    """How many threads the load runs in."""
+    """Return the number of threads in which the load runs."""
     return load.threads if tool.name == "wrk2" else 1
 
 
 def command(tool: LoadTool, load: Load, directory: str) -> str:
-    """The shell command that runs the load in the directory of the uploaded scripts.
+    """Return the shell command that runs the load in the directory of the uploaded scripts.
 
     After the load the shell says what CPU time it took (`times`), which needs no process. Without
     the script wrk2 would run its default request, hence the `cat` first: it ends the command with
@@ -114,8 +111,9 @@ def command(tool: LoadTool, load: Load, directory: str) -> str:
 
 
 def _with_port(url: str) -> str:
-    """The URL with its port said: else wrk2 looks `http` up in /etc/services, which the smallest
-    systems don't have.
+    """Return the URL with its port.
+
+    Without one, wrk2 looks `http` up in /etc/services, which the smallest systems don't have.
     """
     parts = urlsplit(url)
     if parts.port is not None:
@@ -125,10 +123,11 @@ def _with_port(url: str) -> str:
 
 
 def parse_output(text: str, tool: LoadTool, load: Load) -> LoadResult:
-    """What the run measured, from all that the tool printed to stdout.
+    """Return the result, from all that the tool printed to stdout.
 
-    LoadOutputError, with the last lines of the output, if the JSON line is missing, broken, or of
-    another script, or if wrk2 was not calibrated.
+    Raises:
+        LoadOutputError: The JSON line is missing, broken, or of another script, or wrk2 was not
+            calibrated. The error has the last lines of the output.
     """
     try:
         result: LoadResult = _module(tool).parse(text, load)
@@ -145,27 +144,27 @@ _TIMES = re.compile(
 
 
 def _cpu_s(text: str) -> float | None:
-    """The CPU time of the shell's children, its last line; None when there is no such line."""
-    said = _TIMES.findall(text)
-    if not said:
+    """Return the CPU time of the shell's children, its last line; None without one."""
+    times = _TIMES.findall(text)
+    if not times:
         return None
-    user_min, user, user_part, system_min, system, system_part = said[-1]
+    user_min, user, user_part, system_min, system, system_part = times[-1]
     minutes = 60 * (int(user_min) + int(system_min))
     return minutes + float(f"{user}.{user_part}") + float(f"{system}.{system_part}")
 
 
 def script_fingerprint(directory: Path, kind: WorkloadKind, script: str = "") -> str:
-    """First 16 hex digits of the SHA-256 over a request script and all that it is sent by.
+    """Return 16 hex digits of the SHA-256 over a request script and the scripts that send it.
 
-    `directory` has intop's scripts, of which it is the one of a kind, or else `script` is the path
-    of the user's own. Loads of different scripts must not be compared, so this goes with each
-    trial. OSError if one is missing.
+    `directory` has intop's scripts, among them the one of each kind; `script` is the path of the
+    user's own in its place. Loads of different scripts must not be compared, so this goes with each
+    trial. Raises OSError if one is missing.
     """
     own = Path(script) if script else directory / f"{kind}.lua"
     own.stat()
     # A script of the user's own may load one of ours.
-    others = {LINK_SCRIPT} if script else {"slt.lua", "dlt.lua", LINK_SCRIPT} - {own.name}
-    paths = {path for path in directory.glob("*.lua") if path.name not in others} | {own}
+    unused = {LINK_SCRIPT} if script else {"slt.lua", "dlt.lua", LINK_SCRIPT} - {own.name}
+    paths = {path for path in directory.glob("*.lua") if path.name not in unused} | {own}
     digest = hashlib.sha256()
     for path in sorted(paths, key=lambda path: path.name):
         content = path.read_bytes()

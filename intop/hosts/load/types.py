@@ -1,4 +1,4 @@
-"""What a load generator is asked to send, and what it measured."""
+"""The load that a generator is asked to send, and its result."""
 
 import math
 from collections.abc import Mapping
@@ -18,58 +18,67 @@ MAX_THREADS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class LoadTool:
-    """A load generator on some host: `version` is what it says of itself.
-
-    For the engine, `path` and `version` are LuaJIT's, which runs it.
-    """
+    """A load generator on some host."""
 
     name: ToolName
     path: str
+    """Its program; for the engine LuaJIT's, which runs it."""
     version: str
+    """The version by its own words; for the engine LuaJIT's."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """One stream of requests: what one process of a load generator sends.
+    """One stream of requests, sent by one process of a load generator.
 
-    `rate_rps` in requests/s over all `connections`, and without a meaning in a closed loop;
-    `duration_s` are the counted seconds, and `warmup_s` the uncounted ones before them; `url` has
-    no path; the Lua script `script` is asked for requests, or in its place the user's own
-    `own_script` (without .lua), with the same arguments; `dynamic_path` is what dlt asks for,
-    `only_path` what slt asks for in place of all paths of PATHS_FILE; `threads` are wrk2's. Stream
-    `stream` of `streams` (from 0 on) draws URLs that no other of them draws. `start_at` is the
-    first slot of the first stream, in seconds of the generator's own time of day; None is soon.
-    With an `expected_file`, a name in the scripts' folder, answers have to be what it says: lines
-    of path, length, and CRC-32 or "-" for any content. wrk2 ignores it. With `prune_above_ms` the
-    run ends as soon as it is certain that more than `prune_count` of its requests are answered
-    later than that after they were due; wrk2 ignores it. ValueError where a tool would silently do
-    something else.
+    Raises ValueError where a tool would silently do something else.
     """
 
     script: WorkloadKind
+    """The Lua script that is asked for requests."""
     url: str
+    """The server's URL, without a path."""
     rate_rps: float
+    """Requests/s over all connections; without a meaning in a closed loop."""
     connections: int
     threads: int
+    """The threads of wrk2."""
     duration_s: float
+    """The counted seconds."""
     seed: int
     warmup_s: float = 0.0
+    """The uncounted seconds before them."""
     timeout_s: float = 10.0
     dynamic_path: str = "/dynamic"
+    """The path of dlt."""
     only_path: str = ""
+    """The one path of slt, in place of all paths of PATHS_FILE."""
     own_script: str = ""
+    """The user's own script, without .lua, in place of `script` with the same arguments."""
     arrivals: Arrivals = "constant"
     clients: Clients = ALIKE
     stream: int = 0
+    """The number of this stream, from 0 on: it draws URLs that no other stream draws."""
     streams: int = 1
+    """The number of all streams."""
     start_at: float | None = None
+    """The first slot of the first stream, by the generator's own time of day; None is soon."""
     expected_file: str = ""
+    """A file in the scripts' folder by which answers are checked; wrk2 ignores it.
+
+    Its lines are path, length, and CRC-32 or "-" for any content.
+    """
     prune_above_ms: float | None = None
+    """A limit by which the run ends early; wrk2 ignores it.
+
+    It ends as soon as more than `prune_count` requests are certainly answered later than that after
+    they were due.
+    """
     prune_count: int = 0
 
     @property
     def script_name(self) -> str:
-        """The name of the script that is carried out, without .lua."""
+        """The name of the script that is run, without .lua."""
         return self.own_script or self.script
 
     def __post_init__(self) -> None:
@@ -91,39 +100,45 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadResult:
-    """What a load measured.
-
-    `histogram` holds the latencies of all `requests` of the counted `duration_s`, from when they
-    were due: answered ones at the time that their answer took, failed ones at the timeout or at the
-    time that they waited if that is longer, and pending ones (unanswered at the end) at the time
-    that they waited. wrk2 doesn't count pending requests: `uncounted` says how many are missing.
-    `errors` are the failed and pending ones by kind. `achieved_rps` is the rate of right answers
-    in the counted time. Those to requests of the warm-up are among them, since as many are under
-    way at its end.
-
-    `run_s` is the time of the whole run, `bytes` what was received in it, and `cpu_s` the CPU time
-    that it took, None where that is not known. `stopped_after_s` is after how many counted seconds
-    the limit of its load ended it, None where it ran as long as planned. `lag_ms` is the 99th
-    percentile of how late the generator itself was for a slot, and `clock_step_s` by how much
-    somebody set its clock meanwhile; None with wrk2, which can't tell.
-
-    `offered_rps` is the rate at which requests were due in the counted time. Where they come at
-    random it is not quite the rate that was asked for. It is 0 in a closed loop.
-    """
+    """The result of a load."""
 
     requests: int
+    """All requests of the counted time."""
     duration_s: float
+    """The counted time."""
     run_s: float
+    """The time of the whole run."""
     bytes: int
+    """The bytes received in the whole run."""
     errors: Mapping[str, int]
+    """The failed and pending requests by kind."""
     histogram: Histogram
+    """The latencies of all `requests`, from the time when they were due.
+
+    Answered ones count with the time to their answer. Failed ones count with the timeout, or the
+    time that they waited if that is longer. Pending ones, unanswered at the end, count with the
+    time that they waited.
+    """
     achieved_rps: float
+    """The rate of right answers in the counted time.
+
+    Those to requests of the warm-up are among them, since as many are under way at its end.
+    """
     offered_rps: float
+    """The rate at which requests were due in the counted time; 0 in a closed loop.
+
+    Where they come at random it is not quite the rate that was asked for.
+    """
     cpu_s: float | None = None
+    """The CPU time of the run; None where that is not known."""
     stopped_after_s: float | None = None
+    """The counted time until the limit of its load ended it; None where it ran as planned."""
     lag_ms: float | None = None
+    """The generator's own delay for a slot, 99th percentile; None with wrk2, which can't tell."""
     clock_step_s: float | None = None
+    """By how much somebody set its clock meanwhile; None with wrk2, which can't tell."""
     uncounted: int = 0
+    """Pending requests that are missing in all other numbers: wrk2 doesn't count them."""
 
     @property
     def received_mb_s(self) -> float:

@@ -1,4 +1,4 @@
-"""wrk2: its command line, and what it printed through our scripts.
+"""wrk2: its command line, and its output through our scripts.
 
 wrk2 paces itself (-R) and throws its calibration away. What is due and unanswered at its end is in
 no number of it.
@@ -14,7 +14,7 @@ from intop.hosts.load.output import check_kind, counts, histogram, json_line, wh
 from intop.hosts.load.types import Load, LoadResult, LoadTool
 
 SCHEMA = 1
-"""Of the JSON line; `lua/intop.lua` and this module change it together."""
+"""The version of the JSON line; `lua/intop.lua` and this module change it together."""
 
 ERROR_KINDS = ("connect", "read", "write", "timeout", "status")
 
@@ -25,7 +25,7 @@ CONNECT_INTERVAL_S = 0.005
 
 
 def why_not(load: Load) -> str:
-    """What of a load wrk2 can't send; "" where it can send it."""
+    """Return the part of a load that wrk2 can't send; "" where it can send all of it."""
     clients = load.clients
     if load.arrivals != "constant":
         return "a closed loop" if load.arrivals == "closed" else f"{load.arrivals} arrivals"
@@ -55,17 +55,17 @@ def why_not(load: Load) -> str:
 
 
 def calibration_s(connections: int, threads: int) -> float:
-    """Seconds that wrk2 does not count: its connections are started one by one, then it waits."""
+    """Return the seconds that wrk2 does not count: it starts connections one by one, then waits."""
     return CALIBRATION_S + connections // threads * CONNECT_INTERVAL_S
 
 
 def planned_run_s(load: Load) -> int:
-    """Seconds of the whole run as given to -d, rounded up: wrk2 takes whole seconds only."""
+    """Return the seconds of the whole run, for -d. They are whole: wrk2 takes no others."""
     return math.ceil(calibration_s(load.connections, load.threads) + load.duration_s)
 
 
 def words(tool: LoadTool, load: Load) -> list[str]:
-    """The command line, to be run in the directory of the scripts."""
+    """Return the command line, to be run in the directory of the scripts."""
     # Its -t are the threads of this stream; streams keep their URLs apart by their seeds.
     threads = str(load.threads)
     return [
@@ -77,11 +77,14 @@ def words(tool: LoadTool, load: Load) -> list[str]:
 
 
 def parse(text: str, load: Load) -> LoadResult:
-    """What the run measured. ValueError if it was not calibrated, or another script printed it.
+    """Return the result.
 
-    wrk2 has no number of its own for the errors of the counted part, so they are taken as evenly
-    spread over the whole run: else those of 10 s of calibration would weigh on a few counted
-    seconds. It counts an answer that took longer than the timeout as an error, too.
+    wrk2 has no number for the errors of the counted part. They are taken as evenly spread over the
+    whole run: else those of 10 s of calibration would weigh on a few counted seconds. It counts an
+    answer that took longer than the timeout as an error, too.
+
+    Raises:
+        ValueError: The run was not calibrated, or another script printed it.
     """
     calibrated = len(re.findall(r"^[ \t]*Thread calibration:", text, re.MULTILINE))
     if calibrated != load.threads:
@@ -114,7 +117,7 @@ def parse(text: str, load: Load) -> LoadResult:
 
 
 def _with_failures(answered: Histogram, errors: Mapping[str, int], timeout_s: float) -> Histogram:
-    """The histogram with each failed request as one that took the whole timeout."""
+    """Return the histogram with each failed request as if it took the whole timeout."""
     failed = sum(errors.values())
     if not failed:
         return answered

@@ -1,6 +1,6 @@
-"""SSH, by paramiko and with what OpenSSH's own configuration says. Nothing else knows paramiko."""
+"""SSH, by paramiko and by OpenSSH's own configuration. Nothing else knows paramiko."""
 
 from intop.hosts.ssh.connection import SshHost, connect, with_passwords
-from intop.hosts.ssh.secret import Secret
+from intop.hosts.ssh.sudo import Secret
 
 __all__ = ["Secret", "SshHost", "connect", "with_passwords"]

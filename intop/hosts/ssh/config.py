@@ -1,4 +1,4 @@
-"""How a host is reached: what the study says, then what OpenSSH's own configuration says."""
+"""The route to a host: by the study, then by OpenSSH's own configuration."""
 
 import os
 import re
@@ -10,8 +10,17 @@ from pathlib import Path
 from intop.domain.cluster import SHELL_WORD, HostAddress
 from intop.errors import UnreachableError
 from intop.hosts.ssh.known_hosts import SSH_PORT
-from intop.hosts.ssh.openssh import NO_JUMP, WITHOUT, asked, file_of, last
-from intop.hosts.ssh.tokens import Tokens, expanded, of_commands, tokens_of
+from intop.hosts.ssh.openssh import (
+    NO_JUMP,
+    WITHOUT,
+    Tokens,
+    asked,
+    expanded,
+    file_of,
+    last,
+    of_commands,
+    tokens_of,
+)
 
 DEFAULT_USER = "root"
 CONNECT_TIMEOUT_S = 15.0
@@ -22,43 +31,46 @@ Options = dict[str, list[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """How one connection is made.
-
-    `identities` are files of private keys, perhaps missing; with `only_identities` the agent (its
-    socket is `agent`) is asked for no others. `certificates` are files; without any, each
-    identity's own is used. `known_as` and `known_port` are what the host is looked up by in
-    `known_hosts`; `revoked` is a file of keys that no host may have. It is reached through the
-    host `jump`, or by `command`, whose standard input and output are the connection, or by TCP
-    (from `bind_address`, by addresses of `family`). `ignored` says what could name the host's key
-    besides, and is not asked.
-    """
+    """The way of one connection: through a jump host, by a command, or by TCP."""
 
     hostname: str
     port: int
     user: str
     identities: tuple[Path, ...]
+    """Files of private keys, perhaps missing."""
     certificates: tuple[Path, ...]
+    """Files of certificates; without any, each identity's own is used."""
     only_identities: bool
+    """Whether the agent is asked for no other keys."""
     agent: str | None
+    """The socket of the agent."""
     known_hosts: tuple[Path, ...]
     known_as: str
+    """The host's name in `known_hosts`."""
     known_port: int
+    """The host's port in `known_hosts`."""
     revoked: Path | None
+    """A file of keys that no host may have."""
     command: str | None
+    """A command whose standard input and output are the connection."""
     jump: HostAddress | None
+    """The host through which this one is reached."""
     bind_address: str | None
+    """Our own address, for a connection by TCP."""
     family: socket.AddressFamily
+    """The family of addresses, for a connection by TCP."""
     timeout_s: float
     ignored: str
+    """A keyword of ssh's that could name the host's key, and is not followed."""
 
     @property
     def where(self) -> str:
-        """Such as `root@192.0.2.20:22`."""
+        """The route in words, such as `root@192.0.2.20:22`."""
         return f"{self.user}@{self.hostname}:{self.port}"
 
 
 def route(address: HostAddress) -> Route:
-    """The route to a host. Raises UnreachableError when the configuration can't be read or used."""
+    """Return the route to a host. Raises UnreachableError where the configuration is unusable."""
     options = asked(address, DEFAULT_USER, NO_JUMP if address.jump else ())
     hostname, port, user, tokens = _names(address, options)
     for what, value in (("host", hostname), ("user", user)):
@@ -68,7 +80,7 @@ def route(address: HostAddress) -> Route:
     own_key, own_known = address.key_file, address.known_hosts
     name, alias = address.name, last(options, "hostkeyalias")
     revoked = last(options, "revokedhostkeys")
-    found = Route(
+    result = Route(
         hostname=hostname,
         port=port,
         user=user,
@@ -90,12 +102,12 @@ def route(address: HostAddress) -> Route:
         else CONNECT_TIMEOUT_S,
         ignored="KnownHostsCommand" if last(options, "knownhostscommand") else "",
     )
-    _check_understood(name, options, found)
-    return found
+    _check_understood(name, options, result)
+    return result
 
 
-def by_hand(address: HostAddress, found: Route) -> str:
-    """The line that a person types to make the same connection."""
+def by_hand(address: HostAddress, route: Route) -> str:
+    """Return the line that a person types to make the same connection."""
     words = ["ssh"]
     words += ["-F", address.ssh_config] if address.ssh_config else []
     words += ["-i", address.key_file] if address.key_file else []
@@ -105,7 +117,7 @@ def by_hand(address: HostAddress, found: Route) -> str:
         host = jump.hostname.replace("%", "%%")
         host = f"[{host}]" if ":" in host else host
         words += ["-J", f"{jump.user or DEFAULT_USER}@{host}:{jump.port or 22}"]
-    words += ["-p", str(found.port), "-l", found.user]
+    words += ["-p", str(route.port), "-l", route.user]
     return shlex.join([*words, address.hostname, "true"])
 
 
@@ -127,17 +139,17 @@ def _names(address: HostAddress, options: Options) -> tuple[str, int, str, Token
     return hostname, port, user, tokens
 
 
-def _check_understood(name: str, options: Options, found: Route) -> None:
+def _check_understood(name: str, options: Options, route: Route) -> None:
     """Raises UnreachableError for what would lead elsewhere if it were ignored."""
-    is_direct = found.jump is None and found.command is None
+    is_direct = route.jump is None and route.command is None
     interface = last(options, "bindinterface")
-    if is_direct and interface and not found.bind_address:
+    if is_direct and interface and not route.bind_address:
         raise UnreachableError(
             name,
             f"OpenSSH's configuration says BindInterface {interface}, which intop can't do: write "
             "BindAddress with an address of that interface",
         )
-    if found.command is not None and last(options, "proxyusefdpass") == "yes":
+    if route.command is not None and last(options, "proxyusefdpass") == "yes":
         raise UnreachableError(
             name,
             "OpenSSH's configuration says ProxyUseFdpass yes, which intop can't do: let the "
@@ -165,17 +177,19 @@ def _identities(name: str, options: Options, tokens: Tokens) -> tuple[Path, ...]
     return _paths(name, "IdentityFile", files, tokens)
 
 
-def _agent(said: str | None) -> str | None:
-    """`ssh -G` has replaced its tokens and variables, but for the form `$NAME`."""
-    if said == WITHOUT:
+def _agent(socket_name: str | None) -> str | None:
+    """Return the agent's socket. `ssh -G` has replaced tokens and variables, but for `$NAME`."""
+    if socket_name == WITHOUT:
         return None
-    if said is None or said == "SSH_AUTH_SOCK":
+    if socket_name is None or socket_name == "SSH_AUTH_SOCK":
         return os.environ.get("SSH_AUTH_SOCK")
-    return os.environ.get(said[1:]) if said.startswith("$") else str(file_of(said))
+    if socket_name.startswith("$"):
+        return os.environ.get(socket_name[1:])
+    return str(file_of(socket_name))
 
 
 def _known_hosts(options: Options) -> tuple[Path, ...]:
-    """`ssh -G` has replaced the tokens of the user's files, and ssh replaces none of the others."""
+    """Return the files. `ssh -G` has replaced the tokens of the user's; ssh replaces no others."""
     users = _separate(last(options, "userknownhostsfile") or "~/.ssh/known_hosts")
     everyones = _separate(last(options, "globalknownhostsfile") or "")
     return tuple(file_of(file) for file in (*users, *everyones) if file.lower() != WITHOUT)
@@ -203,10 +217,10 @@ def _own_known_hosts(name: str, file: str) -> tuple[Path, ...]:
     return (path,)
 
 
-def _command(name: str, said: str | None, tokens: Tokens) -> str | None:
-    if said is None or said.lower() == WITHOUT:
+def _command(name: str, command: str | None, tokens: Tokens) -> str | None:
+    if command is None or command.lower() == WITHOUT:
         return None
-    return _expanded(name, "ProxyCommand", said, of_commands(tokens), variables=False)
+    return _expanded(name, "ProxyCommand", command, of_commands(tokens), variables=False)
 
 
 _HOP = re.compile(
@@ -214,25 +228,25 @@ _HOP = re.compile(
 )
 
 
-def _jump(address: HostAddress, said: str | None, tokens: Tokens) -> HostAddress | None:
-    """The last of the hops, each reached through the one before it; the first as ssh would.
+def _jump(address: HostAddress, listed: str | None, tokens: Tokens) -> HostAddress | None:
+    """Return the last of the hops, each reached through the one before it; the first as ssh would.
 
     To ssh the hops are a ProxyCommand: an ssh to the last hop, with -J and the other hops. So the
     tokens are this host's, and whatever they leave is the last hop's to expand.
     """
-    if not said or said.lower() == WITHOUT:
+    if not listed or listed.lower() == WITHOUT:
         return None
-    hops = _expanded(address.name, "ProxyJump", said, of_commands(tokens), variables=False)
+    hops = _expanded(address.name, "ProxyJump", listed, of_commands(tokens), variables=False)
     before, _, hop = hops.rpartition(",")
-    if (found := _HOP.fullmatch(hop)) is None:
-        raise UnreachableError(address.name, f"ProxyJump {said} can't be understood")
-    host = found["host"].strip("[]")
+    if (match := _HOP.fullmatch(hop)) is None:
+        raise UnreachableError(address.name, f"ProxyJump {listed} can't be understood")
+    host = match["host"].strip("[]")
     given = HostAddress(
         name=f"jump host {host}",
         role=address.role,
         hostname=host,
-        port=int(found["port"]) if found["port"] else None,
-        user=found["user"],
+        port=int(match["port"]) if match["port"] else None,
+        user=match["user"],
         ssh_config=address.ssh_config,
     )
     # Of a jump host that ssh names we are the user that ssh would be.

@@ -10,33 +10,29 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Any
 
-import paramiko
-
 from intop.domain.cluster import HostAddress
 from intop.errors import CommandError, UnreachableError
-from intop.hosts.guard_script import BY_LOGIN, TRUSTED, UNTRUSTED
-from intop.hosts.host import SAID, Completed, Connect, output
+from intop.hosts.host import MOST_SHOWN, Completed, Connect, output
 from intop.hosts.ssh import command as commands
-from intop.hosts.ssh import config, keys, known_hosts, revoked, sudo
+from intop.hosts.ssh import config, keys, known_hosts, sudo
+from intop.hosts.ssh.command import SshConversation
 from intop.hosts.ssh.config import Route
-from intop.hosts.ssh.conversation import SshConversation
-from intop.hosts.ssh.secret import Secret
-from intop.hosts.ssh.transport import Transport, is_over
+from intop.hosts.ssh.sudo import Secret
+from intop.hosts.ssh.transport import LOST, Transport, is_over
+from intop.hosts.trust import BY_LOGIN, TRUSTED, UNTRUSTED
 
 KEEPALIVE_S = 5
 SILENCE_S = 20
-"""How long the other side may leave a question unanswered before the connection is lost."""
+"""The time for which a question stays unanswered before the connection is lost."""
 CLOSE_LIMIT_S = 5
 CHECK_LIMIT_S = 30.0
 MOST_JUMPS = 8
 SHOWN = 100
 """Characters of a command in a message."""
-LOST = (paramiko.SSHException, OSError, EOFError)
-"""What paramiko raises when a connection can't be made, or has ended."""
 NO_EXIT_CODE = -1
-"""What paramiko gives for a command that ended by a signal, and for a connection that was lost."""
+"""paramiko's exit code for a command that ended by a signal, and for a lost connection."""
 
-# What goes wrong is in our messages; paramiko would print tracebacks beside them.
+# Our messages have the reasons; paramiko would print tracebacks beside them.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
@@ -57,19 +53,21 @@ class SshHost:
 
     @property
     def address(self) -> HostAddress:
-        """Where it is and what it is called."""
+        """Its address and name."""
         return self._address
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         """Run a command by `sh`, as root through sudo where the address says so.
 
-        Raises CommandError when it takes longer than `timeout_s` altogether, says more than 64 MB,
-        or when sudo refuses; UnreachableError when the connection is lost.
+        Raises:
+            CommandError: It takes longer than `timeout_s` altogether or prints more than 64 MB, or
+                sudo refuses.
+            UnreachableError: The connection is lost.
         """
         return self._run(command, stdin, timeout_s)
 
     def converse(self, command: str) -> SshConversation:
-        """Start a command by `sh` that is to answer, as root where `run` does.
+        """Start a command by `sh` that answers requests, as root where `run` does.
 
         Raises CommandError and UnreachableError as `run` does.
         """
@@ -79,8 +77,8 @@ class SshHost:
         _check_text(name, command, "")
         dialogue = sudo.Dialogue(self._password) if self._password else None
         words = sudo.wrapped(command, dialogue, self._address.sudo)
-        what = command.split(maxsplit=1)[0]
-        conversation = SshConversation(name, what, self._transport, dialogue)
+        program = command.split(maxsplit=1)[0]
+        conversation = SshConversation(name, program, self._transport, dialogue)
         conversation.start(words, CHECK_LIMIT_S)
         return conversation
 
@@ -88,12 +86,16 @@ class SshHost:
         """Write texts to files by name, readable by their owner only.
 
         Each file is replaced at once: a script may be running from the one that was there.
-        Raises CommandError for a folder that others than root and who logs in can change: they
-        could put another script there.
+
+        Raises:
+            CommandError: Others than root and who logs in can change the folder: they could put
+                another script there.
         """
         done = self.run(f"folder={shlex.quote(directory)}\n{_FOLDER}")
         if done.exit_code != 0:
-            why = done.said if done.exit_code == UNTRUSTED else f"can't be made: {done.said}"
+            why = done.message
+            if done.exit_code != UNTRUSTED:
+                why = f"can't be made: {why}"
             raise CommandError(self._address.name, f"{why}. Nothing was written to {directory}")
         for name, text in files.items():
             path = shlex.quote(f"{directory}/{name}")
@@ -104,28 +106,29 @@ class SshHost:
         self._stack.close()
 
     def check(self) -> None:
-        """See that commands arrive as they are, and that sudo works.
+        """Check that commands arrive as they are, and that sudo works.
 
-        Raises CommandError that says what to change on the host.
+        Raises:
+            CommandError: They don't. It says what to change on the host.
         """
-        # What sudo says has to be understood, so it shall be English.
+        # sudo's words have to be understood, so they shall be English.
         done = self._run(_PROBE, "", CHECK_LIMIT_S, before="env LC_ALL=C ")
         if done.stdout == _PROBED:
             return
         if self._address.sudo and done.exit_code != 0:
-            said = sudo.refusal(
+            reason = sudo.refusal(
                 self._user,
                 done.stderr,
                 asked=False,
                 exit_code=done.exit_code,
                 by=self._address.sudo,
             )
-            raise CommandError(self._address.name, said)
-        said = " ".join((done.stdout + done.stderr).split())[:200]
+            raise CommandError(self._address.name, reason)
+        words = " ".join((done.stdout + done.stderr).split())[:200]
         raise CommandError(
             self._address.name,
             "its login shell does not pass on what it is given: where an echo was asked for, it "
-            f"says {said!r}. Let that user's shell be sh, bash or zsh (chsh), and its start-up "
+            f"says {words!r}. Let that user's shell be sh, bash or zsh (chsh), and its start-up "
             "files print nothing where there is no terminal",
         )
 
@@ -146,8 +149,8 @@ class SshHost:
             exit_code = exchange.run(self._transport, words, timeout_s)
         except TimeoutError as error:
             if dialogue and not dialogue.running:
-                said = sudo.unfinished(_text(dialogue.heard(exchange.err)), timeout_s)
-                raise CommandError(name, said) from error
+                reason = sudo.unfinished(_text(dialogue.heard(exchange.err)), timeout_s)
+                raise CommandError(name, reason) from error
             raise CommandError(name, f"no answer within {timeout_s:g} s from `{short}`") from error
         except commands.TooMuchError as error:
             limit = commands.OUTPUT_LIMIT_BYTES >> 20
@@ -164,8 +167,8 @@ class SshHost:
             raise self._lost()
         err = dialogue.heard(exchange.err) if dialogue else exchange.err
         if dialogue and not dialogue.running:
-            said = sudo.refusal(self._user, _text(err), asked=dialogue.asked, exit_code=exit_code)
-            raise CommandError(name, said)
+            reason = sudo.refusal(self._user, _text(err), asked=dialogue.asked, exit_code=exit_code)
+            raise CommandError(name, reason)
         return Completed(exit_code, _text(exchange.out), _text(err))
 
     def _lost(self) -> UnreachableError:
@@ -175,7 +178,7 @@ class SshHost:
 
 
 def _check_text(name: str, command: str, stdin: str) -> None:
-    """Raises CommandError for what would not arrive as it is."""
+    """Raises CommandError for a text that would not arrive as it is."""
     if "\0" in command:
         raise CommandError(name, "a command with a NUL is not run: sshd would run a part of it")
     try:
@@ -199,16 +202,19 @@ trusted "$folder"
 )
 """POSIX sh: make the folder `folder`, which nobody else can change."""
 
-# Two lines, and what other shells than POSIX's take for something else within quotes.
+# Two lines, and characters that other shells than POSIX's take for something else in quotes.
 _PROBED = "it's \\\\ here!\n"
 _PROBE = f"true\nprintf '%s\\n' {shlex.quote(_PROBED.rstrip())}"
 
 
 def connect(address: HostAddress, password: Secret | None = None) -> SshHost:
-    """Open a connection to a host whose key is known, and see that commands run there.
+    """Open a connection to a host whose key is known, and check that commands run there.
 
-    `password` is sudo's, for a host of `sudo = "ask"`. Raises UnreachableError when it can't be
-    reached, CommandError when nothing can be run; each says what to do.
+    `password` is sudo's, for a host of `sudo = "ask"`.
+
+    Raises:
+        UnreachableError: The host can't be reached. It says the next step.
+        CommandError: Nothing can be run. It says the next step.
     """
     if address.sudo == "ask" and password is None:
         raise CommandError(
@@ -224,7 +230,7 @@ def connect(address: HostAddress, password: Secret | None = None) -> SshHost:
 
 
 def with_passwords(password_of: Callable[[HostAddress], Secret]) -> Connect:
-    """`connect`, which asks `password_of` where a host's sudo needs one."""
+    """Return `connect`, which asks `password_of` where a host's sudo needs one."""
 
     def connect_to(address: HostAddress) -> SshHost:
         return connect(address, password_of(address) if address.sudo == "ask" else None)
@@ -236,7 +242,7 @@ def with_passwords(password_of: Callable[[HostAddress], Secret]) -> Connect:
 
 
 def _connected(address: HostAddress, stack: ExitStack, jumps: int) -> Transport:
-    """An authenticated connection, and what it stands on, all closed by `stack`."""
+    """Return an authenticated connection. `stack` closes it, and those on which it stands."""
     if jumps > MOST_JUMPS:
         raise UnreachableError(
             address.name, f"is behind more than {MOST_JUMPS} jump hosts: do they go in a circle?"
@@ -262,7 +268,7 @@ def _connected(address: HostAddress, stack: ExitStack, jumps: int) -> Transport:
 
 
 def _way(address: HostAddress, route: Route, stack: ExitStack, jumps: int) -> Any:
-    """Something like a socket that leads to the host's sshd."""
+    """Return something like a socket that leads to the host's sshd."""
     if route.jump is not None:
         jump = _connected(route.jump, stack, jumps + 1)
         target = (route.hostname, route.port)
@@ -288,7 +294,7 @@ def _way(address: HostAddress, route: Route, stack: ExitStack, jumps: int) -> An
 
 
 def _tcp(route: Route) -> socket.socket:
-    """A connection to the first address that takes it, of those that the route allows."""
+    """Return a connection to the first address that takes it, of those that the route allows."""
     source = (route.bind_address, 0) if route.bind_address else None
     problem: OSError | None = None
     kind = socket.SOCK_STREAM
@@ -303,33 +309,33 @@ def _tcp(route: Route) -> socket.socket:
 
 @contextmanager
 def _spoken_to(address: HostAddress, command: str) -> Iterator[socket.socket]:
-    """A socket whose other end is the input and output of a ProxyCommand.
+    """Return a socket whose other end is the input and output of a ProxyCommand.
 
-    It has a session of its own: a Ctrl-C is for us, who still need it to give the hosts back.
+    It has a session of its own: a Ctrl-C is for us, who still need it to restore the hosts.
     """
     ours, theirs = socket.socketpair()
-    with ours, tempfile.TemporaryFile() as said:
+    with ours, tempfile.TemporaryFile() as err:
         with theirs:
             process = subprocess.Popen(
                 ["sh", "-c", f"exec {command}"],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
-                stderr=said,
+                stderr=err,
                 start_new_session=True,
             )
         try:
             yield ours
         except UnreachableError as error:
-            raise UnreachableError(address.name, f"{error.message}{_last_line(said)}") from error
+            raise UnreachableError(address.name, f"{error.message}{_last_line(err)}") from error
         finally:
             ours.close()
             _end(process)
 
 
-def _last_line(said: IO[bytes]) -> str:
-    said.seek(0)
-    lines = said.read(1 << 16).decode(errors="replace").strip().splitlines()
-    return f". Its ProxyCommand says: {lines[-1][:SAID]}" if lines else ""
+def _last_line(err: IO[bytes]) -> str:
+    err.seek(0)
+    lines = err.read(1 << 16).decode(errors="replace").strip().splitlines()
+    return f". Its ProxyCommand says: {lines[-1][:MOST_SHOWN]}" if lines else ""
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -344,7 +350,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _check_key(address: HostAddress, transport: Transport, route: Route) -> None:
-    """Greet the host, and see that its key is a known one."""
+    """Greet the host, and check that its key is a known one."""
     try:
         listed = known_hosts.kinds(route.known_hosts, route.known_as, route.known_port)
     except OSError as error:
@@ -358,7 +364,7 @@ def _check_key(address: HostAddress, transport: Transport, route: Route) -> None
     transport.start_client(timeout=route.timeout_s)
     key = transport.get_remote_server_key()
     shown = key.get_name(), key.asbytes()
-    problem = revoked.refusal(route.revoked, *shown) if route.revoked else None
+    problem = known_hosts.revocation(route.revoked, *shown) if route.revoked else None
     problem = problem or known_hosts.refusal(
         route.known_hosts, route.known_as, route.known_port, *shown, ignored=route.ignored
     )
@@ -367,7 +373,7 @@ def _check_key(address: HostAddress, transport: Transport, route: Route) -> None
 
 
 def _family(kind: str) -> str:
-    """What a kind of signature is called as a kind of key."""
+    """Return the kind of key of a kind of signature."""
     return "ssh-rsa" if kind.startswith("rsa-sha2-") else kind
 
 
@@ -394,5 +400,5 @@ def _ask(transport: Transport) -> None:
         transport.global_request("keepalive@openssh.com", wait=True)
 
 
-def _text(said: bytes | bytearray) -> str:
-    return said.decode(errors="replace")
+def _text(output: bytes | bytearray) -> str:
+    return output.decode(errors="replace")

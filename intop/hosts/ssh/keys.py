@@ -1,4 +1,4 @@
-"""Who we are to a host: keys of the agent, key files and their certificates, by paramiko."""
+"""Our keys for a host: those of the agent, key files and their certificates, by paramiko."""
 
 import shlex
 import socket
@@ -13,13 +13,69 @@ from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import UnknownKeyType
 
 from intop.errors import UnreachableError
-from intop.hosts.ssh.certificates import Certificate, plain_of, read
 from intop.hosts.ssh.config import Route
 
 AGENT_LIMIT_S = 30.0
 """An agent may ask its user to agree to each use of a key."""
 KINDS = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-")
-"""What we can sign with by ourselves; a security key's signature is the agent's to get."""
+"""Kinds that we can sign with by ourselves; a security key's signature is the agent's to get."""
+
+_CERTIFIED = "-cert-v01"
+_FIELDS = {
+    "ssh-ed25519": 1,
+    "ssh-rsa": 2,
+    "ecdsa-sha2-nistp256": 2,
+    "ecdsa-sha2-nistp384": 2,
+    "ecdsa-sha2-nistp521": 2,
+    "sk-ssh-ed25519@openssh.com": 2,
+    "sk-ecdsa-sha2-nistp256@openssh.com": 3,
+}
+"""The number of fields of a public key of each kind, after its kind."""
+
+
+# -- certificates, as OpenSSH writes them (its PROTOCOL.certkeys) ---------------------------------
+
+
+@dataclass(frozen=True)
+class _Certificate:
+    """A certificate of a user's key."""
+
+    file: Path
+    blob: paramiko.pkey.PublicBlob
+    plain: bytes
+    """The public key that it is about."""
+
+
+def _read(file: Path) -> _Certificate:
+    """Return the certificate of a file. Raises OSError, and ValueError where there is none."""
+    words = file.read_text(errors="replace").split()
+    if len(words) < 2 or _CERTIFIED not in words[0]:
+        raise ValueError("it is no certificate")
+    blob = b64decode(words[1])
+    plain = _plain_of(blob)
+    if plain is None:
+        raise ValueError(f"{words[0]} is no kind of certificate that intop knows")
+    return _Certificate(file, paramiko.pkey.PublicBlob(words[0], blob), plain)
+
+
+def _plain_of(blob: bytes) -> bytes | None:
+    """Return the public key that a certificate is about; None for what is no certificate."""
+    message = paramiko.Message(blob)
+    certified = message.get_binary().decode(errors="replace")
+    kind = certified.replace(
+        f"{_CERTIFIED}@openssh.com", "@openssh.com" if "sk-" in certified else ""
+    )
+    if _CERTIFIED not in certified or kind not in _FIELDS:
+        return None
+    message.get_binary()  # a random number
+    plain = paramiko.Message()
+    plain.add_string(kind)
+    for _ in range(_FIELDS[kind]):
+        plain.add_string(message.get_binary())
+    return plain.asbytes()
+
+
+# -- keys ----------------------------------------------------------------------------------------
 
 
 class _Agent(AgentSSH):
@@ -43,17 +99,21 @@ class _Agent(AgentSSH):
 
 @dataclass
 class _Offer:
-    """What was tried, and what could not be: reasons by file."""
+    """The keys that were tried."""
 
     tried: list[str] = field(default_factory=list)
     unusable: dict[Path, str] = field(default_factory=dict)
+    """Reasons why files could not be tried."""
 
 
 def authenticate(name: str, transport: paramiko.Transport, route: Route) -> None:
-    """Offer our keys until one is taken. Raises UnreachableError that says which were not, and why.
+    """Offer our keys until one is taken.
 
-    First those of the agent that belong to an identity, then its others, then files: as `ssh`.
-    Nobody is ever asked for a passphrase.
+    First come those of the agent that belong to an identity, then its others, then files: as with
+    `ssh`. Nobody is ever asked for a passphrase.
+
+    Raises:
+        UnreachableError: None was taken. It says which were tried, and why others were not.
     """
     transport.auth_timeout = max(route.timeout_s, AGENT_LIMIT_S)
     wanted = _without_key(transport, route.user)
@@ -84,7 +144,7 @@ def authenticate(name: str, transport: paramiko.Transport, route: Route) -> None
 
 
 def _without_key(transport: paramiko.Transport, user: str) -> list[str] | None:
-    """The ways that the host takes, or None when it lets us in as we are."""
+    """Return the ways that the host takes, or None when it lets us in as we are."""
     try:
         transport.auth_none(user)
     except paramiko.BadAuthenticationType as error:
@@ -115,7 +175,7 @@ def _keys(route: Route, agent: AgentSSH, offer: _Offer) -> Iterator[tuple[str, p
     own = {public: file for file, public in publics.items() if public is not None}
     held = _held(agent)
     papers = _certificates(route, offer)
-    for public in [*own, *(other for other in held if other not in own)]:
+    for public in [*own, *(public for public in held if public not in own)]:
         if public in own or not route.only_identities:
             for key in held.get(public, ()):
                 yield from _of_agent(key, papers.get(public, ()))
@@ -128,7 +188,7 @@ def _held(agent: AgentSSH) -> dict[bytes, list[AgentKey]]:
     """Return the agent's keys by their public part, each certificate of it before the key alone."""
     held: dict[bytes, list[AgentKey]] = {}
     for key in agent.get_keys():
-        plain = plain_of(key.blob)
+        plain = _plain_of(key.blob)
         if plain is None:
             held.setdefault(key.asbytes(), []).append(key)
         else:
@@ -138,15 +198,16 @@ def _held(agent: AgentSSH) -> dict[bytes, list[AgentKey]]:
     return held
 
 
-def _certificates(route: Route, offer: _Offer) -> dict[bytes, list[Certificate]]:
-    """Return the certificates in files by the public part of their keys: those that are named, or
-    those beside the identities.
+def _certificates(route: Route, offer: _Offer) -> dict[bytes, list[_Certificate]]:
+    """Return the certificates in files by the public part of their keys.
+
+    They are those that are named, or else those beside the identities.
     """
     beside = [file.with_name(f"{file.name}-cert.pub") for file in route.identities]
-    papers: dict[bytes, list[Certificate]] = {}
+    papers: dict[bytes, list[_Certificate]] = {}
     for file in route.certificates or [file for file in beside if file.is_file()]:
         try:
-            certificate = read(file)
+            certificate = _read(file)
         except (OSError, ValueError, IndexError) as error:
             reason = (isinstance(error, OSError) and error.strerror) or error
             offer.unusable[file] = f"can't be used as a certificate ({reason})"
@@ -155,9 +216,9 @@ def _certificates(route: Route, offer: _Offer) -> dict[bytes, list[Certificate]]
     return papers
 
 
-def _of_agent(key: AgentKey, papers: Iterable[Certificate]) -> Iterator[tuple[str, paramiko.PKey]]:
-    """The key with each of its certificates, and the key alone."""
-    for certificate in papers if plain_of(key.blob) is None else ():
+def _of_agent(key: AgentKey, papers: Iterable[_Certificate]) -> Iterator[tuple[str, paramiko.PKey]]:
+    """Return the key with each of its certificates, and the key alone."""
+    for certificate in papers if _plain_of(key.blob) is None else ():
         certified = AgentKey(key.agent, key.blob, key.comment)
         certified.public_blob = certificate.blob  # type: ignore[assignment]
         yield f"{_label(key)} with {certificate.file}", certified
@@ -169,14 +230,13 @@ def _label(key: AgentKey) -> str:
 
 
 def _of_file(
-    file: Path, public: bytes | None, papers: Mapping[bytes, list[Certificate]], offer: _Offer
+    file: Path, public: bytes | None, papers: Mapping[bytes, list[_Certificate]], offer: _Offer
 ) -> Iterator[tuple[str, paramiko.PKey]]:
-    """The key with each of its certificates, and the key alone."""
+    """Return the key with each of its certificates, and the key alone."""
     kind = _kind(public) if public else ""
     if kind and not kind.startswith(KINDS):
         offer.unusable[file] = f"is a {kind} key, which only an agent can use: {_adding(file)}"
         return
-
     try:
         key = paramiko.PKey.from_path(str(file))
         # One beside the file is among ours where it counts.
@@ -200,7 +260,7 @@ def _adding(file: Path) -> str:
 
 
 def _public(file: Path) -> bytes | None:
-    """The public part of a key file, which is readable even when the rest is encrypted."""
+    """Return the public part of a key file, readable even when the rest is encrypted."""
     readers: tuple[Callable[[Path], bytes], ...] = (_of_private, _of_itself, _of_public)
     for reader in readers:
         try:

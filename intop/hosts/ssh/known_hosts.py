@@ -1,4 +1,4 @@
-"""Which host keys are known: OpenSSH's known_hosts files, read as `ssh` reads them.
+"""Known and revoked host keys: OpenSSH's files, read as `ssh` reads them.
 
 Names may be hashed, patterns or negated, and keys revoked. What a certificate authority signs
 counts as unknown, since paramiko takes no host certificates; the refusal says so.
@@ -8,6 +8,8 @@ import hashlib
 import hmac
 import re
 import shlex
+import subprocess
+import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,46 +17,48 @@ from pathlib import Path
 
 SSH_PORT = 22
 MARKERS = ("", "@revoked", "@cert-authority")
-"""Before a line's names; ssh skips a line with any other."""
+"""Words before a line's names; ssh skips a line with any other."""
+KRL = b"SSHKRL\n\0"
+"""The beginning of OpenSSH's own list of revoked keys."""
+ASK_LIMIT_S = 20
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One key that is listed for a host, and where: `line` counts from 1.
-
-    It may be `revoked`, or an `authority` that signs keys of hosts.
-    """
+    """A key that is listed for a host."""
 
     path: Path
     line: int
+    """The number of its line, from 1 on."""
     kind: str
     key: bytes
     revoked: bool
     authority: bool
+    """Whether it signs keys of hosts."""
 
 
 def known_name(hostname: str, port: int) -> str:
-    """What a host is called in known_hosts."""
+    """Return the name of a host in known_hosts."""
     return hostname.lower() if port == SSH_PORT else f"[{hostname.lower()}]:{port}"
 
 
 def entries(paths: Iterable[Path], name: str) -> list[Entry]:
-    """All keys listed for `name`, authorities too.
+    """Return all keys listed for `name`, authorities too.
 
     Files that aren't there list none; other OSErrors are raised.
     """
-    found: list[Entry] = []
+    listed: list[Entry] = []
     for path in paths:
         try:
             text = path.read_text(errors="replace")
         except FileNotFoundError:
             continue
-        found.extend(_entries(path, text, name))
-    return found
+        listed.extend(_entries(path, text, name))
+    return listed
 
 
 def kinds(paths: Sequence[Path], hostname: str, port: int) -> set[str]:
-    """The kinds of keys, such as `ssh-ed25519`, that are listed for a host."""
+    """Return the kinds of keys, such as `ssh-ed25519`, that are listed for a host."""
     listed = _plain(entries(paths, known_name(hostname, port)))
     listed = listed or _plain(entries(paths, known_name(hostname, SSH_PORT)))
     return {entry.kind for entry in listed}
@@ -68,12 +72,17 @@ def _plain(listed: Iterable[Entry]) -> list[Entry]:
 def refusal(
     paths: Sequence[Path], hostname: str, port: int, kind: str, key: bytes, *, ignored: str = ""
 ) -> str | None:
-    """Why a host's key is not to be trusted, with the line that mends it; None when it is known.
+    """Return why a host's key is not to be trusted, with the next step; None when it is known.
 
-    `ignored` is a keyword of ssh's that could name the key, and that intop does not follow.
+    A key that is known for the host's usual port holds at its other ports too, as with `ssh`.
 
-    `kind` is such as `ssh-ed25519`, `key` the public key in SSH's encoding. A key that is known for
-    the host's usual port holds at its other ports too, as with `ssh`.
+    Args:
+        paths: The known_hosts files.
+        hostname: The host's name.
+        port: Its port.
+        kind: The kind of the key, such as `ssh-ed25519`.
+        key: The public key in SSH's encoding.
+        ignored: A keyword of ssh's that could name the key, and that intop does not follow.
     """
     name = known_name(hostname, port)
     listed = entries(paths, name)
@@ -95,6 +104,28 @@ def refusal(
         )
     adding = _adding(paths, name, kind, key)
     return f"its host key is not known: {_print_of(kind, key)}. {note}{adding}"
+
+
+def revocation(file: Path, kind: str, key: bytes) -> str | None:
+    """Return why a host's key is not to be trusted; None where the file doesn't list it.
+
+    As with ssh, a file that can't be read revokes every key.
+    """
+    encoded = b64encode(key)
+    try:
+        content = file.read_bytes()
+        if not content.startswith(KRL):
+            is_listed = encoded in content.split()
+        else:
+            with tempfile.NamedTemporaryFile(prefix="intop-key-") as public:
+                public.write(kind.encode() + b" " + encoded + b"\n")
+                public.flush()
+                words = ["ssh-keygen", "-Q", "-f", str(file), public.name]
+                done = subprocess.run(words, capture_output=True, timeout=ASK_LIMIT_S)
+            is_listed = done.returncode != 0
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"RevokedHostKeys {file} can't be read: {error}"
+    return f"its host key is revoked in {file} (RevokedHostKeys)" if is_listed else None
 
 
 def _note(authorities: Sequence[Entry]) -> str:
@@ -121,7 +152,7 @@ def _adding(paths: Sequence[Path], name: str, kind: str, key: bytes) -> str:
 
 
 def _print_of(kind: str, key: bytes) -> str:
-    """As `ssh-keygen -l` prints it."""
+    """Return a key's fingerprint as `ssh-keygen -l` prints it."""
     digest = b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
     return f"SHA256:{digest} ({kind})"
 
@@ -159,17 +190,17 @@ def _matches(names: str, name: str) -> bool:
 
 
 def _is_hash_of(hashed: str, name: str) -> bool:
-    """`|1|salt|HMAC-SHA1 of the name by that salt`, both in base 64."""
+    """Return whether this is `|1|salt|HMAC-SHA1 of the name by that salt`, both in base 64."""
     fields = hashed.split("|")
     try:
         salt, digest = (b64decode(field, validate=True) for field in fields[2:])
     except ValueError:
         return False
-    made = hmac.new(salt, name.encode(), hashlib.sha1).digest()
-    return fields[1] == "1" and hmac.compare_digest(made, digest)
+    expected = hmac.new(salt, name.encode(), hashlib.sha1).digest()
+    return fields[1] == "1" and hmac.compare_digest(expected, digest)
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:
-    """Only `*` and `?` are special; brackets enclose the host before a port."""
+    """Return a pattern: only `*` and `?` are special, brackets enclose a host with a port."""
     special = {"*": ".*", "?": "."}
     return re.compile("".join(special.get(c, re.escape(c)) for c in pattern))

@@ -1,4 +1,4 @@
-"""sudo and doas: how a command is wrapped, what it is told, and what its refusals mean.
+"""sudo and doas: the wrapping of a command, the password, and the meaning of refusals.
 
 A password goes over standard input, and only when sudo asks for it: where it doesn't (NOPASSWD, or
 it remembers), the line would else become input of the command. The command's own input is sent
@@ -9,17 +9,36 @@ password is tried once.
 import re
 import secrets
 import shlex
+from typing import NoReturn
 
 from intop.domain.cluster import Sudo
-from intop.hosts.ssh.secret import Secret
 
 DOAS = "doas"
 SHOWN = 300
-"""Characters of what sudo says in a message."""
+"""Characters of sudo's words in a message."""
+
+
+class Secret:
+    """A password that only `reveal` gives away: no repr, no message, no traceback, no pickle."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """Return the text itself, for the place that sends it."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is neither copied nor stored")
 
 
 class Dialogue:
-    """The talk with one `sudo -S`. Feed it what comes on standard error."""
+    """The talk with one `sudo -S`. Feed it the text of standard error."""
 
     def __init__(self, password: Secret) -> None:
         self._password = password
@@ -37,15 +56,15 @@ class Dialogue:
         return self._asked > 0
 
     def wrapped(self, command: str) -> str:
-        """The words that run a sh command as root."""
+        """Return the words that run a sh command as root."""
         marked = f"printf '[running %s]\\n' {self._token} >&2\n{command}"
         prompt = self._prompt.replace("%", "%%")
         return f"sudo -S -p {shlex.quote(prompt)} -- sh -c {shlex.quote(marked)}"
 
-    def answer(self, said: bytes) -> bytes | None:
-        """What to send, now that standard error has said all this; None: nothing, ever again."""
-        self.running = self.running or self._mark in said
-        if self.running or said.count(self._prompt.encode()) <= self._asked:
+    def answer(self, err: bytes) -> bytes | None:
+        """Return what to send after this text of standard error; None: nothing, ever again."""
+        self.running = self.running or self._mark in err
+        if self.running or err.count(self._prompt.encode()) <= self._asked:
             return b""
         self._asked += 1
         # The second time it was wrong. Asked for a third, sudo may lock the account.
@@ -54,25 +73,25 @@ class Dialogue:
         # One from the environment may be no UTF-8, and is then sent as it was.
         return f"{self._password.reveal()}\n".encode(errors="surrogateescape")
 
-    def heard(self, said: bytes | bytearray) -> bytes | bytearray:
-        """Of standard error, what is the command's; else what is sudo's, without our prompt."""
-        before, mark, after = said.partition(self._mark)
+    def heard(self, err: bytes | bytearray) -> bytes | bytearray:
+        """Return the command's part of standard error; else sudo's, without our prompt."""
+        before, mark, after = err.partition(self._mark)
         return after if mark else before.replace(self._prompt.encode(), b"")
 
 
 def wrapped(command: str, dialogue: Dialogue | None, by: Sudo) -> str:
-    """The words that run a sh command as root, or as the user there where that is wanted."""
+    """Return the words that run a sh command as root, or as the user there where that is wanted."""
     if dialogue is not None:
         return dialogue.wrapped(command)
     program = "" if not by else "doas -n -- " if by == DOAS else "sudo -n -- "
     return f"{program}sh -c {shlex.quote(command)}"
 
 
-def unfinished(said: str, timeout_s: float) -> str:
-    """What there is to say of a sudo that neither refused nor began."""
+def unfinished(words: str, timeout_s: float) -> str:
+    """Return the message for a sudo that neither refused nor began."""
     return (
         f"sudo does not get on within {timeout_s:g} s. It says: "
-        f"{' '.join(said.split()) or 'nothing'}. It can be given a password and no more: use "
+        f"{' '.join(words.split()) or 'nothing'}. It can be given a password and no more: use "
         "sudo = true, with NOPASSWD in sudoers"
     )
 
@@ -81,14 +100,14 @@ MISSING = 127
 """The exit code of shells, and of env, for a program that is not there; sudo's own is 1."""
 
 
-def refusal(user: str, said: str, *, asked: bool, exit_code: int = 1, by: Sudo = True) -> str:
-    """What the words of sudo or doas (those of locale C) mean, with the next step.
+def refusal(user: str, err: str, *, asked: bool, exit_code: int = 1, by: Sudo = True) -> str:
+    """Return the meaning of an error of sudo or doas (in locale C), with the next step.
 
-    `asked` says whether it asked for the password, and was told.
+    `asked` is true where it asked for the password and got it.
     """
     program = "doas" if by == DOAS else "sudo"
     # Neither what it ran nor what a shell shows of our words is a reason.
-    reasons = re.sub(r"(execute|run) ('.*'|/.*) (as|on) ", r"\1 it \3 ", said, flags=re.DOTALL)
+    reasons = re.sub(r"(execute|run) ('.*'|/.*) (as|on) ", r"\1 it \3 ", err, flags=re.DOTALL)
     if exit_code == MISSING or re.search(_ABSENT.format(program), reasons, re.IGNORECASE):
         return (
             f'has no {program}. Install it there, or reach it as root: user = "root", sudo = false'

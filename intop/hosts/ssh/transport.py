@@ -2,20 +2,22 @@
 
 import paramiko
 
-from intop.hosts.host import SAID
+from intop.hosts.host import MOST_SHOWN
 
+LOST = (paramiko.SSHException, OSError, EOFError)
+"""paramiko's errors for a connection that can't be made, or has ended."""
 HARMLESS = (paramiko.ChannelException, paramiko.AuthenticationException)
-"""What paramiko keeps in the same place, though it ends nothing: a channel or a key was refused."""
+"""Errors that end nothing, though paramiko keeps them in the same place: a refusal."""
 
 
 class Transport(paramiko.Transport):
-    """paramiko's, which tells what ended it once only, and the host's own words to its log."""
+    """paramiko's transport, which keeps the reason of its end."""
 
     _why = ""
 
     @property
     def why(self) -> str:
-        """What ended it, in a few words. Of use once it is no longer active."""
+        """The reason of its end, in a few words. Of use once it is no longer active."""
         if not self._why:
             self.get_exception()
         return self._why or "it was closed"
@@ -26,7 +28,7 @@ class Transport(paramiko.Transport):
         self.close()
 
     def get_exception(self) -> Exception | None:
-        """What went wrong last, if that wasn't asked yet."""
+        """Return the last error, once."""
         error = super().get_exception()
         if error is not None and not isinstance(error, HARMLESS):
             self._why = self._why or _words(error)
@@ -41,11 +43,11 @@ def _words(error: Exception) -> str:
     return _plain((isinstance(error, OSError) and error.strerror) or str(error))
 
 
-def _plain(said: str) -> str:
-    return " ".join(said.split())[:SAID]
+def _plain(text: str) -> str:
+    return " ".join(text.split())[:MOST_SHOWN]
 
 
 def is_over(transport: Transport) -> bool:
-    """Whether the connection has ended. It closes its channels a moment before it says so."""
+    """Return whether the connection has ended. It closes its channels a moment before that."""
     transport.join(timeout=1)
     return not transport.is_active()

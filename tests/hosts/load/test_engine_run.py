@@ -24,7 +24,7 @@ from crooked_server import BODY, CrookedServer, crooked_server
 from intop.domain.histogram import Histogram
 from intop.domain.workload import Clients
 from intop.hosts.load.streams import merged
-from intop.hosts.load.tools import FIND_TOOL, command, parse_found, parse_output, planned_run_s
+from intop.hosts.load.tools import FIND_TOOL, command, parse_output, parse_tools, planned_run_s
 from intop.hosts.load.types import Load, LoadResult, LoadTool
 
 LUA = Path(__file__).parents[3] / "lua"
@@ -44,7 +44,7 @@ def directory(tmp_path: Path) -> Path:
 
 def engine() -> LoadTool:
     """The engine of this machine. A missing one fails the test."""
-    found = parse_found(ran("sh", "-c", FIND_TOOL, check=True).stdout)
+    found = parse_tools(ran("sh", "-c", FIND_TOOL, check=True).stdout)
     return next(tool for tool in found if tool.name == "engine")
 
 

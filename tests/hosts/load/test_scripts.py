@@ -21,8 +21,8 @@ from intop.hosts.load import wrk2
 from intop.hosts.load.tools import (
     FIND_TOOL,
     command,
-    parse_found,
     parse_output,
+    parse_tools,
     planned_run_s,
     threads_of,
 )
@@ -486,7 +486,7 @@ def accepts(port: int) -> bool:
 
 def installed(name: str) -> LoadTool:
     """The tool of this machine. A missing one fails the test."""
-    found = parse_found(ran("sh", "-c", FIND_TOOL, check=True).stdout)
+    found = parse_tools(ran("sh", "-c", FIND_TOOL, check=True).stdout)
     return next(tool for tool in found if tool.name == name)
 
 

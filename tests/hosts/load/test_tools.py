@@ -17,8 +17,8 @@ from intop.hosts.load.tools import (
     choose,
     command,
     identify,
-    parse_found,
     parse_output,
+    parse_tools,
     planned_run_s,
     script_fingerprint,
     threads_of,
@@ -53,15 +53,15 @@ def test_another_program_is_no_tool(said: str) -> None:
 def test_all_tools_are_found_and_wrk2_comes_first() -> None:
     text = (DATA / "found-all.txt").read_text()
     expected = (replace(WRK2, path="/opt/wrk2/bin/wrk2"), ENGINE)
-    assert expected == parse_found(text)
+    assert expected == parse_tools(text)
     first, *others = re.findall(r"^tool .*\n(?:\| .*\n)*", text, re.MULTILINE)
     assert 2 == len(others)
-    assert expected == parse_found("".join([*others, first]))
+    assert expected == parse_tools("".join([*others, first]))
 
 
 def test_nothing_is_found_where_nothing_was_said() -> None:
-    assert () == parse_found("")
-    assert () == parse_found("tool luajit\n| LuaJIT 2.1.0 -- no path\n")
+    assert () == parse_tools("")
+    assert () == parse_tools("tool luajit\n| LuaJIT 2.1.0 -- no path\n")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_find_tool_in_a_shell(
         body = f"cat {DATA / captured}-version.txt; exit 1" if captured else "echo no; exit 126"
         executable(tmp_path / name, body)
     path = f"{tmp_path}:/usr/bin:/bin"
-    tools = parse_found(ran("sh", "-c", FIND_TOOL, env={"PATH": path}, check=True).stdout)
+    tools = parse_tools(ran("sh", "-c", FIND_TOOL, env={"PATH": path}, check=True).stdout)
     assert expected == [(tool.name, tool.path.removeprefix(f"{tmp_path}/")) for tool in tools]
 
 

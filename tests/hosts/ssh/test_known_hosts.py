@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from intop.hosts.ssh import revoked
-from intop.hosts.ssh.known_hosts import kinds, known_name, refusal
+from intop.hosts.ssh.known_hosts import kinds, known_name, refusal, revocation
 
 Keygen = Callable[..., Path]
 
@@ -175,9 +174,9 @@ def test_keys_that_a_list_revokes(
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     else:
         file.write_text(f"# lost\n{(tmp_path / 'key.pub').read_text()}")
-    assert f"its host key is revoked in {file}" in str(revoked.refusal(file, *key))
-    assert revoked.refusal(file, *other) is None
-    assert "can't be read" in str(revoked.refusal(tmp_path / "none", *other))
+    assert f"its host key is revoked in {file}" in str(revocation(file, *key))
+    assert revocation(file, *other) is None
+    assert "can't be read" in str(revocation(tmp_path / "none", *other))
 
 
 def test_no_file_is_in_use(key: tuple[str, bytes]) -> None:

@@ -1,4 +1,4 @@
-"""guard.sh on a host: a folder that only root can write to, the script in it, and its answers.
+"""The guard's script on a host: a folder that only root can write to, the script, its answers.
 
 The script lies there under a name of its content, and a session names the one that it began with:
 so another version of intop never changes the script of a living session. `guard.sh` is a link to
@@ -6,50 +6,45 @@ the last one, for whoever types it.
 """
 
 import hashlib
+import re
 import shlex
 from functools import cache
 from importlib import resources
 
 from intop.errors import HostError
 from intop.hosts.host import Completed, Host
-from intop.hosts.trust import FUNCTIONS
+from intop.hosts.trust import BY_ROOT, TRUSTED, UNTRUSTED
 
-UNTRUSTED = 74
 STATE_FOLDER_ADVICE = (
     "Make room there or make it writable, or give the host another folder as state_dir"
 )
-PARTS = ("trust.sh", "guard_files.sh")
-"""Parts of it, each with a line in guard.sh that stands for it: what root may trust, and what has
-to do with nginx's files.
-"""
+UNWRITABLE = 73
+"""Exit code: the state folder can't be written."""
+HELD = 75
+"""Exit code: somebody else has the host."""
+NOT_OURS = 76
+"""Exit code: the lock is not, or no longer, that of the session."""
+NOTHING = 77
+"""Exit code: there was nothing to roll back."""
+FOREIGN = 78
+"""Exit code: somebody else has changed a guarded key."""
+KEPT = 79
+"""Exit code: the values stay, and something else of a keep could not be done."""
+MISSING = 80
+"""Exit code: values of an earlier session could not be restored."""
+REFUSED = 81
+"""Exit code: nginx does not take its files, which are as they were found."""
+NOT_BACK = 1
+"""Exit code: a restore is not complete."""
 FOLDERS = ("lock", "restoring.*", "unrestored.*", "applied.*")
 """Where a session leaves what is to be restored."""
+_PART = re.compile(r"^@(?P<file>[a-z_/.]+)@\n", re.MULTILINE)
+"""A line of guard.sh in whose place a part stands, by its path below `intop/hosts`."""
 
-# Tests of faults look for words like "begin" between blanks in commands: there are none in here.
-TRUSTED = f"""{FUNCTIONS}
-trusted() {{
-    why=$(tell_others_folder "$1" "$owner" "$trustees")
-    [ -n "$why" ] || return 0
-    echo "the state folder $folder can't be trusted: $why. $advice" >&2
-    exit {UNTRUSTED}
-}}
-"""
-"""POSIX sh. Whoever can change a folder on the way to the script can make root run another one.
-`owner` may own folders, too."""
+_TRUST = TRUSTED + BY_ROOT
 
-BY_ROOT = """
-owner=0 trustees=root
-advice="Make that folder root's alone, or give the host another one as state_dir (/var/lib/intop)"
-"""
-BY_LOGIN = """
-owner=${SUDO_UID:-$(id -u)} trustees="root or user $owner"
-advice="Make that folder theirs alone (chmod go-w), or give the host another one as state_dir"
-"""
-"""For scripts that run as who logs in, with or without sudo."""
-TRUST = TRUSTED + BY_ROOT
-
-INSTALLED = (
-    TRUST
+_INSTALLED = (
+    _TRUST
     + """
 # guard-install
 trusted "$folder"
@@ -65,7 +60,7 @@ there=$(sha256sum 2>/dev/null < "$folder/$script")
 echo there
 """
 )
-INSTALL = """
+_INSTALL = """
 # guard-install
 umask 077
 draft=$folder/$script.$$
@@ -79,8 +74,8 @@ rm -f "$draft" "$folder/link.$$"
 exit 73
 """
 
-RUN = (
-    TRUST
+_RUN = (
+    _TRUST
     + f"""
 if [ ! -e "$folder/guard.sh" ] && [ ! -L "$folder/guard.sh" ]; then
     cd "$folder" 2>/dev/null || {{ printf 'end\\t%s\\n' "$none"; exit "$none"; }}
@@ -99,20 +94,15 @@ trusted "$folder"
 
 @cache
 def text() -> str:
-    """The script with its parts."""
-    folder = resources.files("intop.hosts")
-    script = folder.joinpath("guard.sh").read_text()
-    for part in PARTS:
-        line = f"@{part}@\n"
-        if line not in script:
-            raise ValueError(f"guard.sh has no line {line}")
-        script = script.replace(line, folder.joinpath(part).read_text())
-    return script
+    """Return the script with all of its parts."""
+    hosts = resources.files("intop.hosts")
+    frame = hosts.joinpath("guard/guard.sh").read_text()
+    return _PART.sub(lambda line: f"{hosts.joinpath(line['file']).read_text()}\n", frame)
 
 
 @cache
 def name() -> str:
-    """What the script is called on a host."""
+    """Return the script's name on a host."""
     return f"guard-{_sum()[:12]}.sh"
 
 
@@ -124,29 +114,31 @@ def _sum() -> str:
 def install(host: Host) -> None:
     """Put the script there, if it is not there yet.
 
-    Raises HostError when the folder can't be written, when others than root can change it, and when
-    the script does not arrive as it is.
+    Raises:
+        HostError: The folder can't be written, others than root can change it, or the script does
+            not arrive as it is.
     """
     settings = f"folder={shlex.quote(host.address.state_dir)} script={name()} sum={_sum()}\n"
-    done = host.run(settings + INSTALLED)
+    done = host.run(settings + _INSTALLED)
     if done.exit_code == 0 and done.stdout != "there\n":
-        done = host.run(settings + INSTALL, stdin=text())
+        done = host.run(settings + _INSTALL, stdin=text())
     if done.exit_code == UNTRUSTED:
-        raise HostError(host.address.name, f"{done.said}. Nothing was changed there")
+        raise HostError(host.address.name, f"{done.message}. Nothing was changed there")
     if done.exit_code != 0 or done.stdout != "there\n":
         raise HostError(
             host.address.name,
             f"the state folder {host.address.state_dir} can't be written, so nothing was changed "
-            f"there. {STATE_FOLDER_ADVICE}\n{done.said}",
+            f"there. {STATE_FOLDER_ADVICE}\n{done.message}",
         )
 
 
 def call(
     host: Host, verb: str, *words: str, stdin: str = "", limit_s: float | None = None
 ) -> Completed:
-    """What a verb of the session's script answers, without the end that it must have.
+    """Return the answer to a verb of the session's own script, without its last line.
 
-    Raises HostError for an answer that was cut off, as of half a script.
+    Raises:
+        HostError: The answer was cut off, as that of half a script.
     """
     folder = host.address.state_dir
     command = shlex.join(["sh", f"{folder}/{name()}", folder, verb, *words])
@@ -154,16 +146,17 @@ def call(
 
 
 def ask(host: Host, *words: str, none: int, limit_s: float | None = None) -> Completed:
-    """The same of the script that is there; exit code `none` where no session ever was.
+    """Return the answer of the last script there; exit code `none` where no session ever was.
 
-    Raises HostError as `call`, and when others than root can change the script.
+    Raises:
+        HostError: As for `call`, and where others than root can change the script.
     """
     folder = shlex.quote(host.address.state_dir)
     settings = f"folder={folder} none={none}\n"
     command = f'exec sh "$folder/guard.sh" "$folder" {shlex.join(words)}\n'
-    done = _run(host, settings + RUN + command, limit_s=limit_s)
+    done = _run(host, settings + _RUN + command, limit_s=limit_s)
     if done.exit_code == UNTRUSTED:
-        raise HostError(host.address.name, done.said)
+        raise HostError(host.address.name, done.message)
     return whole(host, done)
 
 
@@ -174,12 +167,12 @@ def _run(host: Host, command: str, *, stdin: str = "", limit_s: float | None) ->
 
 
 def whole(host: Host, done: Completed) -> Completed:
-    """An answer without its last line, which says that nothing is missing."""
+    """Return an answer without its last line, which says that nothing is missing."""
     end = f"end\t{done.exit_code}\n"
-    said = done.stdout.removesuffix(end)
-    if said == done.stdout or not (said == "" or said.endswith("\n")):
+    answer = done.stdout.removesuffix(end)
+    if answer == done.stdout or not (answer == "" or answer.endswith("\n")):
         raise HostError(
             host.address.name,
-            f"guard.sh ended with {done.exit_code}: {done.said} (its answer was cut off)",
+            f"guard.sh ended with {done.exit_code}: {done.message} (its answer was cut off)",
         )
-    return Completed(done.exit_code, said, done.stderr)
+    return Completed(done.exit_code, answer, done.stderr)
