@@ -12,13 +12,13 @@ from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.diagnosis import Diagnosis
 from intop.errors import CommandError
 from intop.hosts.connection_limits import LIMITS
-from intop.hosts.facts import FACTS
+from intop.hosts.facts import facts_script
 from intop.hosts.host import Completed
 from intop.hosts.load.tools import FIND_TOOL
 from intop.hosts.nginx import RUNNING
 from intop.hosts.nginx_conf import SHOW
 from intop.hosts.persistent import SCRIPT
-from intop.hosts.reader import script
+from intop.hosts.reader import READER
 from intop.hosts.readiness import READINESS
 from intop.hosts.sockets import LISTENING
 from intop.hosts.sysctl import PROBE
@@ -93,7 +93,7 @@ class Answers:
             return Completed(0, "".join(told), "")
         if "engine.lua" in command:
             return Completed(0, self._fetched(stdin.split()), "")
-        texts = {FACTS: self.facts, READINESS: self.has, FIND_TOOL: self.tools}
+        texts = {facts_script(): self.facts, READINESS: self.has, FIND_TOOL: self.tools}
         texts |= {LISTENING: self.listens, RUNNING: self.nginx, SHOW: self.shows}
         texts |= {LIMITS: self.limits}
         if command in texts:
@@ -102,7 +102,7 @@ class Answers:
             return Completed(0, self.files, "")
         if command.startswith("date"):
             return Completed(0, f"{self.clock_s or time.time()}\n", "")
-        if command == f"bash -c {shlex.quote(script())}":
+        if command == f"bash -c {shlex.quote(READER)}":
             mark = stdin.split("\n")[0]
             return Completed(0, f"{mark} host\n{mark} status\n{self.page}\n{mark}\n", "")
         if command.startswith("taskset"):

@@ -77,7 +77,7 @@ class NamespaceHost:
         """guard.sh as a controller of another session would call it."""
         guard_script.install(self)
         command = f"sh {self.state}/{guard_script.name()} {self.state} {' '.join(words)}"
-        return guard_script.whole(self, self.run(command, stdin=stdin))
+        return guard_script.complete(self, self.run(command, stdin=stdin))
 
     def begin(self, token: str, lease: str, *keys: str) -> Completed:
         paths = "".join(f"{key.replace('.', '/')}\n" for key in keys)

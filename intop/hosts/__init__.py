@@ -1,1 +1,1 @@
-"""What happens on other machines: SSH, sysctl, the guard, the load and its measurement."""
+"""Other machines: SSH, sysctl, the guard, the load and its measurement."""

@@ -33,7 +33,7 @@ class ConnectionLimits:
     tracked_most: int | None = None
     """The most connections that conntrack can follow."""
     tracked_s: int | None = None
-    """How long conntrack remembers a closed connection, in s."""
+    """The time for which conntrack remembers a closed connection, in s."""
 
 
 def connection_limits(host: Host) -> ConnectionLimits:

@@ -5,53 +5,11 @@ from intop.domain.server import NGINX, Server
 from intop.hosts.answers import count, decimal, lines
 from intop.hosts.host import Host, output, parsed_output
 from intop.hosts.nginx_conf import MARK, SHOW, parse_shown
-from intop.hosts.other_servers import VERSIONS, shown
-from intop.hosts.trust import FUNCTIONS, NGINX_MASTERS
+from intop.hosts.other_servers import shown
+from intop.hosts.scripts import script
 
 LONGEST = 200
 """Characters of a fact in words; these go with every trial that is stored."""
-
-NGINX_VERSION = "nginx -v 2>&1 | sed -n 's/^nginx version: *//p'"
-
-FACTS = f"""{FUNCTIONS}{NGINX_MASTERS}
-echo "machine=$(uname -m)"
-echo "kernel=$(uname -r)"
-model='s/^\\(model name\\|Hardware\\|CPU part\\)[[:space:]]*: *//p'
-echo "cpu=$(sed -n "$model" /proc/cpuinfo | head -n 1)"
-echo "cpus=$(grep -c '^processor' /proc/cpuinfo)"
-echo "memory_kib=$(sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo)"
-echo "page=$(getconf PAGESIZE 2>/dev/null || echo 4096)"
-# Only the kernel's first network namespace has this key. Comparing our namespace with that of
-# process 1 would not do: security modules hide it, also from root.
-[ -e /proc/sys/net/core/netdev_max_backlog ] && echo "namespace=first" || echo "namespace=child"
-echo "uid=$(id -u)"
-read -r _ _ uids < /proc/self/uid_map && echo "uids=$uids"
-place='\\(/proc\\|/proc/sys\\(/[^ ]*\\)*\\)'
-mount="s#^[^ ]* [^ ]* [^ ]* [^ ]* $place \\(r[ow]\\).* - [^ ]* [^ ]* \\(r[ow]\\).*#\\1 \\3\\4#p"
-echo "mounts=$(sed -n "$mount" /proc/self/mountinfo | tr '\\n' ' ')"
-PATH=$PATH:/usr/sbin:/usr/local/sbin:/usr/local/nginx/sbin
-echo "nginx=$({NGINX_VERSION})"
-cpus=
-allowed() {{ # of a process, as taskset lists them
-    while read -r name value; do
-        [ "$name" != Cpus_allowed_list: ] || echo "$value"
-    done < "$1/status"
-}}
-all=$(allowed /proc/1)
-add() {{ # the processors of the workers of root's nginx in `process`
-    [ -z "$runs_as$doubt" ] || return
-    for worker in $(grep -l "^PPid:[[:space:]]*${{process#/proc/}}\\$" /proc/[0-9]*/status); do
-        read -r _ what _ < "${{worker%/status}}/cmdline"
-        [ "$what" = worker ] || continue
-        value=$(allowed "${{worker%/status}}")
-        [ "$value" != "$all" ] || value=all
-        case " $cpus " in *" $value "*) ;; *) cpus="$cpus $value" ;; esac
-    done
-}}
-masters add
-echo "nginx_cpus=${{cpus# }}"
-echo "clock=$(date +%s.%N)"
-"""
 
 
 PROBLEM = "its description can't be read"
@@ -61,7 +19,7 @@ ALL_UIDS = "4294967295"
 
 def facts(host: Host, server: Server = NGINX) -> HostFacts:
     """Return the facts of a host. Raises CommandError when its answer makes no sense."""
-    return parsed_output(host, _asking(server), parse_facts, PROBLEM)
+    return parsed_output(host, facts_script(server), parse_facts, PROBLEM)
 
 
 def facts_and_conf(host: Host, server: Server = NGINX) -> tuple[HostFacts, tuple[str, ...]]:
@@ -74,7 +32,7 @@ def facts_and_conf(host: Host, server: Server = NGINX) -> tuple[HostFacts, tuple
         answer, mark, confs = text.partition(f"\n{MARK}\n")
         return parse_facts(answer + mark[:1]), parse_shown(lines(mark[1:] + confs))
 
-    return parsed_output(host, _asking(server) + _showing(server), parse, PROBLEM)
+    return parsed_output(host, facts_script(server) + _showing(server), parse, PROBLEM)
 
 
 def server_conf(host: Host, server: Server = NGINX) -> tuple[str, ...]:
@@ -82,8 +40,9 @@ def server_conf(host: Host, server: Server = NGINX) -> tuple[str, ...]:
     return parse_shown(lines(output(host, _showing(server))))
 
 
-def _asking(server: Server) -> str:
-    return FACTS.replace(NGINX_VERSION, VERSIONS.get(server.name, NGINX_VERSION))
+def facts_script(server: Server = NGINX) -> str:
+    """Return the script that prints the facts of a host with this server."""
+    return script(f"servers/{server.name}.sh") + script("facts.sh")
 
 
 def _showing(server: Server) -> str:
@@ -91,7 +50,7 @@ def _showing(server: Server) -> str:
 
 
 def parse_facts(text: str) -> HostFacts:
-    """Return the facts in the lines that `FACTS` prints. Raises KeyError or ValueError."""
+    """Return the facts in the lines that `facts.sh` prints. Raises KeyError or ValueError."""
     values: dict[str, str] = {}
     for line in lines(text):
         name, sign, value = line.partition("=")

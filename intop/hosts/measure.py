@@ -1,4 +1,4 @@
-"""One measurement: put the cluster under load, read what happened."""
+"""One measurement: the cluster under load, its counters before and after it."""
 
 import shlex
 import time

@@ -12,45 +12,9 @@ from intop.hosts.answers import by_word, count, lines
 from intop.hosts.facts import server_conf
 from intop.hosts.host import Host, output, parsed_output
 from intop.hosts.nginx_conf import REFUSALS
-from intop.hosts.trust import FUNCTIONS, NGINX_MASTERS
+from intop.hosts.scripts import script
 
-MOST = 20
-"""The most processes without root's rights that are looked at: anybody can start thousands."""
-
-RUNNING = f"""{FUNCTIONS}{NGINX_MASTERS}
-limit() {{ sed -n "s/^Max open files  *\\([^ ]*\\) .*/$1 \\1/p" "$2/limits"; }}
-describe() {{
-    if [ -n "$runs_as$doubt" ]; then
-        echo "not_roots ${{doubt:-runs without root, as user ${{runs_as% *}}}}"
-        return
-    fi
-    echo "master ${{process#/proc/}}"
-    limit nofile "$process"
-    for worker in $(grep -l "^PPid:[[:space:]]*${{process#/proc/}}\\$" /proc/[0-9]*/status); do
-        case $(tr '\\0' ' ' < "${{worker%/status}}/cmdline") in
-        'nginx: worker process is shutting down'*) ;;
-        'nginx: worker process'*) limit worker "${{worker%/status}}" ;;
-        esac
-    done
-    unit=$(sed -n 's#.*/\\([^/]*\\.service\\)$#\\1#p' "$process/cgroup" | head -n 1)
-    if [ -n "$unit" ] && [ -d /run/systemd/system ]; then
-        echo "unit $unit"
-        systemctl show -p LimitNOFILESoft "$unit" | sed -n 's/^LimitNOFILESoft=/unit_nofile /p'
-    fi
-    said='s/^nginx version:/version &/p; s/^configure arguments:/build &/p'
-    if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
-        "$program" -V 2>&1
-    else
-        nsenter -t "${{process#/proc/}}" -m -- "$program" -V 2>&1
-    fi | sed -n "$said"
-}}
-masters describe {MOST}
-echo "kernel $(uname -r)"
-echo "cpus $(grep -c '^processor' /proc/cpuinfo)"
-echo "page $(getconf PAGESIZE 2>/dev/null || echo 4096)"
-"""
-"""POSIX sh: a word and what it is about on each line, of all nginx in the network namespace."""
-
+RUNNING = script("nginx.sh")
 UNLIMITED = 2**30
 """Stands for `unlimited` and `infinity`: the kernel has no larger fs.nr_open."""
 
@@ -72,7 +36,7 @@ class RunningNginx:
     facts: NginxFacts | None = None
     """None where it does not say its version."""
     not_roots: tuple[str, ...] = ()
-    """Of each further nginx, why intop leaves it alone."""
+    """The reasons why intop leaves further nginx alone, one for each."""
 
 
 def running(host: Host) -> RunningNginx:

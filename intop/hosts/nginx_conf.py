@@ -7,63 +7,12 @@ from ipaddress import ip_address
 from posixpath import dirname
 
 from intop.domain.trial import UNKNOWN
-from intop.hosts.trust import FUNCTIONS, NGINX_MASTERS
+from intop.hosts.scripts import script
 
 MARK = "nginx_conf"
 """The line before each configuration."""
 
-_ASKING = f"""{FUNCTIONS}{NGINX_MASTERS}
-is_cut_off() (
-    LC_ALL=C
-    title=$(tr '\\0' '\\n' < "$1/cmdline")
-    IFS=' ' read -r stat < "$1/stat" || exit 1
-    set -f
-    IFS=' '
-    set -- ${{stat##*') '}}
-    shift 45
-    # nginx writes its title over its words and its environment, and leaves two bytes at the end.
-    [ "$1" != 0 ] && [ "${{#title}}" -ge "$(($4 - $1 - 2))" ]
-)
-ask() {{ # calls that nginx with $1, which is -t or -T
-    if is_cut_off "$process"; then
-        echo "the title of process ${{process#/proc/}} has no room for all options:" \\
-            "start nginx with a longer environment, such as a PATH" >&2
-        return
-    fi
-    folder=$(readlink "$process/cwd")
-    # It may run in a container that has the host's network, and files of its own.
-    if [ "$process/ns/mnt" -ef /proc/self/ns/mnt ]; then
-        (cd "$process/cwd" && call_nginx "$program" "$title" "$1" timeout 10)
-    else
-        call_nginx "$program" "$title" "$1" timeout 10 nsenter -t "${{process#/proc/}}" -m -w --
-    fi
-}}
-"""
-
-SHOW = f"""{_ASKING}
-show() {{
-    [ -z "$runs_as$doubt" ] || return
-    echo {MARK}
-    ask -T
-}}
-masters show
-:
-"""
-"""The configurations of root's nginx in the shell's network namespace, each after a line with MARK.
-
-With the options that each was started with, which it shows in its title. One that can't be shown is
-empty. Root is needed. As `nginx -t` does, it opens nginx's logs, and changes nothing.
-"""
-
-REFUSALS = f"""{_ASKING}
-refuse() {{
-    [ -n "$runs_as$doubt" ] || ask -t 2>&1 | head -n 5
-}}
-masters refuse
-:
-"""
-"""Their complaints about their configurations, in the words of `nginx -t`."""
-
+SHOW, REFUSALS = script("nginx_conf.sh"), script("nginx_refusals.sh")
 DIGITS = 8
 """The length of a fingerprint, which a person can compare."""
 
@@ -77,7 +26,7 @@ _WORD = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""As nginx's ngx_conf_read_token() takes a file apart."""
+"""The words of a file, as nginx's ngx_conf_read_token() takes it apart."""
 
 
 def parse_shown(lines: Iterable[str]) -> tuple[str, ...]:

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 from itertools import accumulate, pairwise
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -28,8 +26,8 @@ from intop.hosts.kernel_counters import (
 )
 from intop.hosts.metrics import Counters, parse_counters
 from intop.hosts.processes import Footprint, parse_footprint
+from intop.hosts.scripts import script
 from intop.hosts.tcp_info import SocketSample, growth, parse_sample
-from intop.hosts.trust import FUNCTIONS, without_comments
 
 N = TypeVar("N", int, float)
 
@@ -99,11 +97,7 @@ class Wanted:
         return f"{what or '-'} {self.points} {round(self.step_s * 1e6)}{at};\n"
 
 
-@cache
-def script() -> str:
-    """Return the text of `reader.sh`, without its comments, after the functions that it calls."""
-    text = resources.files("intop.hosts").joinpath("reader.sh").read_text()
-    return FUNCTIONS + without_comments(text)
+READER = script("reader.sh")
 
 
 class Reader:
@@ -170,7 +164,7 @@ class Reader:
         try:
             if self._conversation is None:
                 # Niced, since what it takes must not be felt in what is measured.
-                command = f"exec nice -n 19 bash -c {shlex.quote(script())}"
+                command = f"exec nice -n 19 bash -c {shlex.quote(READER)}"
                 self._conversation = self._host.converse(command)
                 request = f"{self._mark}\n{request}"
             return self._conversation.ask(request, self._mark, ANSWER_LIMIT_S)

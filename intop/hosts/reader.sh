@@ -19,6 +19,7 @@
 # as the mark.
 #
 # It ends with its input, which is when the connection is gone.
+@trust.sh@
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 exec 2>/dev/null
 most=250

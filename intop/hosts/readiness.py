@@ -7,11 +7,7 @@ from intop.domain.diagnosis import Readiness
 from intop.hosts.answers import by_word, count, joined
 from intop.hosts.host import Host, parsed_output
 from intop.hosts.load.engine import INTERPRETER
-from intop.hosts.trust import BY_LOGIN, BY_ROOT, TRUSTED
-
-TUNERS = ("tuned", "bpftune", "atuned", "puppet", "chef-client", "salt-minion", "cf-execd")
-"""Programs, by the kernel's names for them, that set sysctls while they run: tuners, and what keeps
-a host's configuration as it was declared. (systemd-sysctl only does so at boot.)"""
+from intop.hosts.scripts import script
 
 NEEDED: dict[Role, tuple[str, ...]] = {
     "load-generator": ("bash", "cat", "id", "mkdir", "mv", "stat", "timeout"),
@@ -47,31 +43,7 @@ ENGINE: dict[Role, tuple[str, ...]] = {"load-generator": (INTERPRETER,)}
 PACKAGES = {"bash": "bash", "ss": "iproute2", "ip": "iproute2", "grep": "grep", "sed": "sed"}
 """The packages of programs that are not from coreutils."""
 
-READINESS = f"""
-PATH=$PATH:/sbin:/usr/sbin
-read -r role
-read -r folder
-{TRUSTED}
-case $role in
-load-balancer) {BY_ROOT} ;;
-*) {BY_LOGIN} ;;
-esac
-(trusted "$folder") 2>&1 | sed -n '1s/^/untrusted /p'
-while [ ! -e "$folder" ]; do folder=$(dirname "$folder"); done
-[ -d "$folder" ] && [ -w "$folder" ] && echo "can_store"
-echo "free $(df -Pk "$folder" | sed -n '$s/.* \\([0-9][0-9]*\\)  *[0-9-]*%.*/\\1/p')"
-while read -r name; do command -v "$name" >/dev/null || echo "lacks $name"; done
-cat /proc/[0-9]*/comm 2>/dev/null | grep -xE '{"|".join(TUNERS)}' | sort -u | sed 's/^/tuner /'
-grep -lsE '^[^#]*\\<sysctl\\>' /etc/crontab /etc/cron.*/* /var/spool/cron/* /var/spool/cron/*/* |
-    sed 's/^/schedule /'
-ls /etc/systemd/system/*sysctl*.timer 2>/dev/null | sed 's/^/schedule /'
-read -r line 2>/dev/null < /sys/kernel/security/lockdown &&
-    case $line in *'['*']'*) line=${{line#*[}} && echo "lockdown ${{line%%]*}}" ;; esac
-read -r line 2>/dev/null < /sys/fs/selinux/enforce && echo "selinux $line"
-read -r line 2>/dev/null < /proc/self/attr/current && echo "label $line"
-exit 0
-"""
-"""POSIX sh: a word and what it is about on each line. Role, folder and programs come on stdin."""
+READINESS = script("readiness.sh")
 
 
 def readiness(host: Host) -> Readiness:

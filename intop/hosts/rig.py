@@ -43,7 +43,7 @@ class Rig:
         return Readers(self.hosts)
 
     def reached_at(self, url: str) -> "Rig":
-        """The same hosts and readers, with a load that goes to another URL."""
+        """Return the same hosts and readers, with a load that goes to another URL."""
         if url == self.cluster.url:
             return self
         rig = replace(self, cluster=replace(self.cluster, url=url))

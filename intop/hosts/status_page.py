@@ -10,7 +10,7 @@ from intop.domain.cluster import Cluster
 from intop.errors import CommandError
 from intop.hosts.host import Host
 from intop.hosts.kernel_counters import parse_stub_status
-from intop.hosts.reader import MARK_BYTES, Wanted, script, status_answer
+from intop.hosts.reader import MARK_BYTES, READER, Wanted, status_answer
 
 SHOWN = 60
 """Characters of another text that are shown."""
@@ -27,7 +27,7 @@ def warnings(host: Host, cluster: Cluster) -> list[str]:
         return []
     mark = secrets.token_hex(MARK_BYTES)
     request = f"{mark}\n{Wanted(stub_status=url).request}"
-    ended = host.run(f"bash -c {shlex.quote(script())}", stdin=request)
+    ended = host.run(f"bash -c {shlex.quote(READER)}", stdin=request)
     try:
         answer = status_answer(ended.stdout, mark)
     except (KeyError, ValueError) as error:

@@ -9,6 +9,7 @@ from intop.domain.probing import Reading
 from intop.errors import CommandError
 from intop.hosts.answers import joined, lines
 from intop.hosts.host import Host, output
+from intop.hosts.scripts import script
 
 KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
 """The form of a key; nothing else ever becomes part of a remote path."""
@@ -42,29 +43,7 @@ def parse_values(listed: Iterable[str]) -> dict[str, str]:
     return {key: value for key, value in values.items() if key not in several}
 
 
-PROBE = """
-newline='
-'
-paths=$(cat)
-cd /proc/sys || exit 1
-set -f
-# By one process for all keys: on a small or emulated host each takes long.
-values=$(LC_ALL=C grep -s '' $paths /dev/null)
-IFS=$newline
-set -- $values
-for path in $paths; do
-    found= value=
-    case ${1-} in "$path:"*) found=yes value=${1#*:} ;; esac
-    while case ${1-} in "$path:"*) ;; *) false ;; esac; do shift; done
-    if [ ! -e "$path" ]; then printf '%s\\tmissing\\t\\n' "$path"
-    elif [ -z "$found" ] && ! cat "$path" >/dev/null 2>&1; then
-        printf '%s\\tunreadable\\t\\n' "$path"
-    elif [ -w "$path" ]; then printf '%s\\twritable\\t%s\\n' "$path" "$value"
-    else printf '%s\\treadable\\t%s\\n' "$path" "$value"
-    fi
-done
-"""
-"""A key without a line is empty, or can't be read: only such a key is read by itself."""
+PROBE, WRITE_BACK = script("sysctl_probe.sh"), script("sysctl_write_back.sh")
 
 Access = Literal["missing", "unreadable", "readable", "writable"]
 ACCESS: Sequence[Access] = ("missing", "unreadable", "readable", "writable")
@@ -94,30 +73,6 @@ def parse_probe(text: str) -> dict[str, Reading]:
             if access == known:
                 readings.setdefault(key_of(path), Reading(known, normalised(value)))
     return readings
-
-
-WRITE_BACK = """
-newline='
-'
-paths=$(cat)
-cd /proc/sys || exit 1
-set -f
-export LC_ALL=C
-values=$(grep -s '' $paths /dev/null)
-IFS=$newline
-for line in $values; do
-    path=${line%%:*} value=${line#*:}
-    printf '%s\\n' "$value" 2>/dev/null > "$path" && continue
-    # The shell itself does not say why.
-    said=$({ printf '%s\\n' "$value" | tee "$path" >/dev/null; } 2>&1)
-    printf '%s\\t%s\\n' "$path" "${said##*: }"
-done
-for line in $(grep -s '' $paths /dev/null | grep -vxF -e "$values"); do
-    printf '%s\\tits value is %s then\\n' "${line%%:*}" "${line#*:}"
-done
-"""
-"""Prints a line for each key whose own value is refused, or becomes another. The guard's lock must
-be held: the values must be nobody's who puts others back meanwhile."""
 
 
 def write_back(host: Host, keys: Iterable[str]) -> dict[str, str]:

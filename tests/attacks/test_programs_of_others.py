@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attacks.local_user import USER, allow
-from intop.hosts.trust import FUNCTIONS
+from intop.hosts.scripts import script
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def program() -> Iterator[Path]:
 
 
 def is_roots(program: Path) -> bool:
-    asked = f"{FUNCTIONS}\nis_roots_program {shlex.quote(str(program))} ''"
+    asked = f"{script('trust.sh')}\nis_roots_program {shlex.quote(str(program))} ''"
     return subprocess.run(["sh", "-c", asked], check=False).returncode == 0
 
 

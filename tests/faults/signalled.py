@@ -22,7 +22,7 @@ from intop.report import progress
 from intop.store.jobs import Jobs
 
 STEPS = {
-    "install": "# guard-install",
+    "install": ": guard-install",
     "begin": " begin ",
     "write": " write ",
     "restart": "server-restart",

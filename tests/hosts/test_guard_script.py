@@ -1,6 +1,7 @@
 """guard.sh's way to a host: whole or not, beside other versions, in a folder that is root's."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,6 +15,29 @@ from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.guard import script as guard_script
 from intop.hosts.host import Completed
 from namespace_host import FIN, KEYS, LONG, SOMAXCONN, NamespaceHost, begun, namespace_host
+
+# Its parts ----------------------------------------------------------------------------------------
+
+PARTS = Path(guard_script.__file__).parent
+ALONE = {"ask.sh", "guard.sh", "install.sh", "installed.sh"}
+"""Scripts beside the parts."""
+
+
+def test_the_script_has_each_part_once_and_each_function_once() -> None:
+    text = guard_script.text()
+    for part in (*PARTS.glob("*.sh"), PARTS.parent / "trust.sh"):
+        if part.name not in ALONE:
+            assert 1 == text.count(part.read_text()), part
+    assert [] == re.findall(r"^@.*", text, re.MULTILINE)
+    functions = re.findall(r"^([a-z_]+)\(\) [({]$", text, re.MULTILINE)
+    assert 142 == len(functions) == len(set(functions))
+
+
+def test_nothing_runs_before_all_of_the_script_is_read() -> None:
+    """But for its settings: what is behind the last function stands in braces."""
+    _, _, end = guard_script.text().rpartition("\n}\n\n")
+    assert re.fullmatch(r"\s*# [^\n]*\n\{\n.*\n    exit\n\}\n", end, re.DOTALL)
+
 
 # The whole script, and the whole answer -----------------------------------------------------------
 

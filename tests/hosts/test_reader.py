@@ -24,7 +24,7 @@ from intop.domain.counters import HostCounters
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.kernel_counters import grown
 from intop.hosts.metrics import Energy
-from intop.hosts.reader import Reader, Readers, Reading, Wanted, parse_reading, script, series
+from intop.hosts.reader import READER, Reader, Readers, Reading, Wanted, parse_reading, series
 from local_host import LocalConversation, LocalHost, Told, read_counters
 from namespace_host import NamespaceHost
 from studies import wait_for
@@ -156,7 +156,7 @@ def some_of(pipe: IO[bytes]) -> bytes:
 def test_a_request_that_comes_just_when_a_sample_is_due_is_not_lost() -> None:
     """bash's `read` may run out of time in the middle of a line, and says so as without any."""
     with subprocess.Popen(
-        ["bash", "-c", script()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        ["bash", "-c", READER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

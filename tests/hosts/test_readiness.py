@@ -13,7 +13,7 @@ import pytest
 from intop.domain.cluster import Role
 from intop.domain.diagnosis import Readiness
 from intop.errors import CommandError
-from intop.hosts.readiness import NEEDED, TUNERS, packages_of, parse_readiness, readiness
+from intop.hosts.readiness import NEEDED, packages_of, parse_readiness, readiness
 from local_host import LocalHost
 
 SAYS = """untrusted the state folder /a can't be trusted: /a is a symbolic link
@@ -54,7 +54,7 @@ def test_lines_of_a_word_and_what_it_is_about() -> None:
     ],
 )
 def test_security_modules_are_named_where_they_may_refuse(lines: str, expected: str) -> None:
-    assert expected == parse_readiness(lines).confinement
+    assert expected == parse_readiness(f"{lines}\n").confinement
 
 
 def test_a_host_that_says_nothing_has_nothing() -> None:
@@ -160,9 +160,9 @@ def running(tmp_path: Path) -> Iterator[Callable[[str], None]]:
 
 def test_a_tuner_that_runs_is_named(tmp_path: Path, running: Callable[[str], None]) -> None:
     running("irqbalance")
-    running(TUNERS[1])
-    running(f"{TUNERS[0]}-else")
-    assert (TUNERS[1],) == readiness(at(tmp_path)).tuners
+    running("bpftune")
+    running("tuned-else")
+    assert ("bpftune",) == readiness(at(tmp_path)).tuners
 
 
 def test_what_sets_sysctls_by_the_clock_is_named(tmp_path: Path) -> None:

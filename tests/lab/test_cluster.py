@@ -16,7 +16,7 @@ import pytest
 from commands import ran
 from intop.domain.cluster import Balancing, Cluster, HostAddress, LabSpec, Link
 from intop.errors import LabError, UsageError
-from intop.hosts.facts import FACTS
+from intop.hosts.facts import facts_script
 from intop.lab import cluster as lab
 from intop.lab import network, processes, servers, state
 from intop.lab.commands import wait_until
@@ -464,7 +464,7 @@ def test_a_log_in_memory_and_tied_workers_leave_nothing(name: str, traces: Trace
 
 def facts_of(balancer: HostAddress) -> str:
     """The processors of its nginx's workers."""
-    return ssh(balancer, FACTS).partition("nginx_cpus=")[2].split("\n")[0]
+    return ssh(balancer, facts_script()).partition("nginx_cpus=")[2].split("\n")[0]
 
 
 def test_lab_json_reads_back() -> None:

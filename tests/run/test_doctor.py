@@ -9,7 +9,7 @@ from doctored import MACHINE, NGINX, RUNS, SHOWS, TOOLS, WRITABLE, Answers, Exam
 from intop.config.study import Study
 from intop.domain.cluster import HostAddress
 from intop.domain.workload import Clients
-from intop.hosts.facts import FACTS
+from intop.hosts.facts import facts_script
 from intop.hosts.host import Completed
 from intop.hosts.readiness import READINESS
 from intop.hosts.sysctl import PROBE
@@ -131,7 +131,7 @@ OPEN = "the state folder /var/lib/intop can't be trusted: others can change what
             "a-lg: /a, /d?r=1: the connection is refused: see that the server",
         ),
         ("a_lg", {"answers": {"/d?r=1": (200, 0, "")}}, "/d?r=1: answers 200 with an empty body"),
-        ("a_lg", {"answers": {"/a": (200, -1, "")}}, "a-lg: engine.lua: length is '-1'"),
+        ("a_lg", {"answers": {"/a": (200, -1, "")}}, "a-lg: engine.lua: length is -1"),
         ("a_lb", {"listens": ""}, "a-lb: nothing listens on port 80 in the network namespace"),
         (
             "a_lb",
@@ -259,7 +259,9 @@ def test_all_that_is_wrong_is_told_at_once(examined: Examine) -> None:
     (found,) = examined(a_lg={"tools": "", "clock_s": 1e9}, a_lb={"has": "lacks ip\n", "keys": {}})
     assert 5 == len(found.problems)
     (found,) = examined(
-        a_lg={"unreachable": True}, a_lb={"has": "can_store\nlacks ip\n"}, a_b1={"lost": FACTS}
+        a_lg={"unreachable": True},
+        a_lb={"has": "can_store\nlacks ip\n"},
+        a_b1={"lost": facts_script()},
     )
     assert ["a-lg: no route", "a-lb: has no ip", "a-b1: no answer"] == [
         line[:n] for line, n in zip(found.problems, (14, 15, 15), strict=True)

@@ -84,19 +84,33 @@ if [ -L "$0" ]; then
 fi
 
 @guard/basics.sh@
+
 @guard/keys.sh@
+
 @trust.sh@
+
 @guard/nginx.sh@
+
 @guard/files.sh@
+
 @guard/write_files.sh@
+
 @guard/lock.sh@
+
 @guard/watch.sh@
+
 @guard/restore.sh@
+
 @guard/report.sh@
+
 @guard/begin.sh@
+
 @guard/write.sh@
+
 @guard/keep.sh@
+
 @guard/rollback.sh@
+
 @guard/status.sh@
 
 # All of the script has been read by now: of half of it nothing is run.

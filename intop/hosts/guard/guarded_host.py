@@ -110,7 +110,7 @@ class GuardedHost:
             if not (value == "0" and changes.get(PARTNERS.get(key, ""), "0") != "0")
         ]
         words: tuple[str, ...] = ()
-        limit_s = None
+        limit_s = script.LIMIT_S
         if self.nginx is not None and sending is not None and sending.lines:
             listed += sending.lines
             words, limit_s = (sending.by, str(DRAIN_S)), EFFECT_LIMIT_S

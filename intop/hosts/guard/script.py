@@ -6,18 +6,18 @@ the last one, for whoever types it.
 """
 
 import hashlib
-import re
 import shlex
 from functools import cache
-from importlib import resources
 
 from intop.errors import HostError
 from intop.hosts.host import Completed, Host
-from intop.hosts.trust import BY_ROOT, TRUSTED, UNTRUSTED
+from intop.hosts.scripts import UNTRUSTED, script, whole
 
 STATE_FOLDER_ADVICE = (
     "Make room there or make it writable, or give the host another folder as state_dir"
 )
+LIMIT_S = 30.0
+"""The time for an answer, where nginx is not waited for."""
 UNWRITABLE = 73
 """Exit code: the state folder can't be written."""
 HELD = 75
@@ -36,68 +36,12 @@ REFUSED = 81
 """Exit code: nginx does not take its files, which are as they were found."""
 NOT_BACK = 1
 """Exit code: a restore is not complete."""
-FOLDERS = ("lock", "restoring.*", "unrestored.*", "applied.*")
-"""Where a session leaves what is to be restored."""
-_PART = re.compile(r"^@(?P<file>[a-z_/.]+)@\n", re.MULTILINE)
-"""A line of guard.sh in whose place a part stands, by its path below `intop/hosts`."""
-
-_TRUST = TRUSTED + BY_ROOT
-
-_INSTALLED = (
-    _TRUST
-    + """
-# guard-install
-trusted "$folder"
-umask 077
-mkdir -p "$folder" || exit 73
-trusted "$folder"
-there=$(sha256sum 2>/dev/null < "$folder/$script")
-[ "$there" = "$sum  -" ] || { echo absent; exit 0; }
-[ "$(readlink "$folder/guard.sh")" = "$script" ] || {
-    ln -sfn "$script" "$folder/link.$$" || exit 73
-    mv -T "$folder/link.$$" "$folder/guard.sh" || exit 73
-}
-echo there
-"""
-)
-_INSTALL = """
-# guard-install
-umask 077
-draft=$folder/$script.$$
-if cat > "$draft" && [ "$(sha256sum < "$draft")" = "$sum  -" ]; then
-    sync "$draft" && mv -T "$draft" "$folder/$script" && ln -sfn "$script" "$folder/link.$$" &&
-        mv -T "$folder/link.$$" "$folder/guard.sh" && sync "$folder" && echo there && exit 0
-else
-    echo "what arrived of the script is not what was sent: a link was cut, or the disk is full" >&2
-fi
-rm -f "$draft" "$folder/link.$$"
-exit 73
-"""
-
-_RUN = (
-    _TRUST
-    + f"""
-if [ ! -e "$folder/guard.sh" ] && [ ! -L "$folder/guard.sh" ]; then
-    cd "$folder" 2>/dev/null || {{ printf 'end\\t%s\\n' "$none"; exit "$none"; }}
-    for each in {" ".join(FOLDERS)}; do
-        [ -d "$each" ] || continue
-        echo "$folder/$each is there, and no guard.sh to restore it" >&2
-        exit 73
-    done
-    printf 'end\\t%s\\n' "$none"
-    exit "$none"
-fi
-trusted "$folder"
-"""
-)
 
 
 @cache
 def text() -> str:
     """Return the script with all of its parts."""
-    hosts = resources.files("intop.hosts")
-    frame = hosts.joinpath("guard/guard.sh").read_text()
-    return _PART.sub(lambda line: f"{hosts.joinpath(line['file']).read_text()}\n", frame)
+    return whole("guard/guard.sh")
 
 
 @cache
@@ -119,9 +63,9 @@ def install(host: Host) -> None:
             not arrive as it is.
     """
     settings = f"folder={shlex.quote(host.address.state_dir)} script={name()} sum={_sum()}\n"
-    done = host.run(settings + _INSTALLED)
+    done = host.run(settings + script("guard/installed.sh"))
     if done.exit_code == 0 and done.stdout != "there\n":
-        done = host.run(settings + _INSTALL, stdin=text())
+        done = host.run(settings + script("guard/install.sh"), stdin=text())
     if done.exit_code == UNTRUSTED:
         raise HostError(host.address.name, f"{done.message}. Nothing was changed there")
     if done.exit_code != 0 or done.stdout != "there\n":
@@ -133,7 +77,7 @@ def install(host: Host) -> None:
 
 
 def call(
-    host: Host, verb: str, *words: str, stdin: str = "", limit_s: float | None = None
+    host: Host, verb: str, *words: str, stdin: str = "", limit_s: float = LIMIT_S
 ) -> Completed:
     """Return the answer to a verb of the session's own script, without its last line.
 
@@ -142,10 +86,10 @@ def call(
     """
     folder = host.address.state_dir
     command = shlex.join(["sh", f"{folder}/{name()}", folder, verb, *words])
-    return whole(host, _run(host, command, stdin=stdin, limit_s=limit_s))
+    return complete(host, host.run(command, stdin=stdin, timeout_s=limit_s))
 
 
-def ask(host: Host, *words: str, none: int, limit_s: float | None = None) -> Completed:
+def ask(host: Host, *words: str, none: int, limit_s: float = LIMIT_S) -> Completed:
     """Return the answer of the last script there; exit code `none` where no session ever was.
 
     Raises:
@@ -154,19 +98,13 @@ def ask(host: Host, *words: str, none: int, limit_s: float | None = None) -> Com
     folder = shlex.quote(host.address.state_dir)
     settings = f"folder={folder} none={none}\n"
     command = f'exec sh "$folder/guard.sh" "$folder" {shlex.join(words)}\n'
-    done = _run(host, settings + _RUN + command, limit_s=limit_s)
+    done = host.run(settings + script("guard/ask.sh") + command, timeout_s=limit_s)
     if done.exit_code == UNTRUSTED:
         raise HostError(host.address.name, done.message)
-    return whole(host, done)
+    return complete(host, done)
 
 
-def _run(host: Host, command: str, *, stdin: str = "", limit_s: float | None) -> Completed:
-    if limit_s is None:
-        return host.run(command, stdin=stdin)
-    return host.run(command, stdin=stdin, timeout_s=limit_s)
-
-
-def whole(host: Host, done: Completed) -> Completed:
+def complete(host: Host, done: Completed) -> Completed:
     """Return an answer without its last line, which says that nothing is missing."""
     end = f"end\t{done.exit_code}\n"
     answer = done.stdout.removesuffix(end)

@@ -96,7 +96,7 @@ def guarded(
         stop.set()
         renewing.join(timeout=address.lease_s)
         if not session.is_left:
-            _end(host, token, None if nginx is None else EFFECT_LIMIT_S)
+            _end(host, token, script.LIMIT_S if nginx is None else EFFECT_LIMIT_S)
 
 
 # -- the beginning -------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def _undone_when_lost(address: HostAddress) -> Iterator[None]:
         ) from error
 
 
-def _end(host: Host, token: str, limit_s: float | None = None) -> None:
+def _end(host: Host, token: str, limit_s: float = script.LIMIT_S) -> None:
     with _undone_when_lost(host.address):
         done = script.call(host, "end", token, limit_s=limit_s)
     if done.exit_code == NOT_OURS:

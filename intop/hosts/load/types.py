@@ -136,7 +136,7 @@ class LoadResult:
     lag_ms: float | None = None
     """The generator's own delay for a slot, 99th percentile; None with wrk2, which can't tell."""
     clock_step_s: float | None = None
-    """By how much somebody set its clock meanwhile; None with wrk2, which can't tell."""
+    """The step by which somebody set its clock meanwhile; None with wrk2, which can't tell."""
     uncounted: int = 0
     """Pending requests that are missing in all other numbers: wrk2 doesn't count them."""
 

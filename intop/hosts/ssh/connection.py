@@ -13,13 +13,13 @@ from typing import IO, Any
 from intop.domain.cluster import HostAddress
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.host import MOST_SHOWN, Completed, Connect, output
+from intop.hosts.scripts import UNTRUSTED, script
 from intop.hosts.ssh import command as commands
 from intop.hosts.ssh import config, keys, known_hosts, sudo
 from intop.hosts.ssh.command import SshConversation
 from intop.hosts.ssh.config import Route
 from intop.hosts.ssh.sudo import Secret
 from intop.hosts.ssh.transport import LOST, Transport, is_over
-from intop.hosts.trust import BY_LOGIN, TRUSTED, UNTRUSTED
 
 KEEPALIVE_S = 5
 SILENCE_S = 20
@@ -91,7 +91,7 @@ class SshHost:
             CommandError: Others than root and who logs in can change the folder: they could put
                 another script there.
         """
-        done = self.run(f"folder={shlex.quote(directory)}\n{_FOLDER}")
+        done = self.run(f"folder={shlex.quote(directory)}\n{script('ssh/folder.sh')}")
         if done.exit_code != 0:
             why = done.message
             if done.exit_code != UNTRUSTED:
@@ -189,18 +189,6 @@ def _check_text(name: str, command: str, stdin: str) -> None:
             name, f"{command[:SHOWN]!r} or its input is no text: {error.reason}"
         ) from error
 
-
-_FOLDER = (
-    TRUSTED
-    + BY_LOGIN
-    + """
-umask 077
-trusted "$folder"
-mkdir -p "$folder" || exit 73
-trusted "$folder"
-"""
-)
-"""POSIX sh: make the folder `folder`, which nobody else can change."""
 
 # Two lines, and characters that other shells than POSIX's take for something else in quotes.
 _PROBED = "it's \\\\ here!\n"

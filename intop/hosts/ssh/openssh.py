@@ -19,7 +19,7 @@ from intop.errors import UnreachableError
 SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 USER_CONFIG = "~/.ssh/config"
 WITHOUT = "none"
-"""In place of a file: no configuration of OpenSSH is read."""
+"""The word in place of a file: no configuration of OpenSSH is read."""
 ASK_LIMIT_S = 20
 NOBODY = "intop-nobody"
 """The user that stands behind a configuration, to see whether it names one itself."""

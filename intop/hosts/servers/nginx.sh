@@ -1,0 +1,1 @@
+version() { nginx -v 2>&1 | sed -n 's/^nginx version: *//p'; }
