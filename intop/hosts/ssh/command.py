@@ -39,44 +39,70 @@ class Exchange:
     With a `dialogue`, sudo is answered first.
     """
 
-    def __init__(self, stdin: bytes, dialogue: Dialogue | None) -> None:
+    def __init__(self, dialogue: Dialogue | None) -> None:
         self.out = bytearray()
         self.err = bytearray()
-        self._stdin = stdin
         self._dialogue = dialogue
+        self._stdin = bytearray()
+        """The command's input, while sudo has not begun the command."""
+        self._is_whole = False
+        """Whether no more input follows."""
         self._unsent = bytearray()
         self._is_last = False
+        """Whether nothing follows after what is unsent."""
         self._is_shut = False
 
-    def run(self, transport: paramiko.Transport, words: str, timeout_s: float) -> int:
-        """Return the exit code, -1 where there is none.
+    def run(self, transport: paramiko.Transport, words: str, stdin: bytes, timeout_s: float) -> int:
+        """Run a command to its end. Return the exit code, -1 where there is none.
 
         Raises TimeoutError, TooMuchError, or one of LOST.
         """
+        self._stdin += stdin
+        self._is_whole = True
         patience = Patience(timeout_s)
         with started(transport, words, timeout_s) as channel:
-            # No poll of channel.fileno(), a pipe: paramiko's thread may write to it when we have
-            # closed it. That ends the connection, or goes where its number leads by then.
-            woken = threading.Event()
-            _wake(woken, channel)
-            while True:
-                woken.clear()
-                # Before reading, so that nothing comes between the last look and the end.
-                has_ended = channel.eof_received or channel.closed
-                # See `_order`: nothing may come between a look at the channel and what is sent.
-                with channel.lock:
-                    self._read(channel)
-                    self._choose()
-                    if has_ended and not (channel.recv_ready() or channel.recv_stderr_ready()):
-                        break
-                    is_waiting = self._write(channel)
-                patience.check()
-                woken.wait(WINDOW_S if is_waiting else WAKE_S)
+            self.listen(channel, patience)
             while not channel.status_event.wait(WAKE_S):
                 patience.check()
             return channel.recv_exit_status()
 
-    def _read(self, channel: paramiko.Channel) -> None:
+    def send(self, channel: paramiko.Channel, text: bytes) -> None:
+        """Send input to a command that runs; `listen` sends the part for which there is no room."""
+        self._stdin += text
+        with channel.lock:
+            self._choose()
+            self._write(channel)
+
+    def listen(
+        self,
+        channel: paramiko.Channel,
+        patience: "Patience",
+        is_done: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Feed the command and listen to it. Return True when `is_done`, False at its end."""
+        # No poll of channel.fileno(), a pipe: paramiko's thread may write to it when we have
+        # closed it. That ends the connection, or goes where its number leads by then.
+        woken = threading.Event()
+        channel.in_buffer.set_event(woken)
+        channel.in_stderr_buffer.set_event(woken)
+        while True:
+            woken.clear()
+            # Before reading, so that nothing comes between the last look and the end.
+            has_ended = channel.eof_received or channel.closed
+            # See `_order`: nothing may come between a look at the channel and what is sent.
+            with channel.lock:
+                self.read(channel)
+                self._choose()
+                if is_done():
+                    return True
+                if has_ended and not (channel.recv_ready() or channel.recv_stderr_ready()):
+                    return False
+                is_waiting = self._write(channel)
+            patience.check()
+            woken.wait(WINDOW_S if is_waiting else WAKE_S)
+
+    def read(self, channel: paramiko.Channel) -> None:
+        """Read the output that has arrived. Raises TooMuchError."""
         if channel.recv_ready():
             self.out += channel.recv(READ_BYTES)
         if channel.recv_stderr_ready():
@@ -111,7 +137,8 @@ class Exchange:
             self._is_last = answer is None
         if self._dialogue is None or self._dialogue.running:
             self._unsent += self._stdin
-            self._is_last = True
+            self._stdin.clear()
+            self._is_last = self._is_whole
 
 
 class SshConversation:
@@ -126,10 +153,7 @@ class SshConversation:
         self._transport = transport
         self._dialogue = dialogue
         self._stack = ExitStack()
-        self._woken = threading.Event()
-        self._out = bytearray()
-        self._err = bytearray()
-        self._exit_code = -1
+        self._exchange = Exchange(dialogue)
 
     def start(self, words: str, timeout_s: float) -> None:
         """Start the command; with a dialogue, answer sudo first.
@@ -137,101 +161,79 @@ class SshConversation:
         Raises CommandError and UnreachableError.
         """
         try:
-            channel = self._stack.enter_context(started(self._transport, words, timeout_s))
+            self._channel = self._stack.enter_context(started(self._transport, words, timeout_s))
         except TimeoutError as error:
             raise CommandError(self._name, f"no answer within {timeout_s:g} s") from error
         except LOST as error:
             raise self._ended(str(error)) from error
-        self._channel = channel
-        _wake(self._woken, channel)
         if self._dialogue is not None:
             dialogue = self._dialogue
-            self._wait(lambda: self._is_running(dialogue), timeout_s)
+            self._wait(lambda: dialogue.running, timeout_s)
 
     def ask(self, request: str, end: str, timeout_s: float) -> str:
         """See `intop.hosts.host.Conversation`."""
         self._send(request.encode())
-        last = f"\n{end}\n".encode()
+        last, out = f"\n{end}\n".encode(), self._exchange.out
         # What comes after it, while nobody listened, is for `heard`, or for the next answer.
-        self._wait(lambda: last in b"\n" + self._out, timeout_s)
-        answer = self._out[: (b"\n" + self._out).index(last) + len(last) - 1]
-        del self._out[: len(answer)]
+        self._wait(lambda: last in b"\n" + out, timeout_s)
+        answer = out[: (b"\n" + out).index(last) + len(last) - 1]
+        del out[: len(answer)]
         return answer.decode(errors="replace")
 
     def heard(self) -> str:
         """See `intop.hosts.host.Conversation`."""
-        while self._channel.recv_ready():
-            self._read()
-        heard, self._out = self._out, bytearray()
+        with self._in_bounds():
+            while self._channel.recv_ready():
+                self._exchange.read(self._channel)
+        heard = self._exchange.out.decode(errors="replace")
         # A sample has no characters of several bytes, of which only some could have arrived.
-        return heard.decode(errors="replace")
+        self._exchange.out.clear()
+        return heard
 
     def close(self) -> None:
         """See `intop.hosts.host.Conversation`."""
         with suppress(*LOST):
             self._stack.close()
 
-    def _is_running(self, dialogue: Dialogue) -> bool:
-        """Answer sudo; return whether the command runs."""
-        answer = dialogue.answer(bytes(self._err))
-        if answer is None:
-            with suppress(*LOST), self._channel.lock:
-                self._channel.shutdown_write()  # it says why, and ends
-        elif answer:
-            self._send(answer)
-        return dialogue.running
-
     def _send(self, text: bytes) -> None:
-        try:
-            # See `_order`: nothing may come between a look at the channel and what is sent.
-            with self._channel.lock:
-                self._channel.sendall(text)
-        except LOST as error:
-            raise self._ended(str(error)) from error
+        del self._exchange.err[:-KEPT_BYTES]
+        self._exchange.send(self._channel, text)
 
     def _wait(self, is_done: Callable[[], bool], timeout_s: float) -> None:
         """Listen until `is_done`."""
-        patience = Patience(timeout_s)
-        channel = self._channel
-        while True:
-            self._woken.clear()
-            # Before reading, so that nothing comes between the last look and the end.
-            has_ended = channel.eof_received or channel.closed
-            self._read()
-            if is_done():
-                return
-            if has_ended and not (channel.recv_ready() or channel.recv_stderr_ready()):
-                channel.status_event.wait(STATUS_LIMIT_S)
-                self._exit_code = channel.exit_status
-                raise self._ended(" ".join(self._heard().split())[-300:])
-            try:
-                patience.check()
-            except TimeoutError as error:
-                raise CommandError(self._name, f"no answer within {timeout_s:g} s") from error
-            self._woken.wait(WAKE_S)
+        try:
+            with self._in_bounds():
+                if self._exchange.listen(self._channel, Patience(timeout_s), is_done):
+                    return
+        except TimeoutError as error:
+            raise CommandError(self._name, f"no answer within {timeout_s:g} s") from error
+        except LOST as error:
+            raise self._ended(str(error)) from error
+        self._channel.status_event.wait(STATUS_LIMIT_S)
+        raise self._ended(" ".join(self._words().split())[-300:], self._channel.exit_status)
 
-    def _read(self) -> None:
-        if self._channel.recv_ready():
-            self._out += self._channel.recv(READ_BYTES)
-        if self._channel.recv_stderr_ready():
-            self._err += self._channel.recv_stderr(READ_BYTES)
-            del self._err[:-KEPT_BYTES]
-        if len(self._out) > OUTPUT_LIMIT_BYTES:
-            raise CommandError(self._name, f"said more than {OUTPUT_LIMIT_BYTES >> 20} MB")
+    @contextmanager
+    def _in_bounds(self) -> Iterator[None]:
+        try:
+            yield
+        except TooMuchError as error:
+            limit = OUTPUT_LIMIT_BYTES >> 20
+            raise CommandError(self._name, f"said more than {limit} MB") from error
 
-    def _heard(self) -> str:
-        heard = self._dialogue.heard(self._err) if self._dialogue else self._err
-        return heard.decode(errors="replace")
+    def _words(self) -> str:
+        err = self._exchange.err
+        words = self._dialogue.heard(err) if self._dialogue else err
+        return words.decode(errors="replace")
 
-    def _ended(self, why: str) -> HostError:
+    def _ended(self, why: str, exit_code: int = -1) -> HostError:
         if is_over(self._transport):
             return UnreachableError(
                 self._name, f"the SSH connection was lost: {self._transport.why}"
             )
         if self._dialogue is not None and not self._dialogue.running:
             user = self._transport.get_username() or "the user"
-            asked, code = self._dialogue.asked, self._exit_code
-            refusal = sudo.refusal(user, self._heard(), asked=asked, exit_code=code)
+            asked = self._dialogue.asked
+            refusal = sudo.refusal(user, self._words(), asked=asked, exit_code=exit_code)
             return CommandError(self._name, refusal)
         return UnreachableError(self._name, f"{self._program} ended: {why or 'it says nothing'}")
 
@@ -279,12 +281,6 @@ def started(
     finally:
         with suppress(*LOST):
             channel.close()
-
-
-def _wake(woken: threading.Event, channel: paramiko.Channel) -> None:
-    """Let the event be set by whatever arrives on the channel."""
-    channel.in_buffer.set_event(woken)
-    channel.in_stderr_buffer.set_event(woken)
 
 
 def _order(channel: paramiko.Channel) -> None:

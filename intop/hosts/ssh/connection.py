@@ -144,9 +144,9 @@ class SshHost:
         short = command if len(command) <= SHOWN else f"{command[:SHOWN]} ..."
         dialogue = sudo.Dialogue(self._password) if self._password else None
         words = before + sudo.wrapped(command, dialogue, self._address.sudo)
-        exchange = commands.Exchange(stdin.encode(), dialogue)
+        exchange = commands.Exchange(dialogue)
         try:
-            exit_code = exchange.run(self._transport, words, timeout_s)
+            exit_code = exchange.run(self._transport, words, stdin.encode(), timeout_s)
         except TimeoutError as error:
             if dialogue and not dialogue.running:
                 reason = sudo.unfinished(_text(dialogue.heard(exchange.err)), timeout_s)
