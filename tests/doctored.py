@@ -17,9 +17,9 @@ from intop.hosts.host import Completed
 from intop.hosts.load.tools import FIND_TOOL
 from intop.hosts.nginx import RUNNING
 from intop.hosts.nginx_conf import SHOW
-from intop.hosts.persistent import SCRIPT
 from intop.hosts.reader import READER
 from intop.hosts.readiness import READINESS
+from intop.hosts.scripts import script
 from intop.hosts.sockets import LISTENING
 from intop.hosts.sysctl import PROBE
 
@@ -98,7 +98,7 @@ class Answers:
         texts |= {LIMITS: self.limits}
         if command in texts:
             return Completed(0, texts[command], "")
-        if command.endswith(SCRIPT):
+        if command.endswith(script("persistent.sh")):
             return Completed(0, self.files, "")
         if command.startswith("date"):
             return Completed(0, f"{self.clock_s or time.time()}\n", "")

@@ -4,19 +4,9 @@ from dataclasses import dataclass
 
 from intop.hosts.answers import by_word, count
 from intop.hosts.host import Host, parsed_output
+from intop.hosts.scripts import script
 
-LIMITS = """
-tell() { said=$(cat "/proc/sys/net/$2" 2>/dev/null) && echo "$1" $said; }
-tell ports ipv4/ip_local_port_range
-tell reserved ipv4/ip_local_reserved_ports
-tell reuse ipv4/tcp_tw_reuse
-tell tracked netfilter/nf_conntrack_count
-tell tracked_most netfilter/nf_conntrack_max
-tell tracked_s netfilter/nf_conntrack_tcp_timeout_time_wait
-exit 0
-"""
-"""POSIX sh: a word and its numbers on each line. By cat: the kernel gives a sysctl in one read."""
-
+LIMITS = script("connection_limits.sh")
 MOST_PORTS = 65_535
 
 
@@ -42,7 +32,7 @@ def connection_limits(host: Host) -> ConnectionLimits:
 
 
 def parse_limits(text: str) -> ConnectionLimits:
-    """Return the limits in the lines that `LIMITS` prints. Raises ValueError."""
+    """Return the limits in the lines that `connection_limits.sh` prints. Raises ValueError."""
     values = {word: rests[-1] for word, rests in by_word(text).items()}
     ports = None
     if "ports" in values:

@@ -1,7 +1,6 @@
 """A server in place of nginx: its version, its configuration, and its complaints about that."""
 
 import re
-import shlex
 from dataclasses import dataclass
 
 from intop.domain.server import Server
@@ -54,6 +53,6 @@ def refusals(host: Host, server: Server) -> list[Refusal]:
 
 
 def _each(server: Server, work: str) -> str:
-    names = shlex.quote(" ".join(server.programs))
-    settings = f"names={names} most={MOST} limit={LIMIT_S} work={work}\n"
-    return settings + script(f"servers/{server.name}.sh") + script("other_servers.sh")
+    names = " ".join(server.programs)
+    every = script("other_servers.sh", names=names, most=MOST, limit=LIMIT_S, work=work)
+    return script(f"servers/{server.name}.sh") + every

@@ -4,7 +4,6 @@ Read as they are read by systemd-sysctl (sysctl.d(5), systemd's src/sysctl/sysct
 `sysctl --system` (sysctl(8), procps' src/sysctl.c) and by TuneD (its plugins/plugin_sysctl.py).
 """
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -42,8 +41,6 @@ MOST_SHOWN = 60
 MOST_UNREAD = 20
 """The most lines that are shown of those that no program reads."""
 
-SCRIPT = script("persistent.sh")
-
 
 @dataclass
 class _File:
@@ -66,14 +63,14 @@ def read_persistent(host: Host, root: str | None = None) -> Persistent:
     `root` stands in place of the host's `config_root`.
     """
     root = (host.address.config_root if root is None else root).rstrip("/")
-    given = {
-        "root": shlex.quote(root),
-        "folders": shlex.quote(" ".join(FOLDERS)),
-        "profiles": shlex.quote(" ".join(tuned.FOLDERS)),
-        "most": str(MOST_LINES + 1),
-    }
-    before = "".join(f"{name}={value}\n" for name, value in given.items())
-    answer = output(host, before + SCRIPT)
+    command = script(
+        "persistent.sh",
+        root=root,
+        folders=" ".join(FOLDERS),
+        profiles=" ".join(tuned.FOLDERS),
+        most=MOST_LINES + 1,
+    )
+    answer = output(host, command)
     try:
         return parse_persistent(answer)
     except ValueError as error:
@@ -83,21 +80,22 @@ def read_persistent(host: Host, root: str | None = None) -> Persistent:
 
 
 def parse_persistent(text: str) -> Persistent:
-    """Return all settings in the lines that `SCRIPT` prints. Raises ValueError for one cut off."""
+    """Return all settings in the lines that `persistent.sh` prints.
+
+    Raises ValueError for an answer that was cut off.
+    """
     files, by_systemd = _files(text)
     loader: Loader = "systemd" if by_systemd else "procps"
     confs = [file for file in files if file.kind in FOLDERS]
     last = [file for file in files if file.kind == "sysctl.conf"]
     loaded = _in_order(confs, FOLDERS, hidden=not by_systemd)
-    settings: list[Setting] = []
-    excluded: list[str] = []
-    for file in loaded:
-        for line in _lines(file, loader):
-            if line.value is None:
-                excluded.append(line.key)
-            # To procps, a line without a value is about globs only.
-            if line.value is not None or by_systemd:
-                settings.append(_setting(file, line, FILES))
+    both = [(file, line) for file in loaded for line in _lines(file, loader)]
+    settings = [
+        _setting(file, line, FILES)
+        for file, line in both
+        # To procps, a line without a value is about globs only.
+        if line.value is not None or by_systemd
+    ]
     at_last = [
         _setting(file, line, PROCPS_LAST)
         for file in last
@@ -116,7 +114,7 @@ def parse_persistent(text: str) -> Persistent:
     return Persistent(
         settings=tuple(sorted(settings, key=lambda setting: setting.turn[0])),
         on_reload=tuple(at_last) if by_systemd else (),
-        excluded=tuple(excluded),
+        excluded=tuple(line.key for _, line in both if line.value is None),
         by_systemd=by_systemd,
         rereads=rereads,
         files=tuple(file.path for file in confs),

@@ -205,38 +205,29 @@ def status_answer(text: str, mark: str) -> Sequence[str]:
 
 
 def _split(text: str, mark: str) -> list[Sections]:
-    """Return the samples and the whole reading of an answer. Raises ValueError."""
-    readings: list[dict[str, list[str]]] = []
-    for name, body in _sections(text, mark):
-        if name in ("sample", "host"):
-            readings.append({name: body})
-        elif not readings:
-            raise ValueError(f"section {name[:40]} stands before all of them")
-        elif name in readings[-1]:
-            raise ValueError(f"section {name[:40]} stands there twice")
-        else:
-            readings[-1][name] = body
-    return list(readings)
+    """Return the sections of each sample and of the whole reading, which comes last.
 
-
-def _sections(text: str, mark: str) -> Iterator[tuple[str, list[str]]]:
-    """Return each section's name and lines. Raises ValueError for an answer without its end."""
+    Raises ValueError, also for an answer without its end.
+    """
     listed = lines(text)
     if not listed or listed[-1] != mark:
         raise ValueError("they end too early")
-    name: str | None = None
-    body: list[str] = []
+    readings: list[dict[str, list[str]]] = []
+    body: list[str] | None = None
     for line in listed[:-1]:
         if line.startswith(f"{mark} "):
-            if name is not None:
-                yield name, body
             name, body = line.removeprefix(f"{mark} "), []
-        elif name is None:
+            if name in ("sample", "host"):
+                readings.append({})
+            elif not readings:
+                raise ValueError(f"section {name[:40]} stands before all of them")
+            if readings[-1].setdefault(name, body) is not body:
+                raise ValueError(f"section {name[:40]} stands there twice")
+        elif body is None:
             raise ValueError(f"{line[:40]!r} stands before all of them")
         else:
             body.append(line)
-    if name is not None:
-        yield name, body
+    return list(readings)
 
 
 def _sample(sections: Sections, port: int | None) -> Sample:

@@ -4,6 +4,7 @@ A line `@NAME@` stands for the file with this name below this folder.
 """
 
 import re
+import shlex
 from functools import cache
 from importlib import resources
 
@@ -14,9 +15,17 @@ UNTRUSTED = 74
 _PART = re.compile(r"^@(?P<name>[a-z_/]+\.sh)@\n", re.MULTILINE)
 
 
+def script(name: str, **settings: object) -> str:
+    """Return a script with its parts, behind its variables.
+
+    It has no comments, since it is sent to hosts again and again.
+    """
+    values = (f"{variable}={shlex.quote(str(value))}" for variable, value in settings.items())
+    return joined(values) + _without_comments(name)
+
+
 @cache
-def script(name: str) -> str:
-    """Return a script with its parts, without comments: it is sent to hosts again and again."""
+def _without_comments(name: str) -> str:
     return joined(line for line in lines(whole(name)) if not line.lstrip().startswith("#"))
 
 

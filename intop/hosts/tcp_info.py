@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 Ends = tuple[str, str]
 """The local and the other end of a connection, each ADDRESS:PORT."""
@@ -64,16 +65,7 @@ def parse_sample(listed: Sequence[str], port: int) -> SocketSample | None:
     """
     if not listed or listed[-1] in ("many", "unseen"):
         return None
-    listening: dict[str, list[tuple[int, int]]] = {}
-    connections: list[tuple[re.Match[str], str]] = []
-    for n, line in enumerate(listed):
-        if (head := _HEAD.match(line)) is None:
-            continue
-        if head[1] == "LISTEN":
-            listening.setdefault(_port(head[4]), []).append((int(head[2]), int(head[3])))
-        else:
-            after = listed[n + 1] if n + 1 < len(listed) and listed[n + 1][:1] == "\t" else ""
-            connections.append((head, after))
+    listening, connections = _taken_apart(listed)
     growing: dict[Ends, tuple[str, Mapping[str, int]]] = {}
     sides: dict[str, list[dict[str, float]]] = {}
     for head, text in connections:
@@ -96,6 +88,22 @@ def parse_sample(listed: Sequence[str], port: int) -> SocketSample | None:
         levels["listen.queue"] = max(queue for queue, _ in queues)
         levels["listen.limit"] = min(limit for _, limit in queues)
     return SocketSample(growing, levels)
+
+
+def _taken_apart(
+    listed: Sequence[str],
+) -> tuple[dict[str, list[tuple[int, int]]], list[tuple[re.Match[str], str]]]:
+    """Return queue and limit of listening sockets by port, and head and fields of all others."""
+    listening: dict[str, list[tuple[int, int]]] = {}
+    connections: list[tuple[re.Match[str], str]] = []
+    for line, after in zip_longest(listed, listed[1:], fillvalue=""):
+        if (head := _HEAD.match(line)) is None:
+            continue
+        if head[1] == "LISTEN":
+            listening.setdefault(_port(head[4]), []).append((int(head[2]), int(head[3])))
+        else:
+            connections.append((head, after if after.startswith("\t") else ""))
+    return listening, connections
 
 
 def _port(end: str) -> str:

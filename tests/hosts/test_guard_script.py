@@ -19,7 +19,7 @@ from namespace_host import FIN, KEYS, LONG, SOMAXCONN, NamespaceHost, begun, nam
 # Its parts ----------------------------------------------------------------------------------------
 
 PARTS = Path(guard_script.__file__).parent
-ALONE = {"ask.sh", "guard.sh", "install.sh", "installed.sh"}
+ALONE = {"ask.sh", "guard.sh", "install.sh", "installed.sh", "unwritable.sh"}
 """Scripts beside the parts."""
 
 

@@ -62,10 +62,10 @@ def install(host: Host) -> None:
         HostError: The folder can't be written, others than root can change it, or the script does
             not arrive as it is.
     """
-    settings = f"folder={shlex.quote(host.address.state_dir)} script={name()} sum={_sum()}\n"
-    done = host.run(settings + script("guard/installed.sh"))
+    settings = {"folder": host.address.state_dir, "script": name(), "sum": _sum()}
+    done = host.run(script("guard/installed.sh", **settings))
     if done.exit_code == 0 and done.stdout != "there\n":
-        done = host.run(settings + script("guard/install.sh"), stdin=text())
+        done = host.run(script("guard/install.sh", **settings), stdin=text())
     if done.exit_code == UNTRUSTED:
         raise HostError(host.address.name, f"{done.message}. Nothing was changed there")
     if done.exit_code != 0 or done.stdout != "there\n":
@@ -95,10 +95,9 @@ def ask(host: Host, *words: str, none: int, limit_s: float = LIMIT_S) -> Complet
     Raises:
         HostError: As for `call`, and where others than root can change the script.
     """
-    folder = shlex.quote(host.address.state_dir)
-    settings = f"folder={folder} none={none}\n"
+    check = script("guard/ask.sh", folder=host.address.state_dir, none=none)
     command = f'exec sh "$folder/guard.sh" "$folder" {shlex.join(words)}\n'
-    done = host.run(settings + script("guard/ask.sh") + command, timeout_s=limit_s)
+    done = host.run(check + command, timeout_s=limit_s)
     if done.exit_code == UNTRUSTED:
         raise HostError(host.address.name, done.message)
     return complete(host, done)

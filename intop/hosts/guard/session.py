@@ -55,10 +55,10 @@ def guarded(
     nginx: TunableNginx | None = None,
     say: Say = lambda _: None,
 ) -> Iterator[GuardedHost]:
-    """Hold the host's lock for these keys; at the end every one of them is as it was found.
+    """Hold the host's lock for these keys, and restore them at the end.
 
-    But where the session has left its values there. The lease is renewed from a thread of ours,
-    and lapses `lease_s` after our death.
+    A session that ends by `GuardedHost.keep` leaves its values there. The lease is renewed from a
+    thread of ours, and lapses `lease_s` after our death.
 
     Args:
         host: The host to hold.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import get_args
 
 from intop.domain.applied import Applied, FileState, NginxFileState, StayingFile, StayingKey
 from intop.domain.host_state import (
@@ -15,7 +16,8 @@ from intop.domain.host_state import (
     Unrestored,
 )
 from intop.errors import ForeignChangeError, HostError, UnreachableError
-from intop.hosts.answers import lines
+from intop.hosts import scripts
+from intop.hosts.answers import joined, lines
 from intop.hosts.guard import script
 from intop.hosts.guard.script import (
     FOREIGN,
@@ -37,21 +39,10 @@ OUTCOMES: Mapping[int, RollbackOutcome] = {
     NOTHING: "nothing",
 }
 """The outcome of a rollback by its exit code."""
-FILE_STATES: Mapping[str, FileState] = {"ours": "ours", "edited": "edited", "missing": "missing"}
-NGINX_FILES: Mapping[str, NginxFileState] = {**FILE_STATES, "own": "own"}
-UNDONE_FILES: Mapping[str, UndoneFile] = {
-    "removed": "removed",
-    "edited": "edited",
-    "stuck": "stuck",
-    "missing": "missing",
-}
-UNWRITABLE_FOLDERS = """
-while IFS='' read -r folder; do
-    case $folder in /*) there=$folder ;; *) continue ;; esac
-    while [ ! -e "$there" ]; do there=${there%/*}; there=${there:-/}; done
-    { [ -d "$there" ] && [ -w "$there" ]; } || printf '%s\\n' "$folder"
-done
-"""
+FILE_STATES: Mapping[str, FileState] = {state: state for state in get_args(FileState)}
+NGINX_FILES: Mapping[str, NginxFileState] = {state: state for state in get_args(NginxFileState)}
+UNDONE_FILES: Mapping[str, UndoneFile] = {state: state for state in get_args(UndoneFile)}
+"""The known states of our file, of nginx's files, and of our file after a rollback."""
 
 
 def status(host: Host) -> HostState:
@@ -97,8 +88,8 @@ def unwritable(host: Host, folders: Iterable[str]) -> tuple[str, ...]:
     Raises:
         HostError: The host can't be asked.
     """
-    asked = "".join(f"{folder}\n" for folder in folders)
-    return tuple(lines(output(host, UNWRITABLE_FOLDERS, stdin=asked)))
+    asked = joined(folders)
+    return tuple(lines(output(host, scripts.script("guard/unwritable.sh"), stdin=asked)))
 
 
 # -- its answers: lines of fields between tabs ---------------------------------------------------

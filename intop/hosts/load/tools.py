@@ -15,17 +15,9 @@ from intop.errors import LoadOutputError
 from intop.hosts.load import engine, wrk2
 from intop.hosts.load.output import tail
 from intop.hosts.load.types import Load, LoadResult, LoadTool
+from intop.hosts.scripts import script
 
-FIND_TOOL = r"""
-for name in wrk2 wrk luajit; do
-    path=$(command -v "$name") || continue
-    printf 'tool %s\n' "$path"
-    "$path" -v </dev/null 2>&1 | sed 's/^/| /'
-done
-:
-"""
-"""POSIX sh: a line `tool PATH` for each candidate, then its version and help after `| `."""
-
+FIND_TOOL = script("load/find_tool.sh")
 PACKAGE = (
     "On Debian and Ubuntu: apt-get install luajit; on Fedora and, from EPEL, on RHEL: dnf install "
     "luajit"

@@ -91,7 +91,7 @@ class SshHost:
             CommandError: Others than root and who logs in can change the folder: they could put
                 another script there.
         """
-        done = self.run(f"folder={shlex.quote(directory)}\n{script('ssh/folder.sh')}")
+        done = self.run(script("ssh/folder.sh", folder=directory))
         if done.exit_code != 0:
             why = done.message
             if done.exit_code != UNTRUSTED:

@@ -79,10 +79,12 @@ def _plain_of(blob: bytes) -> bytes | None:
 
 
 class _Agent(AgentSSH):
-    """The agent behind a socket, which need not be the one that the environment names."""
+    """The agent behind a socket, or none without one. The environment may name another one."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | None) -> None:
         super().__init__()
+        if path is None:
+            return
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(AGENT_LIMIT_S)
         try:
@@ -154,19 +156,12 @@ def _without_key(transport: paramiko.Transport, user: str) -> list[str] | None:
     return None
 
 
-class _NoAgent(AgentSSH):
-    def close(self) -> None:
-        """There is nothing to hang up."""
-
-
-def _agent(route: Route, offer: _Offer) -> "_Agent | _NoAgent":
-    if not route.agent:
-        return _NoAgent()
+def _agent(route: Route, offer: _Offer) -> _Agent:
     try:
-        return _Agent(route.agent)
+        return _Agent(route.agent or None)
     except (OSError, paramiko.SSHException) as error:
-        offer.unusable[Path(route.agent)] = f"is no agent that answers ({error})"
-        return _NoAgent()
+        offer.unusable[Path(route.agent or "")] = f"is no agent that answers ({error})"
+        return _Agent(None)
 
 
 def _keys(route: Route, agent: AgentSSH, offer: _Offer) -> Iterator[tuple[str, paramiko.PKey]]:
