@@ -267,7 +267,7 @@ def _forest(samples: Samples, seed: int) -> Callable[[Matrix], Vector]:
 
     family = FAMILIES["RFR"]
     with one_thread():
-        model = fit(family.build(samples.variables, dict(family.defaults), seed), samples)
+        model = fit(family.build(samples.variables, family.defaults, seed), samples)
     return Predictor({family.name: model})
 
 

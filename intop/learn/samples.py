@@ -98,3 +98,25 @@ class Samples:
         # A search takes parts hundreds of times: their medians are known already.
         part.__dict__["log_target"] = self.log_target[chosen]
         return part
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One split of the rows; in the one that is for use rather than judged, none is held out."""
+
+    training: Rows
+    held_out: Rows
+
+
+def split(count: int, folds: int, seed: int) -> list[Fold]:
+    """Return at most `folds` of them, each of which holds out about as many rows as the others."""
+    from sklearn.model_selection import KFold
+
+    splitter = KFold(n_splits=min(folds, count), shuffle=True, random_state=seed % 2**32)
+    return [Fold(train, test) for train, test in splitter.split(np.empty(count))]
+
+
+def everything(count: int) -> Fold:
+    """Return all rows, and none held out."""
+    rows = np.arange(count)
+    return Fold(rows, rows[:0])

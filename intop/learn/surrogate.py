@@ -12,11 +12,9 @@ import numpy as np
 
 from intop.domain.encoding import Matrix, Variable, encode
 from intop.domain.training import FittedFamily
-from intop.learn.families import FAMILIES
-from intop.learn.folds import split
+from intop.learn.families import FAMILIES, Hyperparameters
 from intop.learn.parallel import one_thread
-from intop.learn.preprocess import Hyperparameters
-from intop.learn.samples import Rows, Samples, Vector
+from intop.learn.samples import Rows, Samples, Vector, split
 
 INTERVAL_FOLDS, INTERVAL_REPEATS = 5, 4
 MANY_ROWS, FEWEST_REPEATS = 2_000, 2
@@ -219,6 +217,33 @@ def fit_trees(fitted: Sequence[FittedFamily], samples: Samples, seed: int) -> Pr
             model = family.build(samples.variables, found.hyperparameters, seed)
             models[found.family] = fit(model, samples)
     return Predictor(models)
+
+
+def held_out(
+    fitted: Sequence[FittedFamily],
+    samples: Samples,
+    *,
+    folds: int,
+    seed: int,
+    progress: Callable[[str], None] | None = None,
+) -> Vector:
+    """Return the log target (n,) of each row, by the tree families fitted without its fold.
+
+    It is the mean of them. Hyper-parameters are taken as they are, so this takes a fit for each
+    family and fold. Raises ValueError when no tree family is among `fitted`.
+    """
+    guesses = np.empty(len(samples))
+    for number, fold in enumerate(split(len(samples), folds, seed), start=1):
+        training = samples.rows(fold.training)
+        if np.ptp(training.log_target) == 0:
+            # Not every library takes a target that never varies.
+            guesses[fold.held_out] = training.log_target[0]
+        else:
+            predictor = fit_trees(fitted, training, seed)
+            guesses[fold.held_out] = predictor(samples.values[fold.held_out])
+        if progress is not None:
+            progress(f"fold {number}")
+    return guesses
 
 
 def fit(model: Any, samples: Samples) -> Any:

@@ -25,10 +25,9 @@ from intop.domain.training import (
 from intop.learn import accuracy
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
-from intop.learn.folds import Fold, everything, split
 from intop.learn.hyperparameters import FEWEST_ROWS, MOST_SEARCHED, Effort, best_of, continued
 from intop.learn.parallel import each, one_thread
-from intop.learn.samples import Samples, Vector
+from intop.learn.samples import Fold, Samples, Vector, everything, split
 from intop.learn.surrogate import surrogate
 
 _Place = tuple[str, int]

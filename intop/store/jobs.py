@@ -17,7 +17,6 @@ import sqlalchemy as sa
 from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Request, Spot
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import StoredRowError, UnreadableJobError
-from intop.store.clock import StoreClock
 from intop.store.documents import document_of, read_document
 from intop.store.rows import (
     Subject,
@@ -36,7 +35,7 @@ from intop.store.schema import (
     planned_table,
     trial_table,
 )
-from intop.store.session import Session, as_inserted
+from intop.store.session import Session, StoreClock, as_inserted
 
 _ANSWERS: dict[str, type[Opened | Refusal]] = {"open": Opened, "refusal": Refusal}
 """What each kind of question is answered with."""

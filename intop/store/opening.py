@@ -46,8 +46,9 @@ def opened(
         with _asked(engine, url) as connection:
             # Of several programs that open a new store, one makes its tables.
             connection.exec_driver_sql(_ALONE[connection.dialect.name])
-            if _version(connection, url) != HEAD:
-                _migrate(connection)
+            version = _version(connection, url)
+            if version != HEAD:
+                _bring_up_to_date(connection, is_new=not version)
                 connection.commit()
         session = Session(engine, _discreet(say, url), SqliteFile.of(engine))
         try:
@@ -154,8 +155,11 @@ def _version(connection: sa.Connection, url: str) -> str:
     return ""
 
 
-def _migrate(connection: sa.Connection) -> None:
-    """Bring a store to the latest schema. Raises SQLAlchemyError, and leaves it as it was."""
+def _bring_up_to_date(connection: sa.Connection, *, is_new: bool) -> None:
+    """Make the tables of a new store, or migrate those of an earlier intop.
+
+    Raises SQLAlchemyError, and leaves the store as it was.
+    """
     # A tenth of a second, which a store that is up to date need not wait for.
     from alembic import command
     from alembic.config import Config
@@ -164,4 +168,8 @@ def _migrate(connection: sa.Connection) -> None:
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     with _MIGRATING:
-        command.upgrade(config, "head")
+        if is_new:
+            metadata.create_all(connection)
+            command.stamp(config, "head")
+        else:
+            command.upgrade(config, "head")

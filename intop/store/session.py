@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from intop.store.sqlite_file import SqliteFile
 
@@ -212,6 +214,27 @@ def as_inserted(*names: str) -> dict[str, Any]:
     Cheaper than `Insert.excluded`, which builds all columns of the table for every statement.
     """
     return {name: sa.literal_column(f"excluded.{name}") for name in names}
+
+
+class StoreClock(FunctionElement[float]):
+    """The database's own clock, by which leases run out: workers' clocks may differ.
+
+    Seconds since 1970, UTC.
+    """
+
+    type = sa.Float()
+    inherit_cache = True
+
+
+@compiles(StoreClock, "sqlite")
+def _sqlite_clock(_element: StoreClock, _compiler: Any, **_: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(StoreClock, "postgresql")
+def _postgresql_clock(_element: StoreClock, _compiler: Any, **_: Any) -> str:
+    # now() stands still within a transaction.
+    return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
 
 
 class _Waiting:

@@ -73,10 +73,7 @@ class Store:
         query = campaign_table.select().where(campaign_table.c.study == study)
         query = query.order_by(campaign_table.c.id.desc()).limit(1)
         row = self.session.first(query)
-        if row is None:
-            return None
-        with as_written(f"campaign {row.id}"):
-            return campaign_of(row)
+        return None if row is None else campaign_of(row)
 
     def earlier(self, campaign: Campaign) -> list[Campaign]:
         """The campaigns of the same study before this one, the oldest first."""
@@ -85,11 +82,7 @@ class Store:
     def campaigns(self) -> list[Campaign]:
         """All campaigns of all studies, the oldest first."""
         rows = self.session.rows(campaign_table.select().order_by(campaign_table.c.id))
-        found: list[Campaign] = []
-        for row in rows:
-            with as_written(f"campaign {row.id}"):
-                found.append(campaign_of(row))
-        return found
+        return [campaign_of(row) for row in rows]
 
     def counts(self) -> dict[int, tuple[int, int]]:
         """By campaign, how many places are planned, and how many of them have a trial."""
@@ -194,11 +187,7 @@ class Store:
 
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
         """All attempts at the trials of these stages (default: all), in order of measurement."""
-        found: list[Trial] = []
-        for row in self.session.rows(trial_rows(subject, stages)):
-            with as_written(f"trial {row.trial_id}"):
-                found.append(trial_of(row))
-        return found
+        return [trial_of(row) for row in self.session.rows(trial_rows(subject, stages))]
 
     def attempt(self, subject: Subject, stage: str, index: int, attempt: int) -> Trial | None:
         """One attempt at the trial of a place; None where it is not stored."""
@@ -206,30 +195,22 @@ class Store:
             planned_table.c.position == index, trial_table.c.attempt == attempt
         )
         row = self.session.first(query)
-        if row is None:
-            return None
-        with as_written(f"trial {row.trial_id}"):
-            return trial_of(row)
+        return None if row is None else trial_of(row)
 
     def outlines(self, subject: Subject, *stages: str) -> list[Outline]:
         """The same without what is large, in a fraction of the time."""
-        found: list[Outline] = []
-        for row in self.session.rows(
-            trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))
-        ):
-            with as_written(f"trial {row.trial_id}"):
-                found.append(outline_of(row))
-        return found
+        query = trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))
+        return [outline_of(row) for row in self.session.rows(query)]
 
     def latencies(self, subject: Subject, *stages: str) -> dict[tuple[str, int, int], Histogram]:
         """The histograms of these stages' trials alone, by stage, place in the plan and attempt."""
-        found: dict[tuple[str, int, int], Histogram] = {}
+        latencies: dict[tuple[str, int, int], Histogram] = {}
         for row in self.session.rows(trial_rows(subject, stages, ("attempt", "histogram"))):
             if row.histogram is not None:
                 with as_written(f"trial {row.trial_id}"):
                     place = row.stage, row.position, row.attempt
-                    found[place] = Histogram.from_bytes(row.histogram)
-        return found
+                    latencies[place] = Histogram.from_bytes(row.histogram)
+        return latencies
 
     def campaign(self, number: int) -> Campaign:
         """The campaign of this number. Raises LookupError where there is none."""
@@ -237,8 +218,7 @@ class Store:
         row = self.session.first(query)
         if row is None:
             raise LookupError(f"the store has no campaign {number}")
-        with as_written(f"campaign {number}"):
-            return campaign_of(row)
+        return campaign_of(row)
 
     def conditions(self, subject: Subject, *stages: str) -> dict[str, Conditions]:
         """What the last trial of each of these stages (default: all) was measured under.
@@ -259,11 +239,11 @@ class Store:
             .where(trial_table.c.id.in_(last))
             .order_by(trial_table.c.id)
         )
-        found: dict[str, Conditions] = {}
+        conditions: dict[str, Conditions] = {}
         for row in self.session.rows(query):
             with as_written(f"trial {row.id}"):
-                found[row.stage] = conditions_of(row.conditions)
-        return found
+                conditions[row.stage] = conditions_of(row.conditions)
+        return conditions
 
     def places(self, subject: Subject, *stages: str) -> list[Place]:
         """The plans of these stages (default: all) in the order of measurement.
@@ -280,23 +260,19 @@ class Store:
         )
         if stages:
             query = query.where(planned_table.c.stage.in_(stages))
-        found: list[Place] = []
-        for _, attempts in groupby(self.session.rows(query), lambda row: row.id):
-            made = list(attempts)
-            with as_written(f"plan of {made[0].stage}"):
-                found.append(place_of(made))
-        return found
+        by_place = groupby(self.session.rows(query), lambda row: row.id)
+        return [place_of(list(attempts)) for _, attempts in by_place]
 
     def results(self, subject: Subject) -> dict[str, str]:
         """The kinds of results that there are, and when each was stored (UTC, ISO 8601)."""
         query = sa.select(result_table.c.kind, result_table.c.created_at).where(
             *about(result_table, subject)
         )
-        found = {row.kind: row.created_at for row in self.session.rows(query)}
-        for kind, at in found.items():
+        instants = {row.kind: row.created_at for row in self.session.rows(query)}
+        for kind, at in instants.items():
             with as_written(f"result {kind}"):
                 check_instant(at)
-        return found
+        return instants
 
     def put(self, subject: Subject, result: object) -> None:
         """Store a result, a dataclass; a later one of the same type replaces it."""

@@ -7,10 +7,9 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from intop.domain.job import Spot, WorkerStatus
-from intop.store.clock import StoreClock
 from intop.store.rows import as_written
 from intop.store.schema import worker_table
-from intop.store.session import Session, as_inserted
+from intop.store.session import Session, StoreClock, as_inserted
 
 _SPOTS = TypeAdapter(tuple[Spot, ...])
 

@@ -14,9 +14,17 @@ from intop.domain.space import Space
 from intop.learn.searching.annealing import annealing
 from intop.learn.searching.evolution import evolution
 from intop.learn.searching.genetic import genetic
-from intop.learn.searching.random_search import random_search
 from intop.learn.searching.run import EndedError, Predict, Run, first_population
 from intop.learn.searching.swarm import swarm
+
+
+def random_search(run: Run) -> None:
+    """Populations drawn evenly from the cube of genes: what every algorithm has to beat."""
+    rng = np.random.default_rng(run.seed)
+    run.scores(run.first)
+    while True:
+        run.scores_unless_stalled(rng.random(run.first.shape))
+
 
 ALGORITHMS: Mapping[str, Callable[[Run], None]] = {
     "genetic": genetic,
