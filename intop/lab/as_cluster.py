@@ -16,6 +16,7 @@ from intop.lab import (
     servers,
     texts,
 )
+from intop.lab.network import BALANCER
 from intop.lab.state import Lab, folders_of
 
 LOAD_GENERATOR = "luajit"
@@ -35,7 +36,7 @@ def as_cluster(lab: Lab) -> Cluster:
     """Its hosts with addresses and keys, and how its server is asked and restarted."""
     folders = folders_of(lab.spec.name)
     restart = {
-        "namespaces": f"sh {folders.restart_script(servers.BALANCER)}",
+        "namespaces": f"sh {folders.restart_script(BALANCER)}",
         "vm": f"sh {guest.RESTART_SCRIPT}",
         "machine": machine.NGINX_RESTART,
     }[lab.spec.kind]
@@ -67,7 +68,7 @@ def as_cluster(lab: Lab) -> Cluster:
         arch=lab.spec.arch,
         load_generator=host(first),
         more_generators=tuple(host(other) for other in others),
-        load_balancer=host(servers.BALANCER),
+        load_balancer=host(BALANCER),
         backends=tuple(host(part) for part in servers.backends_of(lab.spec.balancing)),
         url=url_of(lab),
         server_restart=restart,
@@ -85,7 +86,7 @@ def as_cluster(lab: Lab) -> Cluster:
 def url_of(lab: Lab) -> str:
     """The address that clients ask."""
     scheme = "https" if lab.spec.balancing.tls_key_bits else "http"
-    return f"{scheme}://{network.address(lab.subnet, servers.BALANCER)}"
+    return f"{scheme}://{network.address(lab.subnet, BALANCER)}"
 
 
 def _link_in_words(lab: Lab) -> str:

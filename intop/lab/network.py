@@ -15,7 +15,7 @@ from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 from typing import Any
 
-from intop.domain.cluster import MAX_CLIENTS, Link, lab_name_problem
+from intop.domain.cluster import MAX_CLIENTS, LabSpec, Link, lab_name_problem
 from intop.errors import LabError
 from intop.lab.commands import run
 
@@ -28,6 +28,7 @@ MORE_CLIENTS: Mapping[str, int] = {f"c{n}": 10 + n for n in range(2, MAX_CLIENTS
 """Load generators beside the first one."""
 NUMBERS: Mapping[str, int] = {**HOSTS, **MORE_CLIENTS}
 BALANCER = "lb"
+BACKENDS = ("b1", "b2", "b3")
 CONTROLLER = 1
 """The last number of the machine's own address in the lab's network."""
 SWITCH = "sw"
@@ -35,6 +36,8 @@ INTERFACE = "eth0"
 """A host's only interface, inside its namespace."""
 POOL = IPv4Network("198.18.0.0/15")
 """Reserved for benchmarks (RFC 2544): nothing on the internet lives there."""
+PREFIX = 24
+"""Bits of a lab's network, which has room for all its hosts."""
 
 
 def namespace(lab: str, part: str) -> str:
@@ -57,6 +60,11 @@ def namespaces(lab: str, guests: Collection[str] = (), count: int = 1) -> tuple[
     return tuple(namespace(lab, part) for part in (SWITCH, *hosts(count)) if part not in guests)
 
 
+def guests_of(spec: LabSpec) -> tuple[str, ...]:
+    """Return the hosts of a lab that are virtual machines."""
+    return () if spec.kind == "namespaces" else (BALANCER,)
+
+
 def lab_of_namespace(name: str) -> str | None:
     """The lab that a namespace belongs to; None for somebody else's namespace."""
     start, _, part = name.rpartition("-")
@@ -72,14 +80,19 @@ def machine_link(lab: str) -> str:
 
 
 def address(subnet: IPv4Network, host: str) -> str:
-    """A host's address in the lab's network."""
+    """Return a host's address in the lab's network."""
     return str(subnet[NUMBERS[host]])
 
 
+def addresses(subnet: IPv4Network, some: Iterable[str] = BACKENDS) -> list[str]:
+    """Return the addresses of several hosts."""
+    return [address(subnet, host) for host in some]
+
+
 def choose_subnet(taken: Iterable[IPv4Network]) -> IPv4Network:
-    """The first /24 of the pool that overlaps with nothing that is taken."""
+    """Return the first network of the pool that overlaps with nothing that is taken."""
     used = tuple(taken)
-    for subnet in POOL.subnets(new_prefix=24):
+    for subnet in POOL.subnets(new_prefix=PREFIX):
         if not any(subnet.overlaps(other) for other in used):
             return subnet
     raise LabError(f"no /24 of {POOL} is free for a lab: the machine's routes cover all of them")
@@ -97,13 +110,11 @@ def machine_routes() -> list[IPv4Network]:
     return parse_routes(run(["ip", "-4", "-json", "route", "show", "table", "all"]))
 
 
-def wiring(
-    lab: str, subnet: IPv4Network, guests: Collection[str] = (), count: int = 1
-) -> list[tuple[str | None, list[str]]]:
-    """The `ip -batch` lines for each namespace, in order; None is the machine's own."""
-    bits = subnet.prefixlen
+def wiring(spec: LabSpec, subnet: IPv4Network) -> list[tuple[str | None, list[str]]]:
+    """Return the `ip -batch` lines for each namespace, in order; None is the machine's own."""
+    lab, guests, bits = spec.name, guests_of(spec), subnet.prefixlen
     switch = ["link set lo up", "link add name br0 type bridge", "link set br0 up"]
-    for host in hosts(count):
+    for host in hosts(len(spec.client_links)):
         veth = f"link add name {host} type veth peer name {INTERFACE} netns {namespace(lab, host)}"
         switch.append(f"tuntap add dev {host} mode tap" if host in guests else veth)
         switch.append(f"link set {host} master br0 up")
@@ -117,7 +128,7 @@ def wiring(
         (None, machine),
         (namespace(lab, SWITCH), ["link set ctl master br0 up"]),
     ]
-    for host in (host for host in hosts(count) if host not in guests):
+    for host in (host for host in hosts(len(spec.client_links)) if host not in guests):
         lines = [
             "link set lo up",
             f"address add {address(subnet, host)}/{bits} dev {INTERFACE}",
@@ -155,20 +166,15 @@ def inside(lab: str, part: str, *arguments: str) -> list[str]:
     return ["ip", "netns", "exec", namespace(lab, part), *arguments]
 
 
-def build(
-    lab: str,
-    subnet: IPv4Network,
-    link: Link | None,
-    guests: Collection[str] = (),
-    count: int = 1,
-) -> None:
+def build(spec: LabSpec, subnet: IPv4Network) -> None:
     """Make namespaces and links, shape what the load balancer sends unless it is a guest."""
+    lab, guests, count = spec.name, guests_of(spec), len(spec.client_links)
     for name in namespaces(lab, guests, count):
         run(["ip", "netns", "add", name])
-    for inside_of, lines in wiring(lab, subnet, guests, count):
+    for inside_of, lines in wiring(spec, subnet):
         where = [] if inside_of is None else ["-netns", inside_of]
         run(["ip", *where, "-batch", "-"], text_in="\n".join(lines) + "\n")
-    for program, *words in shaping(link) if BALANCER not in guests else []:
+    for program, *words in shaping(spec.link) if not guests else []:
         run([program, "-netns", namespace(lab, BALANCER), *words])
     # 28,000 ports are soon in TIME_WAIT when every request has a connection of its own.
     for host in clients(count):

@@ -57,6 +57,14 @@ def make(folder: Path, mode: int) -> None:
     folder.chmod(mode)
 
 
+def write(file: Path, text: str, mode: int = 0o600) -> None:
+    """Write a file that never, not for a moment, has wider permissions than `mode`."""
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text(text)
+    file.chmod(mode)
+
+
 def mount_memory(folder: Path, mode: int) -> None:
     """Make a folder whose files are in memory. Raises LabError where root may not mount."""
     make(folder, mode)

@@ -1,5 +1,6 @@
-"""QEMU's command lines: what machine a guest is, and by what it is carried out."""
+"""QEMU: the machine that a guest is, and what carries it out."""
 
+import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,14 +8,15 @@ from pathlib import Path
 from typing import Literal
 
 from intop.domain.cluster import native_arch
-from intop.lab import recipe
-from intop.lab.commands import find_program
+from intop.lab import image, recipe
+from intop.lab.commands import find_program, run
 from intop.lab.image import Image
 
 Accelerator = Literal["kvm", "tcg"]
 
 MEMORY_MIB = 768
 KVM_DEVICE = Path("/dev/kvm")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
@@ -139,3 +141,36 @@ def accelerators(arch: str) -> tuple[Accelerator, ...]:
 def emulation(accelerator: Accelerator) -> str:
     """What the trials on such a guest are told apart by."""
     return "KVM" if accelerator == "kvm" else f"TCG on {platform.machine()}"
+
+
+# -- KVM that does not work ----------------------------------------------------------------------
+
+# A try takes up to 20 s when a guest hangs, so not every start of a lab shall have one. Another
+# start of the machine, or another QEMU, may change the answer.
+
+
+def kvm_record() -> Path:
+    """Return the file that remembers a failure; without it KVM is tried again."""
+    return image.CACHE_FOLDER / "kvm-failed.json"
+
+
+def kvm_failure(arch: str) -> str | None:
+    """Return why KVM did not work since this machine started, if it was tried."""
+    try:
+        known = json.loads(kvm_record().read_text())
+        reason = str(known.pop("reason"))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return None
+    return reason if known == _circumstances(arch) else None
+
+
+def remember_kvm_failure(arch: str, reason: str) -> None:
+    """Remember that KVM did not work, and why."""
+    draft = kvm_record().with_suffix(".draft")
+    draft.write_text(json.dumps({**_circumstances(arch), "reason": reason}) + "\n")
+    draft.replace(kvm_record())
+
+
+def _circumstances(arch: str) -> dict[str, str]:
+    version = run([program(arch), "--version"]).partition("\n")[0]
+    return {"boot": BOOT_ID.read_text().strip(), "qemu": version}
