@@ -32,7 +32,7 @@ UNPRUNED_TRIES = 5
 
 @dataclass(frozen=True)
 class Effort:
-    """How much one search may cost, and the level of its intervals."""
+    """The most that one search may cost, and the level of its intervals."""
 
     trials: int
     timeout_s: float | None
@@ -104,7 +104,7 @@ def continued(
 
 
 class _Search:
-    """What Optuna asks of a search: each try's error, and whether to stop."""
+    """A search as Optuna asks for it: each try's error, and whether to stop."""
 
     def __init__(
         self, family: Family, samples: Samples, effort: Effort, tries: Sequence[Try], ends: float

@@ -34,7 +34,7 @@ Predict = Callable[[Matrix, Vector], Vector]
 
 @dataclass(frozen=True)
 class Prior:
-    """What the source's trials say of the target's configurations, by the variables of both.
+    """A guess of the target's configurations by the source's trials and the common variables.
 
     Where the source has measured the very configuration, that counts; else a model of the source
     predicts it.
@@ -179,7 +179,7 @@ def _reach(logs: Vector) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Lesson:
-    """What a way learns from."""
+    """The rows that a way learns from."""
 
     unfitted: Callable[[tuple[Variable, ...]], Any]
     """Makes a model of the family for these variables."""

@@ -119,7 +119,7 @@ def _row(connection: sa.Connection, campaign: int) -> "sa.Row[tuple[object, ...]
 
 
 def _of(table: sa.Table, campaign: int) -> "sa.Select[tuple[object, ...]]":
-    """All rows of a campaign in the order of their ids."""
+    """Return the query for all rows of a campaign in the order of their ids."""
     query = sa.select(table).order_by(table.c.id)
     if table in OF_PLACE:
         query = query.join(planned_table, table.c.planned_id == planned_table.c.id)
@@ -130,7 +130,7 @@ def _of(table: sa.Table, campaign: int) -> "sa.Select[tuple[object, ...]]":
 def _parts(
     connection: sa.Connection, query: "sa.Select[tuple[object, ...]]"
 ) -> "Iterator[list[sa.Row[tuple[object, ...]]]]":
-    """Some rows at a time: a server sends no more of them, either."""
+    """Yield some rows at a time: a server sends no more of them, either."""
     streamed = connection.execution_options(stream_results=True, yield_per=AT_ONCE)
     for rows in streamed.execute(query).partitions():
         yield list(rows)

@@ -32,7 +32,7 @@ AS_THEY_ARE = (
 """The columns of a trial that hold what its fields of the same names do."""
 
 OUTLINED = (*("attempt", "status", "detail", "started_at", "seconds", "tool_version", "replica"),)
-"""Those of them that are in a trial's outline."""
+"""The columns that a trial's outline has, too."""
 
 LONGEST_S = 1e6
 """No trial takes eleven days."""
@@ -51,7 +51,7 @@ class Campaign:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What a plan, a trial or a result is about."""
+    """The subject of a plan, a trial or a result."""
 
     campaign: Campaign
     arch: str
@@ -59,17 +59,17 @@ class Subject:
 
 
 def key_of(subject: Subject) -> dict[str, object]:
-    """The columns that say what a row is about."""
+    """Return the columns that name a row's subject."""
     return {"campaign_id": subject.campaign.id, "arch": subject.arch, "workload": subject.workload}
 
 
 def about(table: sa.Table, subject: Subject) -> tuple[sa.ColumnElement[bool], ...]:
-    """The conditions that select the rows about a subject."""
+    """Return the conditions that select the rows about a subject."""
     return tuple(table.c[name] == value for name, value in key_of(subject).items())
 
 
 def place_in_plan(key: Mapping[str, object], stage: str, position: int) -> "sa.ScalarSelect[int]":
-    """The number of a planned trial's row, as a subquery; `key` is as by `key_of`."""
+    """Return the subquery for the number of a planned trial's row; `key` is as by `key_of`."""
     values = {**key, "stage": stage, "position": position}
     wanted = (planned_table.c[name] == value for name, value in values.items())
     return sa.select(planned_table.c.id).where(*wanted).scalar_subquery()
@@ -90,7 +90,7 @@ def as_written(what: str) -> Iterator[None]:
 
 
 def loaded(text: str) -> Any:
-    """JSON as we write it. Raises ValueError, also for NaN and its like, which no trial has."""
+    """Read JSON as we write it. Raises ValueError, also for NaN and its like."""
 
     def refuse(word: str) -> None:
         raise ValueError(f"{word} is no number")
@@ -157,7 +157,7 @@ def check_instant(text: str) -> None:
 
 @lru_cache(maxsize=1024)
 def configuration_of(text: str) -> Configuration:
-    """A configuration by its column: the default, replicates and arms of rounds come often.
+    """Return a configuration by its column: the default, replicates and arms of rounds come often.
 
     Raises ValueError or TypeError for what no intop writes.
     """
@@ -166,7 +166,7 @@ def configuration_of(text: str) -> Configuration:
 
 @lru_cache(maxsize=64)
 def conditions_of(text: str) -> Conditions:
-    """What a trial was measured under, which nearly all trials of a campaign have in common.
+    """Return the conditions of a trial, which nearly all trials of a campaign have in common.
 
     Raises ValueError or TypeError for what no intop writes.
     """
@@ -195,7 +195,7 @@ def trial_of(row: Any) -> Trial:
 
 
 def values_of(trial: Trial) -> dict[str, Any]:
-    """The columns of a trial's row, without its place."""
+    """Return the columns of a trial's row, without its place."""
     return {
         **{name: getattr(trial, name) for name in AS_THEY_ARE},
         "p99_ms": trial.p99_ms if trial.histogram is not None else None,
@@ -223,5 +223,5 @@ def outline_of(row: Any) -> Outline:
 
 
 def now() -> str:
-    """The time in UTC, ISO 8601."""
+    """Return the time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")

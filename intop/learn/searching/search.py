@@ -58,7 +58,7 @@ def search(
     start: Matrix | None = None,
     exclude: Collection[Configuration] = (),
 ) -> SearchResult:
-    """The configurations with the lowest predicted P99, at most `keep`.
+    """Search the configurations with the lowest predicted P99, at most `keep`.
 
     `start`: genes (m, columns) that join the first population, such as those of the best trials;
     at most half of it. `exclude`: configurations that are not to be returned (the search itself
@@ -103,7 +103,7 @@ def search(
 def _candidates(
     run: Run, model: str, keep: int, exclude: Collection[Configuration]
 ) -> tuple[Candidate, ...]:
-    """The most promising ones, without those that are excluded."""
+    """Return the most promising ones, without the excluded ones."""
     taken = {row.tobytes() for row in run.space.values(list(exclude)) + 0.0}
     ranked = run.ranked(keep + len(taken))
     fresh = [known for known in ranked if known.values.tobytes() not in taken][:keep]
