@@ -41,24 +41,24 @@ machine may be starting again, and has that long."""
 
 @dataclass(frozen=True, kw_only=True)
 class LabStatus:
-    """`problems` says what is wrong with a damaged lab, `network` where the lab lives.
-
-    `emulation` says by what its guest is carried out, and is empty when it has none.
-    """
+    """A lab as it is now."""
 
     name: str
     state: Literal["up", "damaged", "down"]
     spec: LabSpec | None = None
     network: str | None = None
+    """The lab's subnet."""
     url: str | None = None
     emulation: str = ""
+    """What carries its guest out; empty without one."""
     processes: int = 0
     problems: tuple[str, ...] = ()
+    """What is wrong with a damaged lab."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removed:
-    """What `down` found and removed; false when there was nothing."""
+    """All that `down` removed; false when there was nothing."""
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -177,13 +177,13 @@ def _set_defaults(spec: LabSpec, say: Callable[[str], None]) -> None:
 def _client_links(
     spec: LabSpec, media: Sequence[client_link.Medium | None]
 ) -> list[tuple[str, Link, client_link.Medium]]:
-    """The load generators that have a link to the load balancer, with what it is made by."""
+    """Return the load generators with a link to the load balancer, and what it is made by."""
     links = zip(network.clients(len(media)), spec.client_links, media, strict=True)
     return [(host, link, by) for host, link, by in links if link is not None and by is not None]
 
 
 def cluster(name: str) -> Cluster:
-    """The running lab as a cluster."""
+    """Return the running lab as a cluster."""
     require_root()
     _check_name(name)
     lab = state.read(name)
@@ -221,12 +221,12 @@ def status(name: str) -> LabStatus:
 
 
 def sudo_password(name: str) -> Path:
-    """The file with the password that sudo asks for on the lab's machine."""
+    """Return the file with the password that sudo asks for on the lab's machine."""
     return state.folders_of(name).sudo_password
 
 
 def running() -> list[str]:
-    """The names of all labs that exist on this machine, half-made ones included."""
+    """Return the names of all labs that exist on this machine, half-made ones included."""
     require_root()
     return state.names()
 
@@ -270,7 +270,7 @@ def _missing_namespaces(lab: Lab) -> list[str]:
 
 
 def _broken(lab: Lab) -> list[str]:
-    """What is gone for good, and does not come back by waiting."""
+    """Return what is gone for good, and does not come back by waiting."""
     name = lab.spec.name
     problems = [f"namespace {n} is missing" for n in _missing_namespaces(lab)]
     if not network.has_machine_link(name):
@@ -283,7 +283,7 @@ def _broken(lab: Lab) -> list[str]:
 
 
 def _link_problem(lab: Lab) -> str | None:
-    """Why a client's link is no more; None while all work."""
+    """Return why a client's link is no more; None while all work."""
     name, folders = lab.spec.name, state.folders_of(lab.spec.name)
     problems = (
         client_link.problem(name, host, by, folders.host(host))

@@ -41,22 +41,22 @@ PREFIX = 24
 
 
 def namespace(lab: str, part: str) -> str:
-    """The namespace of one part: a host, or the switch."""
+    """Return the namespace of one part: a host, or the switch."""
     return f"intop-{lab}-{part}"
 
 
 def clients(count: int) -> tuple[str, ...]:
-    """So many load generators."""
+    """Return so many load generators."""
     return ("lg", *MORE_CLIENTS)[:count]
 
 
 def hosts(count: int = 1) -> tuple[str, ...]:
-    """The hosts of a lab with so many load generators."""
+    """Return the hosts of a lab with so many load generators."""
     return (*HOSTS, *clients(count)[1:])
 
 
 def namespaces(lab: str, guests: Collection[str] = (), count: int = 1) -> tuple[str, ...]:
-    """All namespaces of a lab with so many load generators."""
+    """Return all namespaces of a lab with so many load generators."""
     return tuple(namespace(lab, part) for part in (SWITCH, *hosts(count)) if part not in guests)
 
 
@@ -66,7 +66,7 @@ def guests_of(spec: LabSpec) -> tuple[str, ...]:
 
 
 def lab_of_namespace(name: str) -> str | None:
-    """The lab that a namespace belongs to; None for somebody else's namespace."""
+    """Return the lab that a namespace belongs to; None for somebody else's namespace."""
     start, _, part = name.rpartition("-")
     lab = start.removeprefix("intop-")
     if part in (SWITCH, *NUMBERS) and start.startswith("intop-") and lab_name_problem(lab) is None:
@@ -75,7 +75,7 @@ def lab_of_namespace(name: str) -> str | None:
 
 
 def machine_link(lab: str) -> str:
-    """The controller's way into the lab: an interface in the machine's own namespace."""
+    """Return the controller's way into the lab: an interface in the machine's own namespace."""
     return f"intop-{lab}"
 
 
@@ -93,20 +93,20 @@ def choose_subnet(taken: Iterable[IPv4Network]) -> IPv4Network:
     """Return the first network of the pool that overlaps with nothing that is taken."""
     used = tuple(taken)
     for subnet in POOL.subnets(new_prefix=PREFIX):
-        if not any(subnet.overlaps(other) for other in used):
+        if not any(map(subnet.overlaps, used)):
             return subnet
     raise LabError(f"no /24 of {POOL} is free for a lab: the machine's routes cover all of them")
 
 
 def parse_routes(text: str) -> list[IPv4Network]:
-    """The destinations that `ip -json route` prints, without the default route."""
+    """Return the destinations that `ip -json route` prints, without the default route."""
     routes: list[dict[str, Any]] = json.loads(text or "[]")
     destinations = (ip_network(route["dst"]) for route in routes if route["dst"] != "default")
     return [to for to in destinations if isinstance(to, IPv4Network) and to.prefixlen > 0]
 
 
 def machine_routes() -> list[IPv4Network]:
-    """Where the machine can go already, by any of its routing tables."""
+    """Return the networks that the machine can reach already, by any of its routing tables."""
     return parse_routes(run(["ip", "-4", "-json", "route", "show", "table", "all"]))
 
 
@@ -139,7 +139,7 @@ def wiring(spec: LabSpec, subnet: IPv4Network) -> list[tuple[str | None, list[st
 
 
 def shaping(link: Link | None) -> list[list[str]]:
-    """The commands that shape what the load balancer sends; a client's link is made elsewhere."""
+    """Return the commands that shape what the load balancer sends. `client_link` has the rest."""
     if link is None or link.is_at_client or link.rate_mbit is None:
         return []
     where = ["tc", "qdisc", "add", "dev", INTERFACE, "root"]
@@ -147,22 +147,22 @@ def shaping(link: Link | None) -> list[list[str]]:
 
 
 def bucket(rate_mbit: float, burst_kb: int, limit_kb: int) -> list[str]:
-    """A token bucket, as `tc` has it."""
+    """Return `tc`'s words for a token bucket."""
     rate = f"{round(rate_mbit * 1e6)}bit"
     return ["tbf", "rate", rate, "burst", f"{burst_kb}kb", "limit", f"{limit_kb}kb"]
 
 
 def shape_problem(link: Link | None, shown: str) -> str | None:
-    """What is wrong with an interface's root discipline, as `tc qdisc show` prints it."""
+    """Return what is wrong with an interface's root discipline, as `tc qdisc show` prints it."""
     wanted = "tbf" if shaping(link) else None
-    found = next((kind for kind in ("tbf", "netem") if shown.startswith(f"qdisc {kind}")), None)
-    if found == wanted:
+    kind = next((kind for kind in ("tbf", "netem") if shown.startswith(f"qdisc {kind}")), None)
+    if kind == wanted:
         return None
     return f"the link has {shown or 'no queueing'!r}, expected {link if wanted else 'no shaping'}"
 
 
 def inside(lab: str, part: str, *arguments: str) -> list[str]:
-    """The command that runs `arguments` inside a namespace of the lab."""
+    """Return the command that runs `arguments` inside a namespace of the lab."""
     return ["ip", "netns", "exec", namespace(lab, part), *arguments]
 
 
@@ -191,13 +191,13 @@ def start_with(lab: str, sysctls: Iterable[tuple[str, str]]) -> None:
 
 
 def queueing(lab: str) -> str:
-    """What `tc` says of the load balancer's interface: `noqueue` when it is not shaped."""
+    """Return `tc`'s line for the load balancer's interface: `noqueue` when it is not shaped."""
     where = ["-netns", namespace(lab, BALANCER)]
     return run(["tc", *where, "qdisc", "show", "dev", INTERFACE, "root"]).strip()
 
 
 def all_namespaces() -> list[str]:
-    """The names of all network namespaces of this machine, whoever made them."""
+    """Return the names of all network namespaces of this machine, whoever made them."""
     try:
         return sorted(entry.name for entry in NAMESPACE_FOLDER.iterdir())
     except FileNotFoundError:
@@ -205,7 +205,7 @@ def all_namespaces() -> list[str]:
 
 
 def existing_namespaces(lab: str) -> list[str]:
-    """The names of a lab's namespaces that exist on this machine."""
+    """Return the names of a lab's namespaces that exist on this machine."""
     return [name for name in all_namespaces() if name in namespaces(lab, count=MAX_CLIENTS)]
 
 
@@ -215,7 +215,7 @@ def has_machine_link(lab: str) -> bool:
 
 
 def labs_with_links() -> list[str]:
-    """Labs that have an interface in the machine's own namespace."""
+    """Return the labs that have an interface in the machine's own namespace."""
     names = (name for _, name in socket.if_nameindex() if name.startswith("intop-"))
     labs = (name.removeprefix("intop-") for name in names)
     return [lab for lab in labs if lab_name_problem(lab) is None]

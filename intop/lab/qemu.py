@@ -21,7 +21,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class Machine:
-    """How QEMU makes a machine of an architecture."""
+    """QEMU's words for a machine of an architecture."""
 
     program: str
     package: str
@@ -56,23 +56,23 @@ MACHINES: Mapping[str, Machine] = {
 
 @dataclass(frozen=True)
 class Files:
-    """Where a guest's files are on this machine."""
+    """A guest's files on this machine."""
 
     root: Path
 
     @property
     def script(self) -> Path:
-        """What the guest is told; it holds the guest's private key."""
+        """The script for the guest; it holds the guest's private key."""
         return self.root / "guest-start"
 
     @property
     def console(self) -> Path:
-        """What the guest's kernel and first process say."""
+        """The messages of the guest's kernel and first process."""
         return self.root / "console.log"
 
     @property
     def log(self) -> Path:
-        """What QEMU says."""
+        """QEMU's own messages."""
         return self.root / "qemu.log"
 
     @property
@@ -82,7 +82,7 @@ class Files:
 
 
 def program(arch: str) -> str:
-    """The QEMU that makes machines of an architecture, with its path where it is installed."""
+    """Return the QEMU for machines of an architecture, with its path where it is installed."""
     name = MACHINES[arch].program
     return find_program(name) or name
 
@@ -96,7 +96,7 @@ def command(
     *,
     has_disk: bool = False,
 ) -> list[str]:
-    """QEMU's command line. It returns when the guest runs, and leaves it behind.
+    """Return QEMU's command line. It ends when the guest runs, and leaves it behind.
 
     With a disk it is a machine, which may start itself again; without one it ends then.
     """
@@ -124,7 +124,7 @@ def command(
 
 
 def kernel_words(arch: str, accelerator: Accelerator, *, has_disk: bool = False) -> str:
-    """The guest kernel's command line. A kernel that panics starts again, or takes QEMU with it."""
+    """Return the guest kernel's words. When it panics it starts again, or takes QEMU with it."""
     # As in images for clouds, the one interface is eth0.
     init = "root=/dev/vda ro net.ifnames=0" if has_disk else "rdinit=/init"
     words = f"console={MACHINES[arch].console} quiet {init} panic=-1 audit=0 psi=1 nokaslr"
@@ -133,13 +133,13 @@ def kernel_words(arch: str, accelerator: Accelerator, *, has_disk: bool = False)
 
 
 def accelerators(arch: str) -> tuple[Accelerator, ...]:
-    """What to try, in order: KVM only carries out the machine's own architecture."""
+    """Return the means to try, in order: KVM only carries out the machine's own architecture."""
     own = arch == native_arch() and KVM_DEVICE.exists()
     return ("kvm", "tcg") if own else ("tcg",)
 
 
 def emulation(accelerator: Accelerator) -> str:
-    """What the trials on such a guest are told apart by."""
+    """Return the words by which trials on such a guest are told apart."""
     return "KVM" if accelerator == "kvm" else f"TCG on {platform.machine()}"
 
 

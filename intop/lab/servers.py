@@ -46,7 +46,7 @@ PRIVILEGE_FOLDER = Path("/run/sshd")
 
 
 def web_user() -> tuple[str, str]:
-    """An account without rights for nginx's workers and the application, and its group."""
+    """Return an account without rights for nginx's workers and the application, and its group."""
     for user in ("www-data", "nginx", "nobody"):
         try:
             return user, grp.getgrgid(pwd.getpwnam(user).pw_gid).gr_name
@@ -56,13 +56,13 @@ def web_user() -> tuple[str, str]:
 
 
 def open_files_limit() -> int:
-    """What nginx's workers may open: root in a container can't go beyond the hard limit."""
+    """Return how many files nginx's workers may open, within the hard limit of a container."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
 
 
 def make_keys(folders: Folders, subnet: IPv4Network, lab: str, hosts: Collection[str]) -> None:
-    """One key for the client, one for each host, and the files that make them known."""
+    """Make one key for the client, one for each host, and the files that make them known."""
     own_folders.make(folders.keys, 0o700)
     for name in ("client", *(f"host-{host}" for host in hosts)):
         key = ["-t", "ed25519", "-N", "", "-C", f"intop-{lab}-{name}", "-f", name]
@@ -166,12 +166,12 @@ def _other_server(folders: Folders, subnet: IPv4Network, balancing: Balancing) -
 
 
 def backends_of(balancing: Balancing) -> tuple[str, ...]:
-    """The backends that the balancer passes requests on to."""
+    """Return the backends that the balancer passes requests on to."""
     return BACKENDS[: other_servers.H2O_BACKENDS] if balancing.server == "h2o" else BACKENDS
 
 
 def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
-    """What the balancer's nginx is badly set with beside its configuration.
+    """Make what the balancer's nginx needs beside its configuration: disk, memory, certificate.
 
     Raises LabError where the file system has no attribute for writes that wait for the disk, where
     no tmpfs can be mounted, and for processors that the machine doesn't have.
@@ -179,8 +179,8 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
     if balancing.tls_key_bits:
         write(folders.host(BALANCER) / texts.CERTIFICATE, self_signed(balancing.tls_key_bits))
     mine = os.sched_getaffinity(0)
-    if others := [str(n) for n in cpus_of(balancing.server_cpus) if n not in mine]:
-        raise LabError(f"server_cpus: this machine has no processors {', '.join(others)}")
+    if missing := [str(n) for n in cpus_of(balancing.server_cpus) if n not in mine]:
+        raise LabError(f"server_cpus: this machine has no processors {', '.join(missing)}")
     if balancing.access_log == "memory":
         try:
             own_folders.mount_memory(folders.host(BALANCER) / texts.MEMORY_FOLDER, 0o711)
@@ -301,7 +301,7 @@ def _http_problem(address: str, path: str) -> str | None:
 
 
 def ssh_problem(address: str) -> str | None:
-    """Why sshd does not greet whoever comes; None when it does."""
+    """Return why sshd does not greet; None when it does."""
     try:
         with socket.create_connection((address, 22), timeout=2) as connection:
             greeting = connection.recv(64)

@@ -1,4 +1,4 @@
-"""What is kept of a lab on this machine: its folder, `lab.json` in it, and the lock on all labs."""
+"""The state of labs on this machine: their folders, `lab.json` in each, and the lock on all."""
 
 import fcntl
 import json
@@ -24,7 +24,7 @@ LOCK_LIMIT_S = 60.0
 
 @dataclass(frozen=True)
 class Folders:
-    """Where things are below a lab's state directory."""
+    """The files and folders of a lab."""
 
     root: Path
 
@@ -45,7 +45,7 @@ class Folders:
 
     @property
     def sudo_password(self) -> Path:
-        """What sudo asks for on a machine, in one line."""
+        """The password for sudo on a machine, in one line."""
         return self.keys / "sudo-password"
 
     @property
@@ -63,11 +63,11 @@ class Folders:
         return self.root / f"host-{host}"
 
     def host_state(self, host: str) -> Path:
-        """What a host keeps of its own; the namespaces share the machine's file system."""
+        """A host's own state; the namespaces share the machine's file system."""
         return self.host(host) / "state"
 
     def config_root(self, host: str) -> Path:
-        """What stands for / where a host's persistent configuration is: never the machine's own."""
+        """The place of / for a host's persistent configuration: never the machine's own."""
         return self.host(host) / "root"
 
     @property
@@ -132,7 +132,7 @@ def guest_files(name: str) -> qemu.Files:
 
 
 def state_file(name: str) -> Path:
-    """`lab.json`."""
+    """Return the path of `lab.json`."""
     return folders_of(name).root / "lab.json"
 
 
