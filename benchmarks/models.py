@@ -181,7 +181,7 @@ def done(job: Job, samples: Samples) -> tuple[Job, dict[str, Outcome]]:
 def one_family(family: str, known: Samples, others: Samples, seed: int) -> Outcome:
     started = time.process_time()
     tries = TRIES[family] if len(known) < MANY_ROWS else 1
-    found = best_of(family, continued(family, known, Effort(tries, None, seed)))
+    found = best_of(family, continued(family, known, Effort(trials=tries, seed=seed)))
     with one_thread():
         model = fit(FAMILIES[family].build(known.variables, found.hyperparameters, seed), known)
         mre = accuracy.mape(others.log_target, predicted(model, others.values))

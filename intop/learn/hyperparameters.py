@@ -30,14 +30,21 @@ UNPRUNED_TRIES = 5
 """Tries that go through all folds, before the median of them is worth a comparison."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Effort:
-    """The most that one search may cost, and the level of its intervals."""
+    """How models are tuned and judged."""
 
+    folds: int = 5
+    """Folds of the rows for the error; the search has its own."""
     trials: int
-    timeout_s: float | None
+    """Tries of each search at most."""
     seed: int
+    repeats: int = 1
+    """How often the rows are divided into folds."""
+    timeout_s: float | None = None
+    """Time of each search at most."""
     level: float = 0.95
+    """Of intervals."""
 
     def is_spent(self, tries: Sequence[Try]) -> bool:
         """Whether a search ends after these tries."""

@@ -51,13 +51,8 @@ def limits(families: Sequence[str], rows: int) -> list[str]:
 def train_all(
     families: Sequence[str],
     samples: Samples,
+    effort: Effort,
     *,
-    folds: int,
-    trials: int,
-    timeout_s: float | None,
-    seed: int,
-    repeats: int = 1,
-    level: float = 0.95,
     jobs: int | None = None,
     dask: str | None = None,
     records: SearchRecords | None = None,
@@ -65,19 +60,20 @@ def train_all(
 ) -> list[tuple[FittedFamily, ModelError]]:
     """Return each family tuned on all rows, with its error over the held-out rows of all folds.
 
-    The rows are divided anew into `folds` for each of `repeats`; lent rows are held out in none,
-    and all models learn from them. Every fold of every family is a search of its own, `timeout_s`
-    at most. `jobs` and `dask` say where, as for `each`. After each SLICE_S a search says how far it
-    is, which `records` keeps; what is there already is not made again. `progress` is called with
-    the name of each family that is finished. Both are called here, in the calling process.
+    The rows are divided again into folds for each repeat; lent rows are held out in none, and all
+    models learn from them. Every fold of every family is a search of its own. `jobs` and `dask` say
+    where, as for `each`. After each SLICE_S a search says how far it is, which `records` keeps;
+    what is there already is not searched again. `progress` is called with the name of each family
+    that is finished. Both are called here, in the calling process.
     Raises ValueError for too few rows.
     """
     parts = [
-        *(fold for n in range(repeats) for fold in _outer_folds(samples, folds, seed + n)),
-        everything(len(samples)),
+        fold
+        for repeat in range(effort.repeats)
+        for fold in _outer_folds(samples, effort.folds, effort.seed + repeat)
     ]
-    effort = Effort(trials, timeout_s, seed, level)
-    fingerprint = _fingerprint(samples, folds, repeats, effort)
+    parts.append(everything(len(samples)))
+    fingerprint = _fingerprint(samples, effort)
     known = _Known(families, len(parts))
     if records is not None:
         known.learn(records.new(fingerprint))
@@ -98,8 +94,7 @@ def train_all(
                 known.learn(records.new(fingerprint))
             known.tell(progress)
     return [
-        _both(family, samples, parts, [known.finished[family, n] for n in range(len(parts))], level)
-        for family in families
+        _both(family, samples, parts, known.searches(family), effort.level) for family in families
     ]
 
 
@@ -122,6 +117,10 @@ class _Known:
             elif record.known.number == len(self.tries.get(place, ())):
                 self.tries[place] = (*self.tries.get(place, ()), record.known)
 
+    def searches(self, family: str) -> list[FinishedSearch]:
+        """Return the finished searches of a family, in the order of the folds."""
+        return [self.finished[place] for place in self.tries if place[0] == family]
+
     def lacking(self) -> list[_Place]:
         """Return the searches that have not ended."""
         return [place for place in self.tries if place not in self.finished]
@@ -136,9 +135,9 @@ class _Known:
                 progress(family)
 
 
-def _fingerprint(samples: Samples, folds: int, repeats: int, effort: Effort) -> str:
+def _fingerprint(samples: Samples, effort: Effort) -> str:
     """Return a name for all that the searches depend on, apart from family and fold."""
-    known = repr((samples.digest, folds, repeats, effort, code_fingerprint()))
+    known = repr((samples.digest, effort, code_fingerprint()))
     return hashlib.sha256(known.encode()).hexdigest()
 
 

@@ -1,6 +1,6 @@
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,9 @@ def trained(
     families: list[str], samples: Samples, **wanted: Any
 ) -> list[tuple[FittedFamily, ModelError]]:
     """In this process, and without the times."""
-    effort = {"folds": 4, "trials": 2, "timeout_s": None, "seed": 1, "jobs": 1} | wanted
-    found = train_all(families, samples, **effort)
+    names = [field.name for field in fields(Effort) if field.name in wanted]
+    effort = {"folds": 4, "trials": 2, "seed": 1} | {name: wanted.pop(name) for name in names}
+    found = train_all(families, samples, Effort(**effort), **{"jobs": 1, **wanted})
     return [(fitted, replace(error, seconds=0.0)) for fitted, error in found]
 
 
@@ -57,7 +58,9 @@ def error_of(family: str, samples: Samples, **wanted: Any) -> ModelError:
 def searched(
     family: str, samples: Samples, trials: int, timeout_s: float | None = None, seed: int = 1
 ) -> FittedFamily:
-    return best_of(family, continued(family, samples, Effort(trials, timeout_s, seed)))
+    return best_of(
+        family, continued(family, samples, Effort(trials=trials, timeout_s=timeout_s, seed=seed))
+    )
 
 
 def random_table(rows: int, columns: int, seed: int = 1) -> Samples:
@@ -108,7 +111,7 @@ def test_replicates_never_stand_on_both_sides(family: str) -> None:
 
 def test_what_is_there_is_predicted(samples: Samples) -> None:
     ((_, error),) = train_all(
-        ["LightGBM"], samples, folds=3, trials=1, timeout_s=None, seed=1, level=0.8, jobs=1
+        ["LightGBM"], samples, Effort(folds=3, trials=1, seed=1, level=0.8), jobs=1
     )
     assert error.family == "LightGBM"
     assert error.trials == 85
@@ -299,7 +302,7 @@ def test_a_training_killed_anywhere_goes_on_and_comes_to_the_same(
 
 def test_a_pruned_search_goes_on_as_it_would_have() -> None:
     samples = random_table(30, 3)
-    effort = Effort(20, None, 1)
+    effort = Effort(trials=20, seed=1)
     whole = continued("SVR", samples, effort)
     assert 0 < sum(one.pruned for one in whole) < 20
     for cut in (1, 7, 13, 19):
