@@ -28,7 +28,7 @@ from intop.domain.encoding import Variable
 from intop.learn import accuracy
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import tune
+from intop.learn.hyperparameters import Effort, best_of, continued
 from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
@@ -181,7 +181,7 @@ def done(job: Job, samples: Samples) -> tuple[Job, dict[str, Outcome]]:
 def one_family(family: str, known: Samples, others: Samples, seed: int) -> Outcome:
     started = time.process_time()
     tries = TRIES[family] if len(known) < MANY_ROWS else 1
-    found = tune(family, known, trials=tries, timeout_s=None, seed=seed)
+    found = best_of(family, continued(family, known, Effort(trials=tries, seed=seed)))
     with one_thread():
         model = fit(FAMILIES[family].build(known.variables, found.hyperparameters, seed), known)
         mre = accuracy.mape(others.log_target, predicted(model, others.values))

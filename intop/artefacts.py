@@ -60,15 +60,15 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     ),
     "RandomStateNode": frozenset({"numpy.random.mtrand.RandomState"}),
     "TreeNode": frozenset({"sklearn.tree._tree.Tree"}),
-    "FunctionNode": frozenset({"intop.learn.preprocess.relevance"}),
+    "FunctionNode": frozenset({"intop.learn.estimators.relevance"}),
     "ObjectNode": frozenset(
         {
             "intop.domain.encoding.Variable",
-            "intop.learn.encoder.Encoder",
-            "intop.learn.families.early_stopping.EarlyStoppedNetworks",
-            "intop.learn.families.part_of_rows.PartOfRows",
+            "intop.learn.estimators.Encoder",
+            "intop.learn.estimators.EarlyStoppedNetworks",
+            "intop.learn.estimators.PartOfRows",
+            "intop.learn.estimators.Blend",
             "intop.learn.gaussian_process.GaussianProcess",
-            "intop.learn.blend.Blend",
             "sklearn.pipeline.Pipeline",
             "sklearn.preprocessing._data.StandardScaler",
             "sklearn.feature_selection._univariate_selection.SelectPercentile",
@@ -102,40 +102,41 @@ _OUTLIVES_VERSIONS = {"numpy"}
 
 @dataclass(frozen=True)
 class Artefact:
-    """An opened artefact: its manifest, and the content of each model's file by family."""
+    """An opened artefact."""
 
     path: Path
     manifest: Manifest
     contents: Mapping[str, bytes]
+    """The content of each model's file by family."""
 
     def model(self, family: str) -> Any:
-        """The fitted model of a family that the manifest has.
+        """Return the fitted model of a family that the manifest has.
 
         Raises ArtefactError for a type that is not allowed, a library of another version, and a
-        model that doesn't say what it said when it was saved.
+        model that doesn't predict what it predicted when it was saved.
         """
         saved = next(m for m in self.manifest.models if m.family == family)
         content = self.contents[family]
         with _named(f"{self.path}: the model {family} can't be used", ANEW):
             _check_versions(saved.libraries, _libraries(_audited(content)))
             model = _loaded(content)
-            said = _says(model, self.manifest.origin.variables)
+            here = _predictions(model, self.manifest.origin.variables)
             # Other processors' arithmetic comes to the same, but for the last digits.
-            if not np.allclose(said, saved.says, rtol=1e-4, atol=1e-4):
+            if not np.allclose(here, saved.says, rtol=1e-4, atol=1e-4):
                 raise ValueError(
-                    f"it predicts {_numbers(said)} where it predicted {_numbers(saved.says)} when "
+                    f"it predicts {_numbers(here)} where it predicted {_numbers(saved.says)} when "
                     f"it was saved"
                 )
         return model
 
 
 def paths(folder: Path) -> list[Path]:
-    """The artefacts of a folder, by name. Raises UsageError where there is no folder, or none."""
-    with _told(folder):
-        found = sorted(p for p in folder.iterdir() if p.name.endswith(SUFFIX))
-    if not found:
+    """Return a folder's artefacts, by name. Raises UsageError where there is no folder, or none."""
+    with _usable(folder):
+        artefacts = sorted(p for p in folder.iterdir() if p.name.endswith(SUFFIX))
+    if not artefacts:
         raise UsageError(f"{folder}: there are no models in it. {SAVING}")
-    return found
+    return artefacts
 
 
 def prepare(folder: Path) -> None:
@@ -143,7 +144,7 @@ def prepare(folder: Path) -> None:
 
     To be called before the work whose result is to be saved.
     """
-    with _told(folder):
+    with _usable(folder):
         folder.mkdir(parents=True, exist_ok=True)
         attempt = beside(folder / "attempt")
         attempt.touch()
@@ -164,8 +165,8 @@ def save(
         with _named(f"{path}: the model {fitted.family} can't be saved", UNSAVED):
             content = _dumped(model)
             libraries = _libraries(_audited(content))
-            says = _says(model, origin.variables)
-            if _says(_loaded(content), origin.variables) != says:
+            says = _predictions(model, origin.variables)
+            if _predictions(_loaded(content), origin.variables) != says:
                 raise ValueError("it reads back as another model")
         file = f"{fitted.family}.skops"
         contents[file] = content
@@ -189,18 +190,18 @@ def save(
         models=tuple(saved),
     )
     document = json.dumps(TypeAdapter(Manifest).dump_python(manifest), indent=2)
-    with _told(path):
+    with _usable(path):
         write_atomically(path, packed({_MANIFEST: document.encode(), **contents}))
     return manifest
 
 
 def read(path: Path) -> Artefact:
-    """The artefact in a file. No model of it is made yet.
+    """Read the artefact in a file. No model of it is made yet.
 
     Raises UsageError where there is none that can be read, ArtefactError for one that is damaged
     or of another format.
     """
-    with _told(path):
+    with _usable(path):
         if not path.is_file():
             what = "no file" if path.exists() else "no such file"
             raise UsageError(f"{path}: {what}. {SAVING}")
@@ -212,15 +213,15 @@ def read(path: Path) -> Artefact:
         files = _unpacked(data)
         manifest = _manifest(files[_MANIFEST])
         for model in manifest.models:
-            found = hashlib.sha256(files[model.file]).hexdigest()
-            if found != model.sha256:
-                raise ValueError(f"{model.file} has the SHA-256 {found}, not {model.sha256}")
+            actual = hashlib.sha256(files[model.file]).hexdigest()
+            if actual != model.sha256:
+                raise ValueError(f"{model.file} has the SHA-256 {actual}, not {model.sha256}")
         contents = {model.family: files[model.file] for model in manifest.models}
     return Artefact(path, manifest, contents)
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
-    """An artefact's bytes: a zip file of these, with the sum of all before it at its end."""
+    """Return an artefact's bytes: a zip file of these, with the sum of all before it at its end."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in files.items():
@@ -236,10 +237,10 @@ def _check_sum(path: Path, data: bytes) -> None:
         raise ArtefactError(
             f"{path}: this is no artefact of intop, or its end is missing. {SAVING}"
         )
-    found = hashlib.sha256(body).hexdigest().encode()
-    if found != written:
+    actual = hashlib.sha256(body).hexdigest().encode()
+    if actual != written:
         raise ArtefactError(
-            f"{path}: the file is damaged: its SHA-256 is {found.decode()} and should be "
+            f"{path}: the file is damaged: its SHA-256 is {actual.decode()} and should be "
             f"{written.decode(errors='replace')}. Copy it once more, or save it anew: "
             f"intop train --models DIR"
         )
@@ -252,15 +253,15 @@ def _unpacked(data: bytes) -> dict[str, bytes]:
 
 
 def _check_size(archive: zipfile.ZipFile) -> None:
-    """A zip file of kilobytes may hold gigabytes. More than declared is never unpacked."""
+    """Raise ValueError for kilobytes that hold gigabytes. More than declared is never unpacked."""
     if (size := sum(item.file_size for item in archive.infolist())) > LARGEST:
         raise ValueError(f"{size} bytes are more than the {LARGEST} that a model may have")
 
 
 def _manifest(text: bytes) -> Manifest:
-    found = json.loads(text)["format"]
-    if found != FORMAT:
-        raise ValueError(f"format {found!r}, and this intop ({__version__}) reads {FORMAT}")
+    number = json.loads(text)["format"]
+    if number != FORMAT:
+        raise ValueError(f"format {number!r}, and this intop ({__version__}) reads {FORMAT}")
     return TypeAdapter(Manifest).validate_json(text)
 
 
@@ -271,7 +272,7 @@ def _dumped(model: Any) -> bytes:
 
 
 def _loaded(content: bytes) -> Any:
-    """The object in a model's file. Raises ValueError for a type that is not allowed."""
+    """Return the object in a model's file. Raises ValueError for a type that is not allowed."""
     _audited(content)
     from skops.io import loads
 
@@ -281,7 +282,7 @@ def _loaded(content: bytes) -> Any:
 
 
 def _audited(content: bytes) -> set[str]:
-    """The types that a model's file is made of. Raises ValueError for one that is not allowed.
+    """Return the types in a model's file. Raises ValueError for one that is not allowed.
 
     That is looked at here and not left to skops, which trusts all of scikit-learn's types and
     numpy's functions, makes any type by any kind of node, and reads files by its loaders of
@@ -314,9 +315,9 @@ def _audited(content: bytes) -> set[str]:
 
 
 def _libraries(types: set[str]) -> dict[str, str]:
-    """Versions of the libraries that these types are of, by the names they are imported by."""
-    found = {name.partition(".")[0] for name in types} - sys.stdlib_module_names
-    return {name: _version(name) for name in sorted(found - _OUTLIVES_VERSIONS)}
+    """Return the versions of the libraries of these types, by the names of their imports."""
+    names = {name.partition(".")[0] for name in types} - sys.stdlib_module_names
+    return {name: _version(name) for name in sorted(names - _OUTLIVES_VERSIONS)}
 
 
 def _check_versions(then: Mapping[str, str], now: Mapping[str, str]) -> None:
@@ -339,11 +340,11 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: _version(name) for name in names}
 
 
-def _says(model: Any, variables: Sequence[Variable]) -> tuple[float, ...]:
+def _predictions(model: Any, variables: Sequence[Variable]) -> tuple[float, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        said = np.asarray(model.predict(probes(variables)), dtype=np.float64)
-    return tuple(float(number) for number in said.reshape(-1))
+        predictions = np.asarray(model.predict(probes(variables)), dtype=np.float64)
+    return tuple(float(number) for number in predictions.reshape(-1))
 
 
 def _numbers(values: Sequence[float]) -> str:
@@ -351,8 +352,8 @@ def _numbers(values: Sequence[float]) -> str:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Say what the system has against a file or folder."""
+def _usable(path: Path) -> Iterator[None]:
+    """Raise UsageError with what the system has against a file or folder."""
     try:
         yield
     except OSError as error:
@@ -370,5 +371,5 @@ def _named(what: str, then: str) -> Iterator[None]:
     except IntopError:
         raise
     except Exception as error:
-        said = " ".join(f"{error}".split())[:300] or type(error).__name__
-        raise ArtefactError(f"{what}: {said}. {then}") from error
+        reason = " ".join(f"{error}".split())[:300] or type(error).__name__
+        raise ArtefactError(f"{what}: {reason}. {then}") from error

@@ -149,19 +149,17 @@ _PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Trials of one architecture and workload of a campaign.
-
-    `defaults` are its host's values by key. `modelled` has what models learn of a trial, by stage
-    and place, where that is not P99.
-    """
+    """Trials of one architecture and workload of a campaign."""
 
     study: str
     campaign: int
     arch: str
     workload: str
     defaults: Mapping[str, str]
+    """The host's values by key."""
     trials: Sequence[Trial]
     modelled: Mapping[tuple[str, int], float] = field(default_factory=dict)
+    """The models' target by stage and place, where that is not P99."""
 
 
 def fields_of(
@@ -169,7 +167,7 @@ def fields_of(
     parameters: Mapping[str, Parameter],
     counters: CounterCatalogue | None = None,
 ) -> tuple[Field, ...]:
-    """The columns of these trials, in order. `counters` explains counters; None leaves them out."""
+    """Return the columns of these trials. `counters` explains counters; None leaves them out."""
     parts = list(parts)
     trials = [trial for part in parts for trial in part.trials]
     hosts = dict.fromkeys(host for t in trials for host in t.metrics)
@@ -194,7 +192,7 @@ def frame(
     parameters: Mapping[str, Parameter],
     counters: CounterCatalogue | None = None,
 ) -> "DataFrame":
-    """A row for each trial, in order of measurement, all attempts.
+    """Return a row for each trial, in order of measurement, all attempts.
 
     Columns are those of `fields_of`. Of parameters, those that any of the trials set; of counters,
     those that were not 0 in all of them. A failed trial has no latencies (NaN).
@@ -206,13 +204,13 @@ def frame(
     rows = [_row(part, trial, parameters) for part in parts for trial in part.trials]
     if counters is not None:
         _add_zeros(rows, fields, [trial for part in parts for trial in part.trials])
-    made = pd.DataFrame({f.name: _column([row.get(f.name) for row in rows], f) for f in fields})
-    made["started_at"] = pd.to_datetime(made["started_at"], utc=True, format="ISO8601")
-    return made
+    table = pd.DataFrame({f.name: _column([row.get(f.name) for row in rows], f) for f in fields})
+    table["started_at"] = pd.to_datetime(table["started_at"], utc=True, format="ISO8601")
+    return table
 
 
 def to_csv(table: "DataFrame", path: PurePath | None = None) -> bytes:
-    """As CSV in UTF-8, packed if the name of the file says so. Numbers keep all digits.
+    """Return CSV in UTF-8, packed if the name of the file says so. Numbers keep all digits.
 
     Texts are as `domain.spreadsheet.cell` makes them.
     """
@@ -236,7 +234,7 @@ def _csv_cell(value: object) -> object:
 
 
 def to_parquet(table: "DataFrame") -> bytes:
-    """As Parquet. Raises UsageError where pyarrow is not installed."""
+    """Return Parquet. Raises UsageError where pyarrow is not installed."""
     output = io.BytesIO()
     try:
         table.to_parquet(output, engine="pyarrow", index=False)
@@ -246,8 +244,9 @@ def to_parquet(table: "DataFrame") -> bytes:
 
 
 def schema(fields: Iterable[Field], recipes: Iterable[Recipe]) -> bytes:
-    """What columns are, as a Table Schema of Frictionless Data; below `intop`, how `train` made its
-    models of the trials.
+    """Return the columns as a Table Schema of Frictionless Data.
+
+    Below `intop` it has the recipes by which `train` made its models of the trials.
     """
     document = {
         "fields": [
@@ -309,7 +308,7 @@ def _row(part: Part, trial: Trial, parameters: Mapping[str, Parameter]) -> dict[
 
 
 def _add_zeros(rows: list[dict[str, Any]], fields: Iterable[Field], trials: list[Trial]) -> None:
-    """What a host has counted and did not grow is stored nowhere, and is 0."""
+    """Set counters to 0 that a host has read and that did not grow: they are stored nowhere."""
     names = [field.name for field in fields]
     for row, trial in zip(rows, trials, strict=True):
         for host, counted in trial.counters.items():
@@ -319,7 +318,7 @@ def _add_zeros(rows: list[dict[str, Any]], fields: Iterable[Field], trials: list
 
 
 def _counter_fields(trials: Iterable[Trial], known: CounterCatalogue) -> Iterator[Field]:
-    """A column for each counter of a host that was not 0 in all trials."""
+    """Yield a column for each counter of a host that was not 0 in all trials."""
     named = {(h, n): None for t in trials for h, c in t.counters.items() for n in c.totals}
     for host, name in sorted(named):
         counter = known.find(name)
@@ -331,7 +330,7 @@ def _counter_fields(trials: Iterable[Trial], known: CounterCatalogue) -> Iterato
 
 
 def _parameter_fields(key: str, parameter: Parameter | None) -> tuple[Field, ...]:
-    """One for each component. A parameter that the catalogue doesn't know is one text."""
+    """Return a column for each component. A parameter that nobody knows is one text."""
     if parameter is None:
         return (Field(key, "", "a sysctl of the load balancer"),)
     return tuple(
@@ -346,7 +345,7 @@ def _parameter_fields(key: str, parameter: Parameter | None) -> tuple[Field, ...
 
 
 def _values(key: str, value: str, parameter: Parameter | None) -> dict[str, int | str]:
-    """The value of each component's column; none of what is no such number on a host."""
+    """Return the value of each component's column; none of what is no such number on a host."""
     text = normalised(value)
     if parameter is None or not parameter.is_numeric:
         return {key: text}

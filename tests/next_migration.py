@@ -10,7 +10,6 @@ from intop.store.schema import HEAD, KNOWN
 NUMBER = "9999"
 
 SCRIPT = """
-import os
 import sqlalchemy as sa
 from alembic import op
 
@@ -20,15 +19,19 @@ def upgrade():
     with op.batch_alter_table("trial") as trial:
         trial.add_column(sa.Column("weather", sa.String, nullable=False, server_default="dry"))
         trial.alter_column("detail", type_=sa.String())
-    {end}
 """
 
 
 def with_next_migration(folder: Path, end: str = "pass") -> dict[str, Any]:
-    """What `intop.store.opening` has where this migration is the latest; `end` is its last line."""
+    """What `intop.store.opening` has where this migration is the latest.
+
+    `end` is what Alembic does last, in a new store and in an earlier one.
+    """
     copy = folder / "migrations"
     shutil.copytree(opening.MIGRATIONS, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    script = SCRIPT.format(number=NUMBER, before=HEAD, end=end)
+    with (copy / "env.py").open("a") as environment:
+        environment.write(f"import os\n{end}\n")
+    script = SCRIPT.format(number=NUMBER, before=HEAD)
     (copy / "versions" / f"v{NUMBER}_weather.py").write_text(script)
     return {"MIGRATIONS": copy, "KNOWN": (*KNOWN, NUMBER), "HEAD": NUMBER}
 

@@ -14,7 +14,7 @@ from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import Directives, current, is_without_effect
 from intop.domain.space import Space
-from intop.lab.certificate import self_signed
+from intop.lab.servers import self_signed
 from nginx_files import TEXTS, RealNginx, catalogue
 
 ALL_NAMES = {PREFIX + name for name in BY_NAME}

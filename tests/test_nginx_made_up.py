@@ -24,7 +24,7 @@ from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import current, is_without_effect, standing
 from intop.domain.nginx.syntax import Source, Statement, parse
 from intop.errors import NginxFileError
-from intop.lab.certificate import self_signed
+from intop.lab.servers import self_signed
 from namespace_host import wait_until
 from nginx_files import RealNginx, catalogue, complaint
 from nginx_made_up import LISTENS, UNKNOWN, MadeUp, configuration, statements

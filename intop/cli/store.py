@@ -92,8 +92,8 @@ def check(store: str | None, config: Path | None, as_json: bool) -> None:
     """
     from intop.report import upkeep as report
     from intop.report.progress import progress
-    from intop.store.checking import check as checked
     from intop.store.engine import shown
+    from intop.store.upkeep import check as checked
 
     url = study_of(config).store if store is None else store
     with interruptible("nothing was changed"), _read(url) as opened, progress() as told:

@@ -15,7 +15,7 @@ from intop.errors import UsageError
 if TYPE_CHECKING:
     from intop.domain.table import Table
     from intop.domain.training import Training
-    from intop.stages.foreign import Effort
+    from intop.learn.hyperparameters import Effort
 
 TRIALS, FOLDS, SEED = 20, 5, 1
 
@@ -174,7 +174,7 @@ def _foreign(
     data: Path, target: str, changes: Mapping[str, int], roles: Mapping[str, tuple[str, ...]]
 ) -> _Job:
     from intop.config.table import Roles, read_table
-    from intop.stages.foreign import Effort
+    from intop.learn.hyperparameters import Effort
 
     table = read_table(data, Roles(target=target, **roles))
     effort = Effort(**({"trials": TRIALS, "folds": FOLDS, "seed": SEED} | dict(changes)))
@@ -192,7 +192,7 @@ def _exported(
     """A job for each architecture and workload of an export. Raises UsageError."""
     from intop.config.exported import read_exports, read_recipes
     from intop.domain.table import schema_of
-    from intop.stages.foreign import Effort
+    from intop.learn.hyperparameters import Effort
 
     recipes = read_recipes(data)
     if not recipes or any(roles.values()):

@@ -16,6 +16,7 @@ from intop.lab import (
     servers,
     texts,
 )
+from intop.lab.network import BALANCER
 from intop.lab.state import Lab, folders_of
 
 LOAD_GENERATOR = "luajit"
@@ -32,10 +33,10 @@ ROLES: dict[str, Role] = {
 
 
 def as_cluster(lab: Lab) -> Cluster:
-    """Its hosts with addresses and keys, and how its server is asked and restarted."""
+    """Return its hosts with addresses and keys, and how its server is asked and restarted."""
     folders = folders_of(lab.spec.name)
     restart = {
-        "namespaces": f"sh {folders.restart_script(servers.BALANCER)}",
+        "namespaces": f"sh {folders.restart_script(BALANCER)}",
         "vm": f"sh {guest.RESTART_SCRIPT}",
         "machine": machine.NGINX_RESTART,
     }[lab.spec.kind]
@@ -62,12 +63,12 @@ def as_cluster(lab: Lab) -> Cluster:
         )
 
     is_nginx = lab.spec.server == NGINX
-    first, *others = network.clients(len(lab.media))
+    first, *rest = network.clients(len(lab.media))
     return Cluster(
         arch=lab.spec.arch,
         load_generator=host(first),
-        more_generators=tuple(host(other) for other in others),
-        load_balancer=host(servers.BALANCER),
+        more_generators=tuple(host(part) for part in rest),
+        load_balancer=host(BALANCER),
         backends=tuple(host(part) for part in servers.backends_of(lab.spec.balancing)),
         url=url_of(lab),
         server_restart=restart,
@@ -83,21 +84,21 @@ def as_cluster(lab: Lab) -> Cluster:
 
 
 def url_of(lab: Lab) -> str:
-    """The address that clients ask."""
+    """Return the address that clients ask."""
     scheme = "https" if lab.spec.balancing.tls_key_bits else "http"
-    return f"{scheme}://{network.address(lab.subnet, servers.BALANCER)}"
+    return f"{scheme}://{network.address(lab.subnet, BALANCER)}"
 
 
 def _link_in_words(lab: Lab) -> str:
-    """Of the load balancer, and of each class of clients with its share of the load."""
+    """Describe the load balancer's link, and each class of clients with its share of the load."""
 
-    def one(link: Link | None, by: client_link.Medium | None) -> str:
+    def words(link: Link | None, by: client_link.Medium | None) -> str:
         return str(link or "unshaped") if by is None else f"{link}; by {MEDIA[by]}"
 
     if not lab.spec.clients:
-        return one(lab.spec.link, *lab.media)
+        return words(lab.spec.link, *lab.media)
     parts = [
-        f"{clients.name} ({clients.share:.4g} of the load): {one(clients.link, by)}"
+        f"{clients.name} ({clients.share:.4g} of the load): {words(clients.link, by)}"
         for clients, by in zip(lab.spec.clients, lab.media, strict=True)
     ]
     balancer = [] if lab.spec.link is None else [f"load balancer: {lab.spec.link}"]
@@ -105,7 +106,7 @@ def _link_in_words(lab: Lab) -> str:
 
 
 def _programs(lab: Lab) -> tuple[str, ...]:
-    """What carries the load beside nginx: the hosts of a lab see all processes of the machine.
+    """Return the programs that carry the load beside nginx: hosts see all the machine's processes.
 
     So they see the load generators of other labs, which may be replicas that are measured on at
     once. Whether those disturb each other is seen by their agreement.

@@ -43,7 +43,7 @@ So whoever measures loses the connection at once, and takes no lost request for 
 
 
 def medium(link: Link) -> Medium:
-    """What this machine makes a link by. Raises LabError when it has neither."""
+    """Return what this machine makes a link by. Raises LabError when it has neither."""
     if not any(way.jitter_ms for way in link.directions) and has_netem():
         return "netem"
     require_programs({("luajit",): "luajit"}, "a link with delay or loss")
@@ -72,22 +72,22 @@ def has_netem() -> bool:
 
 
 def address(subnet: IPv4Network, host: str) -> str:
-    """Where a load generator's requests come from."""
+    """Return the address that a load generator's requests come from."""
     return str(subnet[100 + network.NUMBERS[host]])
 
 
 def port(host: str) -> str:
-    """The link's end at the bridge, in the switch's namespace."""
+    """Return the link's end at the bridge, in the switch's namespace."""
     return f"{host}-wan"
 
 
 def _inner(host: str) -> tuple[str, str]:
-    """The two ends of netem's part of the way, in the switch's namespace: netem sits on each."""
+    """Return the two ends of netem's part of the way, in the switch's namespace."""
     return f"{host}-up", f"{host}-down"
 
 
 def wiring(lab: str, subnet: IPv4Network, host: str, by: Medium) -> list[tuple[str, list[str]]]:
-    """The `ip -batch` lines for each namespace, in order."""
+    """Return the `ip -batch` lines for each namespace, in order."""
     switch, client = (network.namespace(lab, part) for part in (network.SWITCH, host))
     balancer = network.address(subnet, network.BALANCER)
     joined = [f"link set {port(host)} master br0 up"]
@@ -145,7 +145,7 @@ def _netem(device: str, link: Direction) -> list[list[str]]:
 
 
 def words(lab: str, host: str, link: Link, pid_file: Path) -> list[str]:
-    """The command line of our process, for the switch's namespace."""
+    """Return the command line of our process, for the switch's namespace."""
     return [
         *("luajit", str(shipped("lua") / "link.lua"), "--name", PROGRAM),
         *("--pid-file", str(pid_file), "--device", port(host)),
@@ -191,7 +191,7 @@ def build(lab: str, subnet: IPv4Network, host: str, link: Link, by: Medium, fold
 
 
 def problem(lab: str, host: str, by: Medium, folder: Path) -> str | None:
-    """Why nothing goes over the link; None while it works."""
+    """Return why nothing goes over the link; None while it works."""
     if by == "netem":
         where = ["-netns", network.namespace(lab, network.SWITCH)]
         devices = _inner(host)
@@ -204,14 +204,14 @@ def problem(lab: str, host: str, by: Medium, folder: Path) -> str | None:
 
 
 def pid(lab: str, host: str, folder: Path) -> int | None:
-    """Our process, if it is the one that was started for this load generator."""
+    """Return our process, if it is the one that was started for this load generator."""
     try:
-        found = int(_pid_file(folder).read_text())
+        process = int(_pid_file(folder).read_text())
     except (OSError, ValueError):
         return None
     where = processes.identity(network.NAMESPACE_FOLDER / network.namespace(lab, host))
-    is_ours = processes.command_name(found) == PROGRAM
-    return found if is_ours and where and processes.namespace_of(found) == where else None
+    is_ours = processes.command_name(process) == PROGRAM
+    return process if is_ours and where and processes.namespace_of(process) == where else None
 
 
 def _pid_file(folder: Path) -> Path:

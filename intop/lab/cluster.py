@@ -29,6 +29,7 @@ from intop.lab import (
 )
 from intop.lab.as_cluster import as_cluster, url_of
 from intop.lab.commands import require_programs, require_root, wait_until
+from intop.lab.image import Image
 from intop.lab.state import Lab
 
 PRIVILEGE_MARKER = state.STATE_FOLDER.parent / "made-run-sshd"
@@ -40,24 +41,24 @@ machine may be starting again, and has that long."""
 
 @dataclass(frozen=True, kw_only=True)
 class LabStatus:
-    """`problems` says what is wrong with a damaged lab, `network` where the lab lives.
-
-    `emulation` says by what its guest is carried out, and is empty when it has none.
-    """
+    """A lab as it is now."""
 
     name: str
     state: Literal["up", "damaged", "down"]
     spec: LabSpec | None = None
     network: str | None = None
+    """The lab's subnet."""
     url: str | None = None
     emulation: str = ""
+    """What carries its guest out; empty without one."""
     processes: int = 0
     problems: tuple[str, ...] = ()
+    """What is wrong with a damaged lab."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removed:
-    """What `down` found and removed; false when there was nothing."""
+    """All that `down` removed; false when there was nothing."""
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -81,23 +82,23 @@ def up(spec: LabSpec, say: Callable[[str], None] = lambda _: None) -> Cluster:
     require_programs()
     if (recipe := other_servers.RECIPES.get(spec.server.name)) is not None:
         require_programs({(recipe.program,): recipe.package}, f"a lab with {spec.server.title}")
-    made = None
+    template = None
     # Before the lock: it may take minutes, and is nothing that other labs must wait for.
     if spec.kind == "vm":
         guest.require(spec.arch)
-        made = image.ready(spec.arch, say)
+        template = image.ready(spec.arch, say)
     elif spec.kind == "machine":
         machine.require(spec.arch)
-        made = machine_image.ready(spec.arch, say)
+        template = machine_image.ready(spec.arch, say)
     with state.locked():
-        if (found := _switched_off(spec)) is not None:
-            _switch_on(found, say)
-            return as_cluster(found)
-        if (found := _found_up(spec)) is not None:
-            return as_cluster(found)
+        if (lab := _switched_off(spec)) is not None:
+            _switch_on(lab, say)
+            return as_cluster(lab)
+        if (lab := _whole(spec)) is not None:
+            return as_cluster(lab)
         try:
             _remove(spec.name)
-            lab = _made(spec, made, say)
+            lab = _built(spec, template, say)
             state.write(lab)
         except BaseException:  # Ctrl-C too: half a lab is of no use to anybody
             _remove(spec.name)
@@ -106,102 +107,89 @@ def up(spec: LabSpec, say: Callable[[str], None] = lambda _: None) -> Cluster:
         return as_cluster(lab)
 
 
-def _found_up(spec: LabSpec) -> Lab | None:
-    """The lab, if it is up and whole. Raises LabError when it was made to another wish."""
-    found = state.read(spec.name)
-    if found is None or not _answers(found):
+def _whole(spec: LabSpec) -> Lab | None:
+    """Return the lab, if it is up and whole. Raises LabError when it was made to another wish."""
+    lab = state.read(spec.name)
+    if lab is None or not _answers(lab):
         return None
-    if found.spec != spec:
+    if lab.spec != spec:
         raise LabError(
-            f"lab {spec.name} is up with {_described(found.spec)}, "
+            f"lab {spec.name} is up with {_described(lab.spec)}, "
             f"asked for is {_described(spec)}: take it down first (intop lab down)"
         )
-    return found
+    return lab
 
 
 def _switched_off(spec: LabSpec) -> Lab | None:
-    """The lab, if nothing is wrong with it but that its machine is off: that one has a disk."""
-    found = state.read(spec.name)
-    if found is None or found.spec != spec or spec.kind != "machine":
+    """Return the lab, if nothing is wrong with it but that its machine is off, which has a disk."""
+    lab = state.read(spec.name)
+    if lab is None or lab.spec != spec or spec.kind != "machine":
         return None
-    is_off = guest.problem(spec.name, state.guest_files(spec.name)) is not None
-    is_whole = not _missing_namespaces(found) and network.has_machine_link(spec.name)
-    return found if is_off and is_whole and machine.owned(spec.name) is not None else None
+    is_off = guest.problem(spec.name) is not None
+    is_whole = not _missing_namespaces(lab) and network.has_machine_link(spec.name)
+    return lab if is_off and is_whole and machine.owned(spec.name) is not None else None
 
 
 def _switch_on(lab: Lab, say: Callable[[str], None]) -> None:
     """Start a machine again. It stays off when that fails: what it has done is on its disk."""
-    name, mine = lab.spec.name, machine.owned(lab.spec.name)
-    if mine is None:
-        raise LabError(f"lab {name}: the machine's disk is gone")
-    _launch_machine(name, lab.spec.arch, lab.subnet, mine, say)
-    servers.wait_for_all(state.folders_of(name), lab.subnet, limit_s=machine.SERVERS_LIMIT_S)
+    machine.launch(lab.spec, lab.subnet, say)
+    servers.wait_for_all(lab.spec.name, lab.subnet, limit_s=machine.SERVERS_LIMIT_S)
 
 
-def _launch_machine(
-    name: str, arch: str, subnet: IPv4Network, mine: image.Image, say: Callable[[str], None]
-) -> str:
-    address = network.address(subnet, servers.BALANCER)
-    files = state.guest_files(name)
-    return machine.launch(name, arch, mine, files, lambda: servers.ssh_problem(address), say)
-
-
-def _made(spec: LabSpec, made: image.Image | None, say: Callable[[str], None]) -> Lab:
+def _built(spec: LabSpec, template: Image | None, say: Callable[[str], None]) -> Lab:
+    """Build a lab, with a guest from a template where it has one, and wait until it answers."""
     subnet = network.choose_subnet(_taken_subnets())
-    folders, guests, emulation = state.folders_of(spec.name), state.guests_of(spec), ""
     servers.make_privilege_folder(PRIVILEGE_MARKER)
-    count = len(spec.client_links)
-    servers.prepare(spec.name, folders, subnet, guests, count, spec.balancing)
-    network.build(spec.name, subnet, spec.link, guests, count)
+    servers.prepare(spec, subnet)
+    network.build(spec, subnet)
+    _set_defaults(spec, say)
+    media = tuple(None if link is None else client_link.medium(link) for link in spec.client_links)
+    folders = state.folders_of(spec.name)
+    for host, link, by in _client_links(spec, media):
+        client_link.build(spec.name, subnet, host, link, by, folders.host(host))
+    servers.start_all(spec)
+    emulation, limit_s = "", servers.LIMIT_S
+    if template is not None and spec.kind == "machine":
+        machine.prepare(spec, subnet)
+        machine.own(template, spec.name)
+        emulation = machine.launch(spec, subnet, say)
+        limit_s = machine.SERVERS_LIMIT_S
+    elif template is not None:
+        own_folders.write(state.guest_files(spec.name).script, guest.prepared(spec, subnet))
+        address = network.address(subnet, network.BALANCER)
+        vm = guest.Guest(lab=spec.name, arch=spec.arch, address=address, image=template)
+        emulation = vm.launch(say)
+    servers.wait_for_all(spec.name, subnet, limit_s=limit_s)
+    return Lab(spec, subnet, emulation, media)
+
+
+def _set_defaults(spec: LabSpec, say: Callable[[str], None]) -> None:
+    """Give the hosts what they start with, unless a guest has its own."""
+    guests = network.guests_of(spec)
     problem = defaults.allow(ALLOWED_RECORD)
-    inheriting = [host for host in folders.hosts if host not in guests]
+    inheriting = [h for h in state.folders_of(spec.name).hosts if h not in guests]
     if problem := problem or defaults.set_on(spec.name, inheriting):
         say(f"lab {spec.name}: its hosts keep the machine's congestion control: {problem}")
     if not guests:
         network.start_with(spec.name, spec.balancing.sysctls)
-    media = tuple(None if link is None else client_link.medium(link) for link in spec.client_links)
-    for host, link, by in _client_links(spec, media):
-        client_link.build(spec.name, subnet, host, link, by, folders.host(host))
-    servers.start_all(spec.name, folders, guests)
-    limit_s = servers.LIMIT_S
-    if made is not None and spec.kind == "machine":
-        password = machine.new_password()
-        servers.write(folders.sudo_password, f"{password}\n")
-        script = machine.prepared(
-            subnet, servers.BACKENDS, spec.link, folders.keys, password, spec.balancing
-        )
-        servers.write(state.guest_files(spec.name).script, script)
-        mine = machine.own(made, spec.name)
-        emulation = _launch_machine(spec.name, spec.arch, subnet, mine, say)
-        limit_s = machine.SERVERS_LIMIT_S
-    elif made is not None:
-        files = state.guest_files(spec.name)
-        told = guest.prepared(subnet, servers.BACKENDS, spec.link, folders.keys, spec.balancing)
-        servers.write(files.script, told)
-        address = network.address(subnet, servers.BALANCER)
-        emulation = guest.launch(
-            spec.name, spec.arch, made, files, lambda: servers.ssh_problem(address), say
-        )
-    servers.wait_for_all(folders, subnet, limit_s=limit_s)
-    return Lab(spec, subnet, emulation, media)
 
 
 def _client_links(
     spec: LabSpec, media: Sequence[client_link.Medium | None]
 ) -> list[tuple[str, Link, client_link.Medium]]:
-    """The load generators that have a link to the load balancer, with what it is made by."""
-    found = zip(network.clients(len(media)), spec.client_links, media, strict=True)
-    return [(host, link, by) for host, link, by in found if link is not None and by is not None]
+    """Return the load generators with a link to the load balancer, and what it is made by."""
+    links = zip(network.clients(len(media)), spec.client_links, media, strict=True)
+    return [(host, link, by) for host, link, by in links if link is not None and by is not None]
 
 
 def cluster(name: str) -> Cluster:
-    """The running lab as a cluster."""
+    """Return the running lab as a cluster."""
     require_root()
     _check_name(name)
     lab = state.read(name)
     if lab is None or _missing_namespaces(lab):
         raise LabDownError(f"lab {name} is not up: start it with intop lab up")
-    if lab.guests and (gone := guest.problem(name, state.guest_files(name))):
+    if lab.guests and (gone := guest.problem(name)):
         raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
     if gone := _link_problem(lab):
         raise LabDownError(f"lab {name} is damaged: start it again with intop lab up. {gone}")
@@ -233,12 +221,12 @@ def status(name: str) -> LabStatus:
 
 
 def sudo_password(name: str) -> Path:
-    """The file with the password that sudo asks for on the lab's machine."""
+    """Return the file with the password that sudo asks for on the lab's machine."""
     return state.folders_of(name).sudo_password
 
 
 def running() -> list[str]:
-    """The names of all labs that exist on this machine, half-made ones included."""
+    """Return the names of all labs that exist on this machine, half-made ones included."""
     require_root()
     return state.names()
 
@@ -282,12 +270,12 @@ def _missing_namespaces(lab: Lab) -> list[str]:
 
 
 def _broken(lab: Lab) -> list[str]:
-    """What is gone for good, and does not come back by waiting."""
+    """Return what is gone for good, and does not come back by waiting."""
     name = lab.spec.name
     problems = [f"namespace {n} is missing" for n in _missing_namespaces(lab)]
     if not network.has_machine_link(name):
         problems.append(f"interface {network.machine_link(name)} is missing")
-    if not problems and lab.guests and (gone := guest.problem(name, state.guest_files(name))):
+    if not problems and lab.guests and (gone := guest.problem(name)):
         problems.append(gone)
     if not problems and (gone := _link_problem(lab)):
         problems.append(gone)
@@ -295,13 +283,13 @@ def _broken(lab: Lab) -> list[str]:
 
 
 def _link_problem(lab: Lab) -> str | None:
-    """Why a client's link is no more; None while all work."""
+    """Return why a client's link is no more; None while all work."""
     name, folders = lab.spec.name, state.folders_of(lab.spec.name)
-    found = (
+    problems = (
         client_link.problem(name, host, by, folders.host(host))
         for host, _, by in _client_links(lab.spec, lab.media)
     )
-    return next((problem for problem in found if problem), None)
+    return next(filter(None, problems), None)
 
 
 def _problems(lab: Lab) -> list[str]:
@@ -314,7 +302,7 @@ def _problems(lab: Lab) -> list[str]:
             return [str(error)]
         if problem := network.shape_problem(lab.spec.link, shape):
             problems.append(f"lb: {problem}")
-    return problems + servers.problems(state.folders_of(lab.spec.name), lab.subnet)
+    return [*problems, *servers.problems(lab.spec.name, lab.subnet)]
 
 
 def _answers(lab: Lab) -> bool:
@@ -327,7 +315,7 @@ def _answers(lab: Lab) -> bool:
 
     is_machine = lab.spec.kind == "machine"
     try:
-        wait_until(problem, limit_s=machine.PATIENCE.tcg_s if is_machine else RECOVERY_LIMIT_S)
+        wait_until(problem, limit_s=machine.TCG_LIMIT_S if is_machine else RECOVERY_LIMIT_S)
     except LabError:
         return False
     return True
@@ -336,8 +324,8 @@ def _answers(lab: Lab) -> bool:
 def _described(spec: LabSpec) -> str:
     balancer = {"namespaces": "", "vm": " with a guest", "machine": " with a machine"}[spec.kind]
     kinds = [f"{clients.share:.4g} {clients.link}" for clients in spec.clients]
-    told = f"{', '.join([str(spec.link or 'an unshaped link'), *kinds])} as {spec.arch}{balancer}"
-    return told if spec.balancing == Balancing() else f"{told}, {spec.balancing}"
+    text = f"{', '.join([str(spec.link or 'an unshaped link'), *kinds])} as {spec.arch}{balancer}"
+    return text if spec.balancing == Balancing() else f"{text}, {spec.balancing}"
 
 
 # -- removing ------------------------------------------------------------------------------------
@@ -345,8 +333,7 @@ def _described(spec: LabSpec) -> str:
 
 def _remove(name: str) -> Removed:
     """End processes, then delete namespaces and the link, then the state; look again after."""
-    folders = state.folders_of(name)
-    folder = folders.root
+    folder = state.folders_of(name).root
     is_there = os.path.lexists(folder)
     if folder.is_symlink() or not folder.is_dir():
         own_folders.remove(folder)  # nothing is removed through it
@@ -373,7 +360,7 @@ def _remove(name: str) -> Removed:
     own_folders.remove(state.state_file(name))
     wait_until(left, limit_s=10)
     machine.discard(name)
-    servers.discard_disk(folders)
+    servers.discard_disk(name)
     own_folders.remove(folder)
     return Removed(
         name=name,

@@ -31,12 +31,12 @@ PACKAGES: Mapping[tuple[str, ...], str] = {
 
 
 def find_program(name: str) -> str | None:
-    """The path of a program, also where only root's PATH has it."""
+    """Return the path of a program, also where only root's PATH has it."""
     return shutil.which(name, path=ENVIRONMENT["PATH"])
 
 
 def require_root() -> None:
-    """Say in one sentence what to do when this is not root."""
+    """Raise LabError, with what to do, when this is not root."""
     if os.geteuid() != 0:
         raise LabError(
             "the embedded cluster makes network namespaces, which needs root: "
@@ -47,7 +47,7 @@ def require_root() -> None:
 def require_programs(
     packages: Mapping[tuple[str, ...], str] = PACKAGES, what: str = "the embedded cluster"
 ) -> None:
-    """Name all that is missing at once, and the line that installs it."""
+    """Raise LabError with all that is missing, and the line that installs it."""
     missing = {
         " or ".join(names): package
         for names, package in packages.items()
@@ -101,8 +101,8 @@ def run(
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise LabError(f"{' '.join(arguments)}: {problem}") from problem
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip() or "no message"
-        raise LabError(f"{' '.join(arguments)}: exit code {done.returncode}: {said}")
+        message = (done.stderr or done.stdout).strip() or "no message"
+        raise LabError(f"{' '.join(arguments)}: exit code {done.returncode}: {message}")
     return done.stdout
 
 
@@ -127,7 +127,7 @@ def start(arguments: Sequence[str], *, log: Path, folder: str = "/", timeout_s: 
 
 
 def last_lines(log: Path, count: int = 5) -> str:
-    """The end of a log, to be put behind a message; nothing when the log has nothing."""
+    """Return the end of a log, to be put behind a message; nothing of an empty one."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:

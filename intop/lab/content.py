@@ -82,13 +82,13 @@ _WORDS = (
 
 
 def static_files() -> dict[str, bytes]:
-    """Path (without a leading slash) to bytes."""
+    """Return the content of each path (without a leading slash)."""
     sizes = {**SIZES_KB, **LARGE_KB, **ONE_SIZE_KB}
     return {path: _file(path, round(size * KB)) for path, size in sizes.items()}
 
 
 def static_paths() -> tuple[str, ...]:
-    """The paths of the usual mix, as a request names them."""
+    """Return the paths of the usual mix, as a request names them."""
     return tuple(f"/{path}" for path in SIZES_KB)
 
 
@@ -133,17 +133,17 @@ _FRAMES: Mapping[str, tuple[str, str]] = {
 
 
 def _line(kind: str, source: random.Random) -> str:
-    word, other = source.choice(_WORDS), source.choice(_WORDS)
+    word, second = source.choice(_WORDS), source.choice(_WORDS)
     number, more = source.randrange(1000), source.randrange(1000)
     match kind:
         case "html":
             text = " ".join(source.choices(_WORDS, k=12))
             return f'<p class="{word}-{number}">{text}.</p>\n'
         case "css":
-            return f".{word}-{number} .{other} {{ margin: {more}px; padding: {number}px }}\n"
+            return f".{word}-{number} .{second} {{ margin: {more}px; padding: {number}px }}\n"
         case "js":
-            return f'parts.push({{ name: "{word}-{other}", at: {number}, size: {more} }});\n'
+            return f'parts.push({{ name: "{word}-{second}", at: {number}, size: {more} }});\n'
         case "json":
-            return f'{{"name": "{word} {other}", "number": {number}, "value": {more}.5}},\n'
+            return f'{{"name": "{word} {second}", "number": {number}, "value": {more}.5}},\n'
         case _:
-            return f'<circle cx="{number}" cy="{more}" r="{len(word)}" class="{other}"/>\n'
+            return f'<circle cx="{number}" cy="{more}" r="{len(word)}" class="{second}"/>\n'

@@ -1,4 +1,4 @@
-"""What hosts of a lab start with, where they would inherit something else from the machine.
+"""Defaults of a lab's hosts, where they would inherit something else from the machine.
 
 A network namespace inherits its congestion control from the machine. What distributions ship is
 cubic, and whether another one gains anything depends on what a host comes with.
@@ -17,7 +17,7 @@ SETTINGS = Path("/proc/sys/net/ipv4")
 
 
 def allow(record: Path, settings: Path = SETTINGS) -> str | None:
-    """Let namespaces choose cubic, and remember in `record` that it was us; why not, if not.
+    """Let namespaces choose cubic, and remember in `record` that it was us. Return why not, if not.
 
     They can only choose what is in the machine's list. All else on the machine stays as it is.
     """
@@ -46,7 +46,7 @@ def disallow(record: Path, settings: Path = SETTINGS) -> None:
 
 
 def set_on(lab: str, hosts: Collection[str]) -> str | None:
-    """Give these namespaces what a distribution has; why not, if not."""
+    """Give these namespaces what a distribution has. Return why not, if not."""
     try:
         for host in hosts:
             run(network.inside(lab, host, "sysctl", "-q", "-w", f"{KEY}={CONGESTION_CONTROL}"))

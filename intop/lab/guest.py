@@ -6,17 +6,19 @@ host's key and who may enter, the configurations of sshd and nginx, the address,
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Balancing, Link
+from intop.domain.cluster import LabSpec
 from intop.errors import LabError
-from intop.lab import kvm, network, processes, qemu, recipe, texts
+from intop.lab import network, processes, qemu, recipe, servers, texts
 from intop.lab.commands import last_lines, require_programs, start
 from intop.lab.image import Image
-from intop.lab.qemu import Accelerator, Files
+from intop.lab.network import BALANCER
+from intop.lab.qemu import Accelerator
+from intop.lab.state import folders_of, guest_files
 
 FOLDER = Path(recipe.GUEST_FOLDER)
 """In the guest: what it was told, and its servers' files."""
@@ -30,42 +32,44 @@ OPEN_FILES = 65536
 TUN_DEVICE = Path("/dev/net/tun")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Patience:
-    """How long one may take to answer before it is given up, by KVM and emulated."""
-
-    kvm_s: float
-    tcg_s: float
-
-
-PATIENCE = Patience(kvm_s=20.0, tcg_s=180.0)
-"""A guest takes 2, and 5 to 10 on a quiet machine."""
-
-
 # -- texts ---------------------------------------------------------------------------------------
 
 
-def script(
-    address: str,
-    prefix: int,
-    link: Link | None,
-    files: Mapping[str, str],
-    sysctls: Sequence[tuple[str, str]] = (),
-) -> str:
-    """What the guest's first process runs: write the files, set up the link, start the servers."""
-    parts = ["set -e", "umask 077", f"cd {FOLDER}", "mkdir -p keys home"]
-    parts += [written(name, text) for name, text in files.items()]
+def prepared(spec: LabSpec, subnet: IPv4Network) -> str:
+    """Return the script for a lab's guest, from the keys that were made for it."""
+    address, keys = network.address(subnet, BALANCER), folders_of(spec.name).keys
+    files = {
+        f"keys/host-{BALANCER}": (keys / f"host-{BALANCER}").read_text(),
+        "keys/authorized_keys": (keys / "authorized_keys").read_text(),
+        "sshd.conf": texts.sshd_config(address, FOLDER, FOLDER / "keys", BALANCER, use_pam=False),
+        "nginx.conf": texts.balancer_config(
+            FOLDER,
+            "www-data www-data",
+            network.addresses(subnet),
+            open_files=OPEN_FILES,
+            balancing=spec.balancing,
+        ),
+        RESTART_SCRIPT.name: texts.restart_script(texts.nginx_start(NGINX), FOLDER),
+    }
+    return script(spec, subnet, files)
+
+
+def script(spec: LabSpec, subnet: IPv4Network, files: Mapping[str, str]) -> str:
+    """Return what the guest's first process runs: write files, set up the link, start servers."""
     device = network.INTERFACE
-    parts += [
+    parts = [
+        *("set -e", "umask 077", f"cd {FOLDER}", "mkdir -p keys home"),
+        *(written(name, text) for name, text in files.items()),
         "umask 022",
         "echo guest > /proc/sys/kernel/hostname",
         "ip link set lo up",
-        f"ip address add {address}/{prefix} dev {device}",
+        f"ip address add {network.address(subnet, BALANCER)}/{subnet.prefixlen} dev {device}",
         f"ip link set {device} up",
-    ]
-    parts += [" ".join(command) for command in network.shaping(link)]
-    parts += [f"echo '{value}' > /proc/sys/{key.replace('.', '/')}" for key, value in sysctls]
-    parts += [
+        *(" ".join(command) for command in network.shaping(spec.link)),
+        *(
+            f"echo '{value}' > /proc/sys/{key.replace('.', '/')}"
+            for key, value in spec.balancing.sysctls
+        ),
         f"/usr/sbin/sshd -f {FOLDER}/sshd.conf -E {FOLDER}/sshd.log",
         f"sh {RESTART_SCRIPT}",
     ]
@@ -73,58 +77,18 @@ def script(
 
 
 def written(name: str, text: str) -> str:
-    """The shell's words for a file; none of our texts has a line with nothing but its end mark."""
+    """Return the shell's words for a file. Raises LabError for one with a line of our end mark."""
     mark = "END-OF-FILE-FOR-GUEST"
     if mark in text.splitlines():
         raise LabError(f"{name} has a line {mark!r}")
     return f"cat > {name} <<'{mark}'\n{text.rstrip(chr(10))}\n{mark}"
 
 
-def lab_files(
-    address: str,
-    backends: Sequence[str],
-    host_key: str,
-    authorized: str,
-    balancing: Balancing = texts.USUAL,
-) -> dict[str, str]:
-    """What a lab gives its guest, by path below the guest's folder."""
-    sshd = texts.sshd_config(address, FOLDER, FOLDER / "keys", network.BALANCER, use_pam=False)
-    nginx = texts.balancer_config(
-        FOLDER, "www-data www-data", backends, open_files=OPEN_FILES, balancing=balancing
-    )
-    return {
-        f"keys/host-{network.BALANCER}": host_key,
-        "keys/authorized_keys": authorized,
-        "sshd.conf": sshd,
-        "nginx.conf": nginx,
-        RESTART_SCRIPT.name: texts.restart_script(texts.nginx_start(NGINX), FOLDER),
-    }
-
-
-def prepared(
-    subnet: IPv4Network,
-    backends: Sequence[str],
-    link: Link | None,
-    keys: Path,
-    balancing: Balancing = texts.USUAL,
-) -> str:
-    """The script for a lab's guest, from the keys that were made for it."""
-    address = network.address(subnet, network.BALANCER)
-    given = lab_files(
-        address,
-        [network.address(subnet, backend) for backend in backends],
-        (keys / f"host-{network.BALANCER}").read_text(),
-        (keys / "authorized_keys").read_text(),
-        balancing,
-    )
-    return script(address, subnet.prefixlen, link, given, balancing.sysctls)
-
-
 # -- a guest at work -----------------------------------------------------------------------------
 
 
 def require(arch: str) -> None:
-    """Say what is missing on this machine for guests of an architecture."""
+    """Raise LabError for what is missing on this machine for guests of an architecture."""
     machine = qemu.MACHINES[arch]
     require_programs({(machine.program,): machine.package}, f"a guest of architecture {arch}")
     if not TUN_DEVICE.exists():
@@ -133,92 +97,88 @@ def require(arch: str) -> None:
         )
 
 
-def launch(
-    lab: str,
-    arch: str,
-    image: Image,
-    files: Files,
-    greeting_problem: Callable[[], str | None],
-    say: Callable[[str], None],
-    patience: Patience = PATIENCE,
-    *,
-    has_disk: bool = False,
-) -> str:
-    """Start the guest by the fastest means that works; returns which one, when sshd answers.
+@dataclass(frozen=True, kw_only=True)
+class Guest:
+    """A lab's virtual machine, to be started."""
 
-    Whether KVM works is only known when a guest has come up by it: the device may exist and be of
-    no use. A try that failed is remembered, since it may take long.
-    """
-    *first, last = qemu.accelerators(arch)
-    program, failed = qemu.program(arch), ""
-    for accelerator in first:
-        if (before := kvm.failed_before(program)) is not None:
-            say(
-                f"KVM failed on this machine before, so the guest is emulated: {before} "
-                f"(to try it again: rm {kvm.record()})"
-            )
-            continue
-        try:
-            _start(lab, arch, accelerator, image, files, has_disk=has_disk)
-            _wait(lab, files, greeting_problem, patience.kvm_s)
-        except LabError as error:
-            failed = str(error).splitlines()[-1].strip()  # the end of QEMU's own log, or of ours
-            say(f"KVM does not work here, so the guest is emulated: {failed}")
-            _end(lab, files)
-        else:
-            return qemu.emulation(accelerator)
-    _start(lab, arch, last, image, files, has_disk=has_disk)
-    _wait(lab, files, greeting_problem, patience.tcg_s)
-    if failed:  # only now: a guest that does not come up at all says nothing about KVM
-        kvm.remember(program, failed)
-    return qemu.emulation(last)
+    lab: str
+    arch: str
+    address: str
+    image: Image
+    has_disk: bool = False
+    kvm_limit_s: float = 20.0
+    """How long it may take to answer by KVM. A guest takes 2 s."""
+    tcg_limit_s: float = 180.0
+    """How long emulated. A guest takes 5 to 10 s on a quiet machine."""
+
+    def launch(self, say: Callable[[str], None]) -> str:
+        """Start it by the fastest means that works; return which one, when sshd answers.
+
+        Whether KVM works is only known when a guest has come up by it: the device may exist and be
+        of no use. A try that failed is remembered, since it may take long.
+        """
+        *first, last = qemu.accelerators(self.arch)
+        failure = ""
+        for accelerator in first:
+            if (before := qemu.kvm_failure(self.arch)) is not None:
+                say(
+                    f"KVM failed on this machine before, so the guest is emulated: {before} "
+                    f"(to try it again: rm {qemu.kvm_record()})"
+                )
+                continue
+            try:
+                self._start(accelerator, self.kvm_limit_s)
+            except LabError as error:
+                failure = str(error).splitlines()[-1].strip()  # the end of QEMU's log, or of ours
+                say(f"KVM does not work here, so the guest is emulated: {failure}")
+                self._end()
+            else:
+                return qemu.emulation(accelerator)
+        self._start(last, self.tcg_limit_s)
+        if failure:  # only now: a guest that does not come up at all says nothing about KVM
+            qemu.remember_kvm_failure(self.arch, failure)
+        return qemu.emulation(last)
+
+    def _start(self, accelerator: Accelerator, limit_s: float) -> None:
+        """Start QEMU, and wait until sshd answers. Raises LabError as soon as QEMU has ended."""
+        files = guest_files(self.lab)
+        command = qemu.command(
+            self.arch, accelerator, self.image, files, BALANCER, has_disk=self.has_disk
+        )
+        start(network.inside(self.lab, network.SWITCH, *command), log=files.log, timeout_s=60)
+        deadline = time.monotonic() + limit_s
+        while (message := servers.ssh_problem(self.address)) is not None:
+            if (gone := problem(self.lab)) is not None:
+                raise LabError(gone)
+            if time.monotonic() > deadline:
+                raise LabError(f"{message} (waited {limit_s:g} s){last_lines(files.console)}")
+            time.sleep(0.05)
+
+    def _end(self) -> None:
+        """End a guest that came up by halves, so that another can have its place."""
+
+        def left() -> set[int]:
+            process = pid(self.lab)
+            return set() if process is None else {process}
+
+        processes.end(left)
+        guest_files(self.lab).pid.unlink(missing_ok=True)
 
 
-def problem(lab: str, files: Files) -> str | None:
-    """Why the guest is not there at all; None while QEMU runs."""
-    if pid(lab, files) is not None:
+def problem(lab: str) -> str | None:
+    """Return why the guest is not there at all; None while QEMU runs."""
+    if pid(lab) is not None:
         return None
-    return f"{network.BALANCER}: the guest does not run any more{last_lines(files.console)}"
+    return f"{BALANCER}: the guest does not run any more{last_lines(guest_files(lab).console)}"
 
 
-def pid(lab: str, files: Files) -> int | None:
-    """QEMU's process, if it is the one that was started in this lab."""
+def pid(lab: str) -> int | None:
+    """Return QEMU's process, if it is the one that was started in this lab."""
     try:
-        found = int(files.pid.read_text())
+        process = int(guest_files(lab).pid.read_text())
     except (OSError, ValueError):
         return None
     switch = processes.identity(network.NAMESPACE_FOLDER / network.namespace(lab, network.SWITCH))
-    mine = processes.namespace_of(found)
-    is_qemu = processes.command_name(found).startswith("qemu-system")
-    return found if is_qemu and mine is not None and mine == switch else None
-
-
-def _start(
-    lab: str, arch: str, accelerator: Accelerator, image: Image, files: Files, *, has_disk: bool
-) -> None:
-    arguments = qemu.command(arch, accelerator, image, files, network.BALANCER, has_disk=has_disk)
-    start(network.inside(lab, network.SWITCH, *arguments), log=files.log, timeout_s=60)
-
-
-def _wait(
-    lab: str, files: Files, greeting_problem: Callable[[], str | None], limit_s: float
-) -> None:
-    """Until the guest's sshd answers. Raises LabError as soon as QEMU has ended."""
-    deadline = time.monotonic() + limit_s
-    while (message := greeting_problem()) is not None:
-        if (gone := problem(lab, files)) is not None:
-            raise LabError(gone)
-        if time.monotonic() > deadline:
-            raise LabError(f"{message} (waited {limit_s:g} s){last_lines(files.console)}")
-        time.sleep(0.05)
-
-
-def _end(lab: str, files: Files) -> None:
-    """End a guest that came up by halves, so that another can have its place."""
-
-    def left() -> set[int]:
-        found = pid(lab, files)
-        return set() if found is None else {found}
-
-    processes.end(left)
-    files.pid.unlink(missing_ok=True)
+    mine = processes.namespace_of(process)
+    is_qemu = processes.command_name(process).startswith("qemu-system")
+    return process if is_qemu and mine is not None and mine == switch else None

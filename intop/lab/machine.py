@@ -7,24 +7,25 @@ machine keeps its kernel beside it, which fits the modules on the disk.
 
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Balancing, Link, native_arch
+from intop.domain.cluster import LabSpec, native_arch
 from intop.errors import LabError
-from intop.lab import guest, image, machine_image, network, texts
+from intop.lab import guest, image, machine_image, network, own_folders, texts
 from intop.lab.commands import run
-from intop.lab.guest import Patience
 from intop.lab.image import Image
 from intop.lab.machine_image import USER
-from intop.lab.qemu import Files
+from intop.lab.network import BALANCER
+from intop.lab.state import folders_of, guest_files
 
 NGINX_RESTART = "systemctl restart nginx"
 SYSCTLS = "/etc/sysctl.d/50-lab.conf"
 """In the machine: what it starts with, at every boot."""
-PATIENCE = Patience(kvm_s=90.0, tcg_s=600.0)
-"""Emulated it takes about a minute on a quiet machine."""
+KVM_LIMIT_S, TCG_LIMIT_S = 90.0, 600.0
+"""How long it may take to answer, by KVM and emulated: then it takes about a minute on a quiet
+machine."""
 SERVERS_LIMIT_S = 120.0
 """How long its servers may take when sshd has answered."""
 COPY_LIMIT_S = 300.0
@@ -33,29 +34,25 @@ COPY_LIMIT_S = 300.0
 # -- texts ---------------------------------------------------------------------------------------
 
 
-def prepared(
-    subnet: IPv4Network,
-    backends: Sequence[str],
-    link: Link | None,
-    keys: Path,
-    password: str,
-    balancing: Balancing = texts.USUAL,
-) -> str:
-    """What runs at a machine's first start, as root, before its network and servers do."""
-    address = network.address(subnet, network.BALANCER)
+def prepare(spec: LabSpec, subnet: IPv4Network) -> None:
+    """Write the password for sudo, and the script of a machine's first start."""
+    password = secrets.token_urlsafe(12)  # one word everywhere
+    own_folders.write(folders_of(spec.name).sudo_password, f"{password}\n")
+    own_folders.write(guest_files(spec.name).script, first_start(spec, subnet, password))
+
+
+def first_start(spec: LabSpec, subnet: IPv4Network, password: str) -> str:
+    """Return what runs at a machine's first start, as root, before its network and servers do."""
+    address, keys = network.address(subnet, BALANCER), folders_of(spec.name).keys
     device, home = network.INTERFACE, f"/home/{USER}"
-    shape = "".join(f"{' '.join(command)}\n" for command in network.shaping(link))
-    site = texts.balancer_site(
-        [network.address(subnet, backend) for backend in backends], balancing
-    )
-    sysctls = "".join(f"{key} = {value}\n" for key, value in balancing.sysctls)
+    shape = "".join(f"{' '.join(command)}\n" for command in network.shaping(spec.link))
+    site = texts.balancer_site(network.addresses(subnet), spec.balancing)
+    sysctls = "".join(f"{key} = {value}\n" for key, value in spec.balancing.sysctls)
     parts = [
         "set -eu",
         "umask 077",
         f"mkdir -p {home}/.ssh",
-        guest.written(
-            "/etc/ssh/ssh_host_ed25519_key", (keys / f"host-{network.BALANCER}").read_text()
-        ),
+        guest.written("/etc/ssh/ssh_host_ed25519_key", (keys / f"host-{BALANCER}").read_text()),
         guest.written(f"{home}/.ssh/authorized_keys", (keys / "authorized_keys").read_text()),
         f"chown -R {USER}: {home}/.ssh",
         f"chpasswd <<'END'\n{USER}:{password}\nEND",
@@ -72,27 +69,22 @@ def prepared(
     return "\n".join(parts) + "\n"
 
 
-def new_password() -> str:
-    """For sudo; letters, digits and few others, so that it is a word everywhere."""
-    return secrets.token_urlsafe(12)
-
-
 # -- its disk ------------------------------------------------------------------------------------
 
 
-def own(made: Image, lab: str) -> Image:
-    """The image of a lab's machine, new: a copy that only takes the room of what is in it."""
+def own(template: Image, lab: str) -> Image:
+    """Return the image of a new machine: a copy that only takes the room of what is in it."""
     discard(lab)
     mine = _folder(lab)
     mine.mkdir(parents=True, mode=0o700)
     copying = ["cp", "--sparse=always", "--reflink=auto"]
-    files = [str(made.kernel), str(made.file_system), str(made.disk)]
+    files = [str(template.kernel), str(template.file_system), str(template.disk)]
     run([*copying, *files, str(mine)], timeout_s=COPY_LIMIT_S)
     return Image(mine)
 
 
 def owned(lab: str) -> Image | None:
-    """The image of a lab's machine that was made before; None when there is none."""
+    """Return the image of a lab's machine that was made before; None when there is none."""
     mine = Image(_folder(lab))
     return mine if mine.disk.is_file() else None
 
@@ -115,7 +107,7 @@ def _folder(lab: str) -> Path:
 
 
 def require(arch: str) -> None:
-    """Say what is missing on this machine for a machine of an architecture."""
+    """Raise LabError for what is missing here for a machine of an architecture."""
     if arch != native_arch():
         raise LabError(
             "kind = \"machine\" is of this machine's own architecture, since its packages' scripts "
@@ -124,16 +116,22 @@ def require(arch: str) -> None:
     guest.require(arch)
 
 
-def launch(
-    lab: str,
-    arch: str,
-    mine: Image,
-    files: Files,
-    greeting_problem: Callable[[], str | None],
-    say: Callable[[str], None],
-) -> str:
-    """Start the machine from its disk; returns by what it is carried out, when sshd answers."""
-    say(f"lab {lab}: its machine starts, which takes a minute where it is emulated")
-    return guest.launch(
-        lab, arch, mine, files, greeting_problem, say, patience=PATIENCE, has_disk=True
+def launch(spec: LabSpec, subnet: IPv4Network, say: Callable[[str], None]) -> str:
+    """Start the machine from its disk; return what carries it out, when sshd answers.
+
+    Raises LabError where its disk is gone.
+    """
+    mine = owned(spec.name)
+    if mine is None:
+        raise LabError(f"lab {spec.name}: the machine's disk is gone")
+    say(f"lab {spec.name}: its machine starts, which takes a minute where it is emulated")
+    machine = guest.Guest(
+        lab=spec.name,
+        arch=spec.arch,
+        address=network.address(subnet, BALANCER),
+        image=mine,
+        has_disk=True,
+        kvm_limit_s=KVM_LIMIT_S,
+        tcg_limit_s=TCG_LIMIT_S,
     )
+    return machine.launch(say)

@@ -15,7 +15,7 @@ from ipaddress import IPv4Network, ip_network
 from pathlib import Path
 from typing import Any
 
-from intop.domain.cluster import MAX_CLIENTS, Link, lab_name_problem
+from intop.domain.cluster import MAX_CLIENTS, LabSpec, Link, lab_name_problem
 from intop.errors import LabError
 from intop.lab.commands import run
 
@@ -28,6 +28,7 @@ MORE_CLIENTS: Mapping[str, int] = {f"c{n}": 10 + n for n in range(2, MAX_CLIENTS
 """Load generators beside the first one."""
 NUMBERS: Mapping[str, int] = {**HOSTS, **MORE_CLIENTS}
 BALANCER = "lb"
+BACKENDS = ("b1", "b2", "b3")
 CONTROLLER = 1
 """The last number of the machine's own address in the lab's network."""
 SWITCH = "sw"
@@ -35,30 +36,37 @@ INTERFACE = "eth0"
 """A host's only interface, inside its namespace."""
 POOL = IPv4Network("198.18.0.0/15")
 """Reserved for benchmarks (RFC 2544): nothing on the internet lives there."""
+PREFIX = 24
+"""Bits of a lab's network, which has room for all its hosts."""
 
 
 def namespace(lab: str, part: str) -> str:
-    """The namespace of one part: a host, or the switch."""
+    """Return the namespace of one part: a host, or the switch."""
     return f"intop-{lab}-{part}"
 
 
 def clients(count: int) -> tuple[str, ...]:
-    """So many load generators."""
+    """Return so many load generators."""
     return ("lg", *MORE_CLIENTS)[:count]
 
 
 def hosts(count: int = 1) -> tuple[str, ...]:
-    """The hosts of a lab with so many load generators."""
+    """Return the hosts of a lab with so many load generators."""
     return (*HOSTS, *clients(count)[1:])
 
 
 def namespaces(lab: str, guests: Collection[str] = (), count: int = 1) -> tuple[str, ...]:
-    """All namespaces of a lab with so many load generators."""
+    """Return all namespaces of a lab with so many load generators."""
     return tuple(namespace(lab, part) for part in (SWITCH, *hosts(count)) if part not in guests)
 
 
+def guests_of(spec: LabSpec) -> tuple[str, ...]:
+    """Return the hosts of a lab that are virtual machines."""
+    return () if spec.kind == "namespaces" else (BALANCER,)
+
+
 def lab_of_namespace(name: str) -> str | None:
-    """The lab that a namespace belongs to; None for somebody else's namespace."""
+    """Return the lab that a namespace belongs to; None for somebody else's namespace."""
     start, _, part = name.rpartition("-")
     lab = start.removeprefix("intop-")
     if part in (SWITCH, *NUMBERS) and start.startswith("intop-") and lab_name_problem(lab) is None:
@@ -67,43 +75,46 @@ def lab_of_namespace(name: str) -> str | None:
 
 
 def machine_link(lab: str) -> str:
-    """The controller's way into the lab: an interface in the machine's own namespace."""
+    """Return the controller's way into the lab: an interface in the machine's own namespace."""
     return f"intop-{lab}"
 
 
 def address(subnet: IPv4Network, host: str) -> str:
-    """A host's address in the lab's network."""
+    """Return a host's address in the lab's network."""
     return str(subnet[NUMBERS[host]])
 
 
+def addresses(subnet: IPv4Network, some: Iterable[str] = BACKENDS) -> list[str]:
+    """Return the addresses of several hosts."""
+    return [address(subnet, host) for host in some]
+
+
 def choose_subnet(taken: Iterable[IPv4Network]) -> IPv4Network:
-    """The first /24 of the pool that overlaps with nothing that is taken."""
+    """Return the first network of the pool that overlaps with nothing that is taken."""
     used = tuple(taken)
-    for subnet in POOL.subnets(new_prefix=24):
-        if not any(subnet.overlaps(other) for other in used):
+    for subnet in POOL.subnets(new_prefix=PREFIX):
+        if not any(map(subnet.overlaps, used)):
             return subnet
     raise LabError(f"no /24 of {POOL} is free for a lab: the machine's routes cover all of them")
 
 
 def parse_routes(text: str) -> list[IPv4Network]:
-    """The destinations that `ip -json route` prints, without the default route."""
+    """Return the destinations that `ip -json route` prints, without the default route."""
     routes: list[dict[str, Any]] = json.loads(text or "[]")
     destinations = (ip_network(route["dst"]) for route in routes if route["dst"] != "default")
     return [to for to in destinations if isinstance(to, IPv4Network) and to.prefixlen > 0]
 
 
 def machine_routes() -> list[IPv4Network]:
-    """Where the machine can go already, by any of its routing tables."""
+    """Return the networks that the machine can reach already, by any of its routing tables."""
     return parse_routes(run(["ip", "-4", "-json", "route", "show", "table", "all"]))
 
 
-def wiring(
-    lab: str, subnet: IPv4Network, guests: Collection[str] = (), count: int = 1
-) -> list[tuple[str | None, list[str]]]:
-    """The `ip -batch` lines for each namespace, in order; None is the machine's own."""
-    bits = subnet.prefixlen
+def wiring(spec: LabSpec, subnet: IPv4Network) -> list[tuple[str | None, list[str]]]:
+    """Return the `ip -batch` lines for each namespace, in order; None is the machine's own."""
+    lab, guests, bits = spec.name, guests_of(spec), subnet.prefixlen
     switch = ["link set lo up", "link add name br0 type bridge", "link set br0 up"]
-    for host in hosts(count):
+    for host in hosts(len(spec.client_links)):
         veth = f"link add name {host} type veth peer name {INTERFACE} netns {namespace(lab, host)}"
         switch.append(f"tuntap add dev {host} mode tap" if host in guests else veth)
         switch.append(f"link set {host} master br0 up")
@@ -117,7 +128,7 @@ def wiring(
         (None, machine),
         (namespace(lab, SWITCH), ["link set ctl master br0 up"]),
     ]
-    for host in (host for host in hosts(count) if host not in guests):
+    for host in (host for host in hosts(len(spec.client_links)) if host not in guests):
         lines = [
             "link set lo up",
             f"address add {address(subnet, host)}/{bits} dev {INTERFACE}",
@@ -128,7 +139,7 @@ def wiring(
 
 
 def shaping(link: Link | None) -> list[list[str]]:
-    """The commands that shape what the load balancer sends; a client's link is made elsewhere."""
+    """Return the commands that shape what the load balancer sends. `client_link` has the rest."""
     if link is None or link.is_at_client or link.rate_mbit is None:
         return []
     where = ["tc", "qdisc", "add", "dev", INTERFACE, "root"]
@@ -136,39 +147,34 @@ def shaping(link: Link | None) -> list[list[str]]:
 
 
 def bucket(rate_mbit: float, burst_kb: int, limit_kb: int) -> list[str]:
-    """A token bucket, as `tc` has it."""
+    """Return `tc`'s words for a token bucket."""
     rate = f"{round(rate_mbit * 1e6)}bit"
     return ["tbf", "rate", rate, "burst", f"{burst_kb}kb", "limit", f"{limit_kb}kb"]
 
 
 def shape_problem(link: Link | None, shown: str) -> str | None:
-    """What is wrong with an interface's root discipline, as `tc qdisc show` prints it."""
+    """Return what is wrong with an interface's root discipline, as `tc qdisc show` prints it."""
     wanted = "tbf" if shaping(link) else None
-    found = next((kind for kind in ("tbf", "netem") if shown.startswith(f"qdisc {kind}")), None)
-    if found == wanted:
+    kind = next((kind for kind in ("tbf", "netem") if shown.startswith(f"qdisc {kind}")), None)
+    if kind == wanted:
         return None
     return f"the link has {shown or 'no queueing'!r}, expected {link if wanted else 'no shaping'}"
 
 
 def inside(lab: str, part: str, *arguments: str) -> list[str]:
-    """The command that runs `arguments` inside a namespace of the lab."""
+    """Return the command that runs `arguments` inside a namespace of the lab."""
     return ["ip", "netns", "exec", namespace(lab, part), *arguments]
 
 
-def build(
-    lab: str,
-    subnet: IPv4Network,
-    link: Link | None,
-    guests: Collection[str] = (),
-    count: int = 1,
-) -> None:
+def build(spec: LabSpec, subnet: IPv4Network) -> None:
     """Make namespaces and links, shape what the load balancer sends unless it is a guest."""
+    lab, guests, count = spec.name, guests_of(spec), len(spec.client_links)
     for name in namespaces(lab, guests, count):
         run(["ip", "netns", "add", name])
-    for inside_of, lines in wiring(lab, subnet, guests, count):
+    for inside_of, lines in wiring(spec, subnet):
         where = [] if inside_of is None else ["-netns", inside_of]
         run(["ip", *where, "-batch", "-"], text_in="\n".join(lines) + "\n")
-    for program, *words in shaping(link) if BALANCER not in guests else []:
+    for program, *words in shaping(spec.link) if not guests else []:
         run([program, "-netns", namespace(lab, BALANCER), *words])
     # 28,000 ports are soon in TIME_WAIT when every request has a connection of its own.
     for host in clients(count):
@@ -185,13 +191,13 @@ def start_with(lab: str, sysctls: Iterable[tuple[str, str]]) -> None:
 
 
 def queueing(lab: str) -> str:
-    """What `tc` says of the load balancer's interface: `noqueue` when it is not shaped."""
+    """Return `tc`'s line for the load balancer's interface: `noqueue` when it is not shaped."""
     where = ["-netns", namespace(lab, BALANCER)]
     return run(["tc", *where, "qdisc", "show", "dev", INTERFACE, "root"]).strip()
 
 
 def all_namespaces() -> list[str]:
-    """The names of all network namespaces of this machine, whoever made them."""
+    """Return the names of all network namespaces of this machine, whoever made them."""
     try:
         return sorted(entry.name for entry in NAMESPACE_FOLDER.iterdir())
     except FileNotFoundError:
@@ -199,7 +205,7 @@ def all_namespaces() -> list[str]:
 
 
 def existing_namespaces(lab: str) -> list[str]:
-    """The names of a lab's namespaces that exist on this machine."""
+    """Return the names of a lab's namespaces that exist on this machine."""
     return [name for name in all_namespaces() if name in namespaces(lab, count=MAX_CLIENTS)]
 
 
@@ -209,7 +215,7 @@ def has_machine_link(lab: str) -> bool:
 
 
 def labs_with_links() -> list[str]:
-    """Labs that have an interface in the machine's own namespace."""
+    """Return the labs that have an interface in the machine's own namespace."""
     names = (name for _, name in socket.if_nameindex() if name.startswith("intop-"))
     labs = (name.removeprefix("intop-") for name in names)
     return [lab for lab in labs if lab_name_problem(lab) is None]

@@ -27,15 +27,15 @@ H2O_BACKENDS = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What one serves, and where it lies: `files` is a folder whose files it answers with, None
-    where it passes all requests on to the `backends` (addresses).
-    """
+    """A load balancer's site: what it serves, and with which means."""
 
     folder: Path
     user: str
     group: str
     backends: Sequence[str]
+    """Addresses to which it passes requests on."""
     files: Path | None
+    """A folder whose files it answers with in place of the backends."""
     workers: int
     backlog: int
     open_files: int
@@ -47,22 +47,21 @@ class Site:
 
     @property
     def connections(self) -> int:
-        """How many clients it may have: each has a connection to a backend."""
+        """The most clients that it may have: each has a connection to a backend."""
         return (self.open_files - 100) // 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How one is set up and started.
-
-    Debian's `package` brings its `program`. `conf` is the text of its configuration, `command` runs
-    it in the foreground.
-    """
+    """The way to set a server up and to start it."""
 
     package: str
+    """Debian's package that brings its program."""
     program: str
     conf: Callable[[Site], str]
+    """The text of its configuration."""
     command: Callable[[Site], Sequence[str]]
+    """Runs it in the foreground."""
 
 
 # -- configurations ------------------------------------------------------------------------------
@@ -90,7 +89,7 @@ TypesConfig /dev/null
 ProxyPass / balancer://backends/
 ProxyPreserveHost On
 """
-    loaded = "".join(f"LoadModule {one}_module {MODULES}/mod_{one}.so\n" for one in modules)
+    loaded = "".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so\n" for name in modules)
     return f"""\
 ServerRoot {site.folder}
 ServerName lab
@@ -239,7 +238,7 @@ hosts:
 
 
 def _as_user(site: Site) -> tuple[str, ...]:
-    """In front of a command: the web server's account, which may still listen on port 80."""
+    """Return what to put before a command to have the web server's account listen on port 80."""
     port = "net_bind_service"
     capabilities = (f"--inh-caps=+{port}", f"--ambient-caps=+{port}")
     account = (f"--reuid={site.user}", f"--regid={site.group}", "--clear-groups")

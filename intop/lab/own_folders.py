@@ -15,7 +15,7 @@ WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def problem(folder: Path) -> str | None:
-    """Why somebody else than root may change what is in a folder; None where nobody can.
+    """Return why somebody else than root may change a folder's content; None where nobody can.
 
     A folder on the way that is not there yet is no problem. A sticky folder such as /tmp may be on
     the way, since nobody moves what belongs to another user there.
@@ -38,7 +38,7 @@ def problem(folder: Path) -> str | None:
 
 
 def check(folder: Path) -> None:
-    """Raises LabError for a folder in which somebody else may change something."""
+    """Raise LabError for a folder in which somebody else may change something."""
     if why := problem(folder):
         raise LabError(
             f"the lab's folder {folder} can't be trusted: {why}. "
@@ -57,6 +57,14 @@ def make(folder: Path, mode: int) -> None:
     folder.chmod(mode)
 
 
+def write(file: Path, text: str, mode: int = 0o600) -> None:
+    """Write a file that never, not for a moment, has wider permissions than `mode`."""
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600, exist_ok=False)
+    file.write_text(text)
+    file.chmod(mode)
+
+
 def mount_memory(folder: Path, mode: int) -> None:
     """Make a folder whose files are in memory. Raises LabError where root may not mount."""
     make(folder, mode)
@@ -65,7 +73,7 @@ def mount_memory(folder: Path, mode: int) -> None:
 
 
 def mounted_below(folder: Path) -> list[Path]:
-    """What is mounted at a folder or below it, the last one first."""
+    """Return all that is mounted at a folder or below it, the last one first."""
     places = (Path(line.split()[4]) for line in MOUNTS.read_text().splitlines())
     return [place for place in places if place.is_relative_to(folder)][::-1]
 

@@ -3,7 +3,8 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from intop.domain.cluster import MAX_CLIENTS
@@ -16,21 +17,21 @@ Identity = tuple[int, int]
 
 
 def identity(path: Path) -> Identity | None:
-    """None when there is nothing, or the process has ended and waits for its parent."""
+    """Return a file's identity; None when a process has ended and waits for its parent."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def namespace_of(pid: int | str) -> Identity | None:
-    """The network namespace that a process lives in."""
+    """Return the network namespace that a process lives in."""
     return identity(PROC / str(pid) / "ns/net")
 
 
 def arguments(pid: int) -> list[str]:
-    """The command line of a process; empty when it has ended."""
+    """Return the command line of a process; empty when it has ended."""
     try:
         return (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
@@ -38,7 +39,7 @@ def arguments(pid: int) -> list[str]:
 
 
 def command_name(pid: int) -> str:
-    """The name of a process's program; empty when it is gone."""
+    """Return the name of a process's program; empty when it is gone."""
     try:
         return (PROC / str(pid) / "comm").read_text(errors="replace").strip()
     except OSError:
@@ -46,7 +47,7 @@ def command_name(pid: int) -> str:
 
 
 def all_processes() -> Iterator[int]:
-    """The ids of all processes of this machine."""
+    """Return the ids of all processes of this machine."""
     return (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
 
 
@@ -56,7 +57,7 @@ def runs(command: str) -> bool:
 
 
 def members(lab: str, state_dir: str) -> set[int]:
-    """The lab's processes.
+    """Return the lab's processes.
 
     - those in its namespaces;
     - what an `up` that was killed leaves at work on the machine: an `ip` that is about to enter
@@ -64,26 +65,16 @@ def members(lab: str, state_dir: str) -> set[int]:
     - those in a namespace whose name was deleted under them, where one of them was started
       with a path of the lab's own state directory.
     """
-    mine = {
-        found
-        for name in network.existing_namespaces(lab)
-        if (found := identity(network.NAMESPACE_FOLDER / name))
-    }
-    named = {
-        found
-        for entry in network.all_namespaces()
-        if (found := identity(network.NAMESPACE_FOLDER / entry))
-    }
-    machine = namespace_of("self")
-    where = {
-        pid: found for pid in all_processes() if pid != os.getpid() and (found := namespace_of(pid))
-    }
+    mine = _identities(network.existing_namespaces(lab))
+    known = _identities(network.all_namespaces()) | {namespace_of("self")}
+    where = {pid: namespace_of(pid) for pid in all_processes() if pid != os.getpid()}
+    where = {pid: space for pid, space in where.items() if space is not None}
     nameless = {
-        found
-        for pid, found in where.items()
-        if found not in named and found != machine and _names_path_in(state_dir, pid)
+        space
+        for pid, space in where.items()
+        if space not in known and _names_path_in(state_dir, pid)
     }
-    inside = {pid for pid, found in where.items() if found in mine | nameless}
+    inside = {pid for pid, space in where.items() if space in mine | nameless}
     own_names = set(network.namespaces(lab, count=MAX_CLIENTS))
     left_at_work = {
         pid
@@ -96,21 +87,26 @@ def members(lab: str, state_dir: str) -> set[int]:
     return inside | left_at_work
 
 
+def _identities(names: Iterable[str]) -> set[Identity | None]:
+    """Return the identities of namespaces, which may be deleted just now."""
+    return {identity(network.NAMESPACE_FOLDER / name) for name in names} - {None}
+
+
 def _names_path_in(state_dir: str, pid: int) -> bool:
     """Whether a process was started with a path of this directory."""
     return any(f"{state_dir}/" in argument for argument in arguments(pid))
 
 
 def end(find: Callable[[], set[int]], *, patience_s: float = 3.0) -> set[int]:
-    """Ask all that `find` finds to end, force those that don't; return all that were found."""
+    """Ask all that `find` returns to end, force those that don't. Return all of them."""
     seen: set[int] = set()
     for kind in (signal.SIGTERM, signal.SIGKILL):
-        told: set[int] = set()
+        signalled: set[int] = set()
         deadline = time.monotonic() + patience_s
         while left := find():
-            for pid in left - told:
-                _tell(pid, kind)
-            told |= left
+            for pid in left - signalled:
+                _signal(pid, kind)
+            signalled |= left
             seen |= left
             if time.monotonic() > deadline:
                 break
@@ -120,8 +116,6 @@ def end(find: Callable[[], set[int]], *, patience_s: float = 3.0) -> set[int]:
     raise LabError(f"processes {sorted(left)} of the lab don't end, not even by SIGKILL")
 
 
-def _tell(pid: int, kind: signal.Signals) -> None:
-    try:
+def _signal(pid: int, kind: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it has ended just now
         os.kill(pid, kind)
-    except ProcessLookupError:
-        return  # it ended between being found and being told

@@ -1,5 +1,6 @@
-"""QEMU's command lines: what machine a guest is, and by what it is carried out."""
+"""QEMU: the machine that a guest is, and what carries it out."""
 
+import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,19 +8,20 @@ from pathlib import Path
 from typing import Literal
 
 from intop.domain.cluster import native_arch
-from intop.lab import recipe
-from intop.lab.commands import find_program
+from intop.lab import image, recipe
+from intop.lab.commands import find_program, run
 from intop.lab.image import Image
 
 Accelerator = Literal["kvm", "tcg"]
 
 MEMORY_MIB = 768
 KVM_DEVICE = Path("/dev/kvm")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """How QEMU makes a machine of an architecture."""
+    """QEMU's words for a machine of an architecture."""
 
     program: str
     package: str
@@ -54,23 +56,23 @@ MACHINES: Mapping[str, Machine] = {
 
 @dataclass(frozen=True)
 class Files:
-    """Where a guest's files are on this machine."""
+    """A guest's files on this machine."""
 
     root: Path
 
     @property
     def script(self) -> Path:
-        """What the guest is told; it holds the guest's private key."""
+        """The script for the guest; it holds the guest's private key."""
         return self.root / "guest-start"
 
     @property
     def console(self) -> Path:
-        """What the guest's kernel and first process say."""
+        """The messages of the guest's kernel and first process."""
         return self.root / "console.log"
 
     @property
     def log(self) -> Path:
-        """What QEMU says."""
+        """QEMU's own messages."""
         return self.root / "qemu.log"
 
     @property
@@ -80,7 +82,7 @@ class Files:
 
 
 def program(arch: str) -> str:
-    """The QEMU that makes machines of an architecture, with its path where it is installed."""
+    """Return the QEMU for machines of an architecture, with its path where it is installed."""
     name = MACHINES[arch].program
     return find_program(name) or name
 
@@ -94,7 +96,7 @@ def command(
     *,
     has_disk: bool = False,
 ) -> list[str]:
-    """QEMU's command line. It returns when the guest runs, and leaves it behind.
+    """Return QEMU's command line. It ends when the guest runs, and leaves it behind.
 
     With a disk it is a machine, which may start itself again; without one it ends then.
     """
@@ -122,7 +124,7 @@ def command(
 
 
 def kernel_words(arch: str, accelerator: Accelerator, *, has_disk: bool = False) -> str:
-    """The guest kernel's command line. A kernel that panics starts again, or takes QEMU with it."""
+    """Return the guest kernel's words. When it panics it starts again, or takes QEMU with it."""
     # As in images for clouds, the one interface is eth0.
     init = "root=/dev/vda ro net.ifnames=0" if has_disk else "rdinit=/init"
     words = f"console={MACHINES[arch].console} quiet {init} panic=-1 audit=0 psi=1 nokaslr"
@@ -131,11 +133,44 @@ def kernel_words(arch: str, accelerator: Accelerator, *, has_disk: bool = False)
 
 
 def accelerators(arch: str) -> tuple[Accelerator, ...]:
-    """What to try, in order: KVM only carries out the machine's own architecture."""
+    """Return the means to try, in order: KVM only carries out the machine's own architecture."""
     own = arch == native_arch() and KVM_DEVICE.exists()
     return ("kvm", "tcg") if own else ("tcg",)
 
 
 def emulation(accelerator: Accelerator) -> str:
-    """What the trials on such a guest are told apart by."""
+    """Return the words by which trials on such a guest are told apart."""
     return "KVM" if accelerator == "kvm" else f"TCG on {platform.machine()}"
+
+
+# -- KVM that does not work ----------------------------------------------------------------------
+
+# A try takes up to 20 s when a guest hangs, so not every start of a lab shall have one. Another
+# start of the machine, or another QEMU, may change the answer.
+
+
+def kvm_record() -> Path:
+    """Return the file that remembers a failure; without it KVM is tried again."""
+    return image.CACHE_FOLDER / "kvm-failed.json"
+
+
+def kvm_failure(arch: str) -> str | None:
+    """Return why KVM did not work since this machine started, if it was tried."""
+    try:
+        known = json.loads(kvm_record().read_text())
+        reason = str(known.pop("reason"))
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return None
+    return reason if known == _circumstances(arch) else None
+
+
+def remember_kvm_failure(arch: str, reason: str) -> None:
+    """Remember that KVM did not work, and why."""
+    draft = kvm_record().with_suffix(".draft")
+    draft.write_text(json.dumps({**_circumstances(arch), "reason": reason}) + "\n")
+    draft.replace(kvm_record())
+
+
+def _circumstances(arch: str) -> dict[str, str]:
+    version = run([program(arch), "--version"]).partition("\n")[0]
+    return {"boot": BOOT_ID.read_text().strip(), "qemu": version}

@@ -13,102 +13,40 @@ import pwd
 import resource
 import socket
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Balancing, cpus_of
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+from intop.domain.cluster import Balancing, LabSpec, cpus_of
 from intop.domain.server import NGINX, SERVERS
 from intop.errors import LabError
-from intop.lab import app, content, network, other_servers, own_folders, slow_disk, texts
-from intop.lab.certificate import self_signed
+from intop.lab import app, content, network, other_servers, own_folders, slow_disk, state, texts
 from intop.lab.commands import find_program, last_lines, run, start, wait_until
+from intop.lab.network import BACKENDS, BALANCER
+from intop.lab.own_folders import write
+from intop.lab.state import Folders, folders_of
 
-BALANCER = network.BALANCER
-BACKENDS = ("b1", "b2", "b3")
 WEB_HOSTS = (BALANCER, *BACKENDS)
 OPEN_FILES = 65536
 LIMIT_S = 20.0
 """How long the servers may take until all of them answer."""
-DISKS_FOLDER = Path("/var/lib/intop-lab")
-"""A folder for each lab that writes to a disk. /run is in memory, where no write waits for it."""
+CERTIFICATE_DAYS = 3650
 PRIVILEGE_FOLDER = Path("/run/sshd")
 """sshd insists on this empty folder; a machine without a running sshd may lack it."""
-
-
-@dataclass(frozen=True)
-class Folders:
-    """Where things are below a lab's state directory."""
-
-    root: Path
-
-    @property
-    def keys(self) -> Path:
-        """The client's key, the hosts' keys, and who is known by them."""
-        return self.root / "keys"
-
-    @property
-    def client_key(self) -> Path:
-        """The key that opens every host of the lab."""
-        return self.keys / "client"
-
-    @property
-    def known_hosts(self) -> Path:
-        """The hosts' keys, for the client."""
-        return self.keys / "known_hosts"
-
-    @property
-    def sudo_password(self) -> Path:
-        """What sudo asks for on a machine, in one line."""
-        return self.keys / "sudo-password"
-
-    @property
-    def content(self) -> Path:
-        """The static files, which the backends share."""
-        return self.root / "content"
-
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The lab's hosts: each has a folder."""
-        return tuple(host for host in network.NUMBERS if self.host(host).is_dir())
-
-    def host(self, host: str) -> Path:
-        """Configurations, logs and sockets of one host's servers."""
-        return self.root / f"host-{host}"
-
-    def host_state(self, host: str) -> Path:
-        """What a host keeps of its own; the namespaces share the machine's file system."""
-        return self.host(host) / "state"
-
-    def config_root(self, host: str) -> Path:
-        """What stands for / where a host's persistent configuration is: never the machine's own."""
-        return self.host(host) / "root"
-
-    @property
-    def slow_disk(self) -> Path:
-        """On a disk, outside of the state directory; with disk_iops each write waits for it."""
-        return DISKS_FOLDER / self.root.name
-
-    def restart_script(self, host: str) -> Path:
-        """The program that (re)starts a host's nginx, or the server in its place."""
-        return self.host(host) / "server-restart"
 
 
 # -- writing -------------------------------------------------------------------------------------
 
 
-def write(file: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file that never, not for a moment, has wider permissions than `mode`."""
-    file.unlink(missing_ok=True)
-    file.touch(mode=0o600, exist_ok=False)
-    file.write_text(text)
-    file.chmod(mode)
-
-
 def web_user() -> tuple[str, str]:
-    """An account without rights for nginx's workers and the application, and its group."""
+    """Return an account without rights for nginx's workers and the application, and its group."""
     for user in ("www-data", "nginx", "nobody"):
         try:
             return user, grp.getgrgid(pwd.getpwnam(user).pw_gid).gr_name
@@ -118,13 +56,13 @@ def web_user() -> tuple[str, str]:
 
 
 def open_files_limit() -> int:
-    """What nginx's workers may open: root in a container can't go beyond the hard limit."""
+    """Return how many files nginx's workers may open, within the hard limit of a container."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
 
 
 def make_keys(folders: Folders, subnet: IPv4Network, lab: str, hosts: Collection[str]) -> None:
-    """One key for the client, one for each host, and the files that make them known."""
+    """Make one key for the client, one for each host, and the files that make them known."""
     own_folders.make(folders.keys, 0o700)
     for name in ("client", *(f"host-{host}" for host in hosts)):
         key = ["-t", "ed25519", "-N", "", "-C", f"intop-{lab}-{name}", "-f", name]
@@ -139,70 +77,83 @@ def make_keys(folders: Folders, subnet: IPv4Network, lab: str, hosts: Collection
     write(folders.known_hosts, "".join(known))
 
 
-def prepare(
-    lab: str,
-    folders: Folders,
-    subnet: IPv4Network,
-    guests: Collection[str] = (),
-    count: int = 1,
-    balancing: Balancing = texts.USUAL,
-) -> None:
-    """Write keys, content and configurations of a lab with `count` load generators.
+def prepare(spec: LabSpec, subnet: IPv4Network) -> None:
+    """Write keys, content and configurations of a lab.
 
     Workers may pass through, only root may list.
     A guest has all of its own inside it, and here only a folder.
     """
+    folders, guests = folders_of(spec.name), network.guests_of(spec)
+    hosts = network.hosts(len(spec.client_links))
     own_folders.make(folders.root, 0o711)
-    make_keys(folders, subnet, lab, network.hosts(count))
+    make_keys(folders, subnet, spec.name, hosts)
     content.write_static_files(folders.content)
+    for host in hosts:
+        own_folders.make(folders.host(host), 0o711)
+    inside = [host for host in hosts if host not in guests]
+    _prepare_sshd(folders, subnet, inside)
+    for host in (host for host in WEB_HOSTS if host in inside):
+        is_backend = host in BACKENDS
+        starting = _backend(folders, host) if is_backend else _balancer(spec, folders, subnet)
+        script = texts.restart_script(starting, folders.host(host))
+        write(folders.restart_script(host), script, 0o700)
+
+
+def _prepare_sshd(folders: Folders, subnet: IPv4Network, hosts: Collection[str]) -> None:
     try:
         use_pam = texts.password_is_locked(Path("/etc/shadow").read_text())
     except OSError:
         use_pam = False
-    user = " ".join(web_user())
-    files = open_files_limit()
-    for host in network.hosts(count):
+    for host in hosts:
         folder = folders.host(host)
-        own_folders.make(folder, 0o711)
-        if host in guests:
-            continue
         own_folders.make(folders.host_state(host), 0o700)
         own_folders.make(folders.config_root(host), 0o700)
         own_folders.make(folder / "home", 0o700)
         address = network.address(subnet, host)
         sshd = texts.sshd_config(address, folder, folders.keys, host, use_pam=use_pam)
         write(folder / "sshd.conf", sshd)
-    for host in (host for host in WEB_HOSTS if host not in guests):
-        folder = folders.host(host)
-        starting = texts.nginx_start(find_program("nginx") or "nginx")
-        if host != BALANCER:
-            text = texts.backend_config(folder, user, folders.content, open_files=files)
-            write(folder / "nginx.conf", text)
-        elif balancing.server == NGINX.name:
-            backends = [network.address(subnet, backend) for backend in BACKENDS]
-            _make_disk_and_certificate(folders, balancing)
-            text = texts.balancer_config(
-                *(folder, user, backends),
-                open_files=files,
-                balancing=balancing,
-                files=folders.content if balancing.serves_files else None,
-            )
-            write(folder / "nginx.conf", text)
-            if balancing.disk_iops:
-                slow_disk.limit(lab, folders.slow_disk, balancing.disk_iops)
-        else:
-            starting = _other_server(folders, subnet, balancing)
-        write(folders.restart_script(host), texts.restart_script(starting, folder), 0o700)
+
+
+def _nginx() -> texts.Start:
+    return texts.nginx_start(find_program("nginx") or "nginx")
+
+
+def _backend(folders: Folders, host: str) -> texts.Start:
+    """Write a backend's configuration; return how its server is started."""
+    folder, user = folders.host(host), " ".join(web_user())
+    text = texts.backend_config(folder, user, folders.content, open_files=open_files_limit())
+    write(folder / "nginx.conf", text)
+    return _nginx()
+
+
+def _balancer(spec: LabSpec, folders: Folders, subnet: IPv4Network) -> texts.Start:
+    """Write the load balancer's configuration; return how its server is started."""
+    balancing = spec.balancing
+    if balancing.server != NGINX.name:
+        return _other_server(folders, subnet, balancing)
+    _make_disk_and_certificate(folders, balancing)
+    text = texts.balancer_config(
+        folders.host(BALANCER),
+        " ".join(web_user()),
+        network.addresses(subnet),
+        open_files=open_files_limit(),
+        balancing=balancing,
+        files=folders.content if balancing.serves_files else None,
+    )
+    write(folders.host(BALANCER) / "nginx.conf", text)
+    if balancing.disk_iops:
+        slow_disk.limit(spec.name, folders.slow_disk, balancing.disk_iops)
+    return _nginx()
 
 
 def _other_server(folders: Folders, subnet: IPv4Network, balancing: Balancing) -> texts.Start:
-    """Write the configuration of the balancer's server; how that is started."""
+    """Write the configuration of another server than nginx; return how it is started."""
     user, group = web_user()
     site = other_servers.Site(
         folder=folders.host(BALANCER),
         user=user,
         group=group,
-        backends=[network.address(subnet, backend) for backend in backends_of(balancing)],
+        backends=network.addresses(subnet, backends_of(balancing)),
         files=folders.content if balancing.serves_files else None,
         workers=balancing.workers,
         backlog=balancing.backlog,
@@ -215,12 +166,12 @@ def _other_server(folders: Folders, subnet: IPv4Network, balancing: Balancing) -
 
 
 def backends_of(balancing: Balancing) -> tuple[str, ...]:
-    """The backends that the balancer passes requests on to."""
+    """Return the backends that the balancer passes requests on to."""
     return BACKENDS[: other_servers.H2O_BACKENDS] if balancing.server == "h2o" else BACKENDS
 
 
 def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
-    """What the balancer's nginx is badly set with beside its configuration.
+    """Make what the balancer's nginx needs beside its configuration: disk, memory, certificate.
 
     Raises LabError where the file system has no attribute for writes that wait for the disk, where
     no tmpfs can be mounted, and for processors that the machine doesn't have.
@@ -228,8 +179,8 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
     if balancing.tls_key_bits:
         write(folders.host(BALANCER) / texts.CERTIFICATE, self_signed(balancing.tls_key_bits))
     mine = os.sched_getaffinity(0)
-    if others := [str(n) for n in cpus_of(balancing.server_cpus) if n not in mine]:
-        raise LabError(f"server_cpus: this machine has no processors {', '.join(others)}")
+    if missing := [str(n) for n in cpus_of(balancing.server_cpus) if n not in mine]:
+        raise LabError(f"server_cpus: this machine has no processors {', '.join(missing)}")
     if balancing.access_log == "memory":
         try:
             own_folders.mount_memory(folders.host(BALANCER) / texts.MEMORY_FOLDER, 0o711)
@@ -249,19 +200,43 @@ def _make_disk_and_certificate(folders: Folders, balancing: Balancing) -> None:
             ) from error
 
 
-def discard_disk(folders: Folders) -> None:
+def discard_disk(lab: str) -> None:
     """Remove what the lab has on the disk, and its limit, if there is any."""
-    slow_disk.discard(folders.root.name)
-    own_folders.remove(folders.slow_disk)
+    slow_disk.discard(lab)
+    own_folders.remove(folders_of(lab).slow_disk)
     with suppress(OSError):  # another lab's is there, or there was none
-        DISKS_FOLDER.rmdir()
+        state.DISKS_FOLDER.rmdir()
+
+
+def self_signed(bits: int) -> str:
+    """Return an RSA key of so many bits and a certificate that nobody trusts, as one PEM text."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=bits)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "intop lab")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=CERTIFICATE_DAYS))
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return (certificate.public_bytes(serialization.Encoding.PEM) + secret).decode()
 
 
 # -- starting ------------------------------------------------------------------------------------
 
 
-def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
+def start_all(spec: LabSpec) -> None:
     """Start all servers of the namespaces, detached from this process."""
+    lab, folders, guests = spec.name, folders_of(spec.name), network.guests_of(spec)
     user, _ = web_user()
     for host in BACKENDS:  # Python takes longest to start
         folder = folders.host(host)
@@ -289,34 +264,27 @@ def start_all(lab: str, folders: Folders, guests: Collection[str] = ()) -> None:
         start([*before, *script], log=folders.host(host) / "server-restart.log")
 
 
-def wait_for_all(folders: Folders, subnet: IPv4Network, *, limit_s: float = LIMIT_S) -> None:
+def wait_for_all(lab: str, subnet: IPv4Network, *, limit_s: float = LIMIT_S) -> None:
     """Wait until each server answers. Raises LabError with what the last one lacks."""
-    wait_until(lambda: first_problem(folders, subnet), limit_s=limit_s)
+    wait_until(lambda: next(problems(lab, subnet), None), limit_s=limit_s)
 
 
-def first_problem(folders: Folders, subnet: IPv4Network) -> str | None:
-    """None when everything answers."""
-    return next(iter(problems(folders, subnet)), None)
-
-
-def problems(folders: Folders, subnet: IPv4Network) -> list[str]:
-    """What does not answer, each with the last lines of its log."""
-    found = []
+def problems(lab: str, subnet: IPv4Network) -> Iterator[str]:
+    """Yield what does not answer, each with the last lines of its log."""
+    folders = folders_of(lab)
     for host in BACKENDS:
-        web = network.address(subnet, host)
-        if said := _http_problem(web, f"{app.PATH}?r=1"):
+        if problem := _http_problem(network.address(subnet, host), f"{app.PATH}?r=1"):
             log = last_lines(folders.host(host) / "app.log")
-            found.append(f"{host}: the application {said}{log}")
+            yield f"{host}: the application {problem}{log}"
     for host in WEB_HOSTS:
-        if said := _http_problem(network.address(subnet, host), content.static_paths()[0]):
+        if problem := _http_problem(network.address(subnet, host), content.static_paths()[0]):
             is_nginx = (folders.host(host) / "nginx.conf").exists()
             log = last_lines(folders.host(host) / ("nginx.log" if is_nginx else "server.log"))
-            found.append(f"{host}: {'nginx' if is_nginx else 'its server'} {said}{log}")
+            yield f"{host}: {'nginx' if is_nginx else 'its server'} {problem}{log}"
     for host in folders.hosts:
-        if said := ssh_problem(network.address(subnet, host)):
+        if problem := ssh_problem(network.address(subnet, host)):
             log = last_lines(folders.host(host) / "sshd.log")
-            found.append(f"{host}: sshd {said}{log}")
-    return found
+            yield f"{host}: sshd {problem}{log}"
 
 
 def _http_problem(address: str, path: str) -> str | None:
@@ -333,7 +301,7 @@ def _http_problem(address: str, path: str) -> str | None:
 
 
 def ssh_problem(address: str) -> str | None:
-    """Why sshd does not greet whoever comes; None when it does."""
+    """Return why sshd does not greet; None when it does."""
     try:
         with socket.create_connection((address, 22), timeout=2) as connection:
             greeting = connection.recv(64)

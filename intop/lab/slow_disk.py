@@ -46,7 +46,7 @@ def limit(lab: str, folder: Path, iops: int) -> None:
 
 
 def entering(lab: str) -> list[str]:
-    """What to put before a command so that it runs in the lab's group; nothing without one.
+    """Return what to put before a command to run it in the lab's group; nothing without one.
 
     It belongs before what enters a network namespace, where /sys has no groups.
     """
@@ -58,7 +58,7 @@ def entering(lab: str) -> list[str]:
 
 
 def neighbour(file: Path) -> list[str]:
-    """The command of a program that writes to this file all the time, a few MB over and over."""
+    """Return the command that writes to this file all the time, a few MB over and over."""
     write = f"dd if=/dev/zero of={file} bs=4k count=1000 oflag=sync conv=notrunc status=none"
     return ["setsid", "--fork", "sh", "-c", f"while {write}; do :; done"]
 
@@ -81,7 +81,7 @@ def discard(lab: str) -> None:
 
 
 def _hierarchies() -> list[tuple[Path, bool]]:
-    """Where groups with limits may be made, and whether that is version 2."""
+    """Return folders where groups with limits may be made, and whether that is version 2."""
     lines = [line.split() for line in MOUNTS.read_text().splitlines()]
     return [
         (Path(place), kind == "cgroup2")
@@ -103,7 +103,7 @@ def _has_limits(root: Path, *, is_unified: bool) -> bool:
 
 
 def _device(folder: Path) -> str:
-    """The disk below a folder as MAJOR:MINOR. A limit is on a whole disk, not on a part of it."""
+    """Return the disk below a folder as MAJOR:MINOR. A limit is on a whole disk, not a part."""
     number = folder.stat().st_dev
     entry = DEVICES / f"{os.major(number)}:{os.minor(number)}"
     if not entry.exists():

@@ -1,4 +1,4 @@
-"""What is kept of a lab on this machine: its folder, `lab.json` in it, and the lock on all labs."""
+"""The state of labs on this machine: their folders, `lab.json` in each, and the lock on all."""
 
 import fcntl
 import json
@@ -9,102 +9,130 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Any
 
-from intop.domain.cluster import Balancing, Direction, LabClients, LabSpec, Link, lab_name_problem
+from pydantic import TypeAdapter
+
+from intop.domain.cluster import LabSpec, lab_name_problem
 from intop.errors import LabError
-from intop.lab import client_link, network, own_folders, processes, qemu, servers
+from intop.lab import client_link, network, own_folders, processes, qemu
 
 STATE_FOLDER = Path("/run/intop/lab")
+DISKS_FOLDER = Path("/var/lib/intop-lab")
+"""A folder for each lab that writes to a disk. /run is in memory, where no write waits for it."""
 LOCK_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
-class Lab:
-    """A lab with its addresses: what `lab.json` holds.
+class Folders:
+    """The files and folders of a lab."""
 
-    `emulation` says by what its guest is carried out, and is empty when it has none. `media` are
-    what its clients' links are made by, None for a bare one.
-    """
+    root: Path
+
+    @property
+    def keys(self) -> Path:
+        """The client's key, the hosts' keys, and who is known by them."""
+        return self.root / "keys"
+
+    @property
+    def client_key(self) -> Path:
+        """The key that opens every host of the lab."""
+        return self.keys / "client"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The hosts' keys, for the client."""
+        return self.keys / "known_hosts"
+
+    @property
+    def sudo_password(self) -> Path:
+        """The password for sudo on a machine, in one line."""
+        return self.keys / "sudo-password"
+
+    @property
+    def content(self) -> Path:
+        """The static files, which the backends share."""
+        return self.root / "content"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The lab's hosts: each has a folder."""
+        return tuple(host for host in network.NUMBERS if self.host(host).is_dir())
+
+    def host(self, host: str) -> Path:
+        """Configurations, logs and sockets of one host's servers."""
+        return self.root / f"host-{host}"
+
+    def host_state(self, host: str) -> Path:
+        """A host's own state; the namespaces share the machine's file system."""
+        return self.host(host) / "state"
+
+    def config_root(self, host: str) -> Path:
+        """The place of / for a host's persistent configuration: never the machine's own."""
+        return self.host(host) / "root"
+
+    @property
+    def slow_disk(self) -> Path:
+        """On a disk, outside of the state directory; with disk_iops each write waits for it."""
+        return DISKS_FOLDER / self.root.name
+
+    def restart_script(self, host: str) -> Path:
+        """The program that (re)starts a host's nginx, or the server in its place."""
+        return self.host(host) / "server-restart"
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab with its addresses: the content of `lab.json`."""
 
     spec: LabSpec
     subnet: IPv4Network
     emulation: str = ""
+    """What carries its guest out; empty without one."""
     media: tuple[client_link.Medium | None, ...] = (None,)
+    """What its clients' links are made by, None for a bare one."""
 
     @property
     def guests(self) -> tuple[str, ...]:
         """The hosts that are virtual machines."""
-        return guests_of(self.spec)
+        return network.guests_of(self.spec)
+
+
+_LAB = TypeAdapter(Lab)
 
 
 def to_json(lab: Lab) -> str:
-    """The text of `lab.json`; addresses are there for people, they follow from the subnet."""
+    """Return the text of `lab.json`. Addresses are for people: they follow from the subnet."""
+    hosts = network.hosts(len(lab.spec.client_links))
     state = {
         "spec": asdict(lab.spec),
         "subnet": str(lab.subnet),
         "emulation": lab.emulation,
         "media": lab.media,
-        "addresses": {
-            host: network.address(lab.subnet, host)
-            for host in network.hosts(len(lab.spec.client_links))
-        },
+        "addresses": {host: network.address(lab.subnet, host) for host in hosts},
     }
     return json.dumps(state, indent=2) + "\n"
 
 
 def from_json(text: str) -> Lab:
-    """Raises ValueError, KeyError or TypeError for a text of another version."""
-    state: dict[str, Any] = json.loads(text)
-    spec = state["spec"]
-    link = _link_from(spec["link"])
-    return Lab(
-        LabSpec(
-            **{
-                **spec,
-                "link": link,
-                "machines": tuple(spec["machines"]),
-                "balancing": _balancing_from(spec["balancing"]),
-                "clients": tuple(
-                    LabClients(**{**one, "link": _link_from(one["link"])})
-                    for one in spec["clients"]
-                ),
-            }
-        ),
-        IPv4Network(state["subnet"]),
-        state["emulation"],
-        tuple(state["media"]),
-    )
+    """Return the lab of a `lab.json`. Raises ValueError for a text of another version."""
+    lab = _LAB.validate_json(text)
+    if lab.subnet.prefixlen != network.PREFIX or json.loads(to_json(lab)) != json.loads(text):
+        raise ValueError("another version of intop wrote it")
+    return lab
 
 
-def _balancing_from(state: dict[str, Any]) -> Balancing:
-    return Balancing(**{**state, "sysctls": tuple((k, v) for k, v in state["sysctls"])})
-
-
-def _link_from(state: dict[str, Any] | None) -> Link | None:
-    if state is None:
-        return None
-    up = None if state["up"] is None else Direction(**state["up"])
-    return Link(**{**state, "up": up})
-
-
-def folders_of(name: str) -> servers.Folders:
-    """The folders of a lab, which may not be there."""
-    return servers.Folders(STATE_FOLDER / name)
-
-
-def guests_of(spec: LabSpec) -> tuple[str, ...]:
-    """The hosts that are virtual machines."""
-    return () if spec.kind == "namespaces" else (servers.BALANCER,)
+def folders_of(name: str) -> Folders:
+    """Return the folders of a lab, which may not be there."""
+    return Folders(STATE_FOLDER / name)
 
 
 def guest_files(name: str) -> qemu.Files:
-    """The files of a lab's virtual machine."""
-    return qemu.Files(folders_of(name).host(servers.BALANCER))
+    """Return the files of a lab's virtual machine."""
+    return qemu.Files(folders_of(name).host(network.BALANCER))
 
 
 def state_file(name: str) -> Path:
-    """`lab.json`."""
+    """Return the path of `lab.json`."""
     return folders_of(name).root / "lab.json"
 
 
@@ -112,12 +140,12 @@ def write(lab: Lab) -> None:
     """Write `lab.json`: from now on the lab is complete."""
     file = state_file(lab.spec.name)
     draft = file.with_suffix(".draft")
-    servers.write(draft, to_json(lab))
+    own_folders.write(draft, to_json(lab))
     draft.replace(file)
 
 
 def read(name: str) -> Lab | None:
-    """None when the lab is not complete, or another version of intop made it.
+    """Return a lab, None when it is not complete, or another version of intop made it.
 
     A folder that somebody else may change has no lab, whatever is in it.
     """
@@ -125,17 +153,17 @@ def read(name: str) -> Lab | None:
         return None
     try:
         return from_json(state_file(name).read_text())
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return None
 
 
 def names() -> list[str]:
-    """All labs of which there is anything on this machine, half-made ones too."""
-    found = {network.lab_of_namespace(entry) for entry in network.all_namespaces()}
-    found |= set(network.labs_with_links())
+    """Return all labs of which there is anything on this machine, half-made ones too."""
+    traces = {network.lab_of_namespace(entry) for entry in network.all_namespaces()}
+    traces |= set(network.labs_with_links())
     if STATE_FOLDER.is_dir():
-        found |= {entry.name for entry in STATE_FOLDER.iterdir()}
-    return sorted(name for name in found if name and lab_name_problem(name) is None)
+        traces |= {entry.name for entry in STATE_FOLDER.iterdir()}
+    return sorted(name for name in traces if name and lab_name_problem(name) is None)
 
 
 @contextmanager
@@ -169,5 +197,5 @@ def locked() -> Iterator[None]:
 
 
 def _identity(descriptor: int) -> processes.Identity:
-    found = os.fstat(descriptor)
-    return found.st_dev, found.st_ino
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino

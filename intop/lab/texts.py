@@ -106,7 +106,7 @@ def balancer_config(
     balancing: Balancing = USUAL,
     files: Path | None = None,
 ) -> str:
-    """The load balancer's nginx.conf: keep-alive on both sides, answers buffered in memory.
+    """Return the load balancer's nginx.conf: keep-alive on both sides, answers in memory.
 
     With `files` it answers from that folder in place of the backends.
 
@@ -130,7 +130,7 @@ def balancer_config(
 def balancer_site(
     backends: Sequence[str], balancing: Balancing = USUAL, files: Path | None = None
 ) -> str:
-    """What makes an nginx the load balancer, within its block `http`."""
+    """Return the part of the block `http` that makes an nginx the load balancer."""
     upstream, location = (
         _passing_on(backends, balancing)
         if files is None
@@ -155,7 +155,7 @@ def balancer_site(
 
 
 def _passing_on(backends: Sequence[str], balancing: Balancing) -> tuple[str, str]:
-    """The block of the backends, and the location that passes requests on to them."""
+    """Return the block of the backends, and the location that passes requests on to them."""
     kept = balancing.upstream_keepalive
     keepalive = f"        keepalive {kept};\n" if kept else ""
     servers = "".join(f"        server {address}:80 max_fails=0;\n" for address in backends)
@@ -184,7 +184,7 @@ def _types() -> str:
 
 
 def backend_config(folder: Path, user: str, static: Path, *, open_files: int) -> str:
-    """A backend's nginx.conf: files from `static`, `/dynamic` from the application's socket."""
+    """Return a backend's nginx.conf: files from `static`, `/dynamic` from the application."""
     return f"""\
 {_nginx_main(folder, user, open_files)}{_types()}    open_file_cache max=1000 inactive=60s;
     upstream application {{
@@ -214,20 +214,21 @@ def backend_config(folder: Path, user: str, static: Path, *, open_files: int) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """How a restart script starts a server: by a `command` in the shell, after which it `serves`.
-
-    `programs` are its names in /proc/PID/comm, `log` is the file that it writes to.
-    """
+    """The way in which a restart script starts a server."""
 
     title: str
     programs: Sequence[str]
+    """Its names in /proc/PID/comm."""
     command: str
+    """Starts it, in the shell."""
     serves: str
+    """Succeeds in the shell once it serves."""
     log: str
+    """The file that it writes to."""
 
 
 def nginx_start(nginx: str) -> Start:
-    """It goes into the background by itself, and writes its pid file when it listens."""
+    """Start nginx, which goes into the background, and writes its pid file when it listens."""
     return Start(
         title="nginx",
         programs=("nginx",),
@@ -240,7 +241,7 @@ def nginx_start(nginx: str) -> Start:
 
 
 def foreground_start(title: str, programs: Sequence[str], command: Sequence[str]) -> Start:
-    """One that would stay in the foreground, and says nothing when it listens."""
+    """Start a server that stays in the foreground, and says nothing when it listens."""
     log = "server.log"
     return Start(
         title=title,
@@ -252,7 +253,7 @@ def foreground_start(title: str, programs: Sequence[str], command: Sequence[str]
 
 
 def restart_script(start: Start, folder: Path) -> str:
-    """A shell script that ends every process of a server in its network namespace and starts it.
+    """Return a script that ends every process of a server in its namespace and starts it.
 
     It finds them by namespace, not by a pid file, so a crash of the server doesn't confuse it.
     """
@@ -300,7 +301,7 @@ done
 
 
 def known_hosts_line(address: str, public_key: str) -> str:
-    """The line for a host on port 22; the key's comment is left out."""
+    """Return the line for a host on port 22, without the key's comment."""
     kind, key = public_key.split()[:2]
     return f"{address} {kind} {key}\n"
 

@@ -1,8 +1,9 @@
 """Accuracy: how far guesses of the log target are from what was measured.
 
-All functions take logarithms (n,), measured first.
+The measures take logarithms (n,), measured first.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def mape(measured: "Vector", guesses: "Vector") -> float:
-    """The mean absolute error in percent of the measured target itself."""
+    """Return the mean absolute error in percent of the measured target itself."""
     with np.errstate(over="ignore"):
         # |exp(guess) - target| / target, without the two large numbers.
         return float(100 * np.mean(np.abs(np.expm1(guesses - measured))))
 
 
 def r_squared(measured: "Vector", guesses: "Vector") -> float:
-    """The share of the variance that the guesses explain; 0 when nothing varies."""
+    """Return the share of the variance that the guesses explain; 0 when nothing varies."""
     total = float(np.sum((measured - measured.mean()) ** 2))
     return 0.0 if total == 0 else 1 - float(np.sum((measured - guesses) ** 2)) / total
 
 
 def rank_correlation(measured: "Vector", guesses: "Vector") -> float:
-    """Spearman's. A model that always says the same ranks nothing: 0."""
+    """Return Spearman's correlation; 0 for a model that always says the same."""
     from scipy.stats import spearmanr
 
     if np.ptp(guesses) == 0 or np.ptp(measured) == 0:
@@ -34,7 +35,7 @@ def rank_correlation(measured: "Vector", guesses: "Vector") -> float:
 
 
 def regret(measured: "Vector", guesses: "Vector") -> float:
-    """By how many percent what is predicted lowest was measured higher than the lowest.
+    """Return by how many percent the row predicted lowest was measured above the lowest.
 
     Where several are predicted lowest, the mean over them. The lowest measured one had luck as
     well, so a perfect model has a regret, too, where there is noise.
@@ -42,3 +43,11 @@ def regret(measured: "Vector", guesses: "Vector") -> float:
     picked = measured[guesses == guesses.min()]
     with np.errstate(over="ignore"):
         return float(100 * np.mean(np.expm1(picked - measured.min())))
+
+
+def weights_by_error(errors: Sequence[float], steepness: float) -> "Vector":
+    """Return weights (n,) with sum 1, in proportion to errors to the power of -steepness."""
+    # A model that meets everything exactly has an error of 0.
+    floored = np.maximum(errors, 1e-12)
+    weights = (floored / floored.min()) ** -steepness
+    return np.asarray(weights / weights.sum())

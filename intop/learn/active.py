@@ -53,35 +53,34 @@ class Proposal:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What to measure next, the most telling first, and whether it is worth it.
-
-    `improvement` is by how much the best of these is expected to lower the logarithm of what the
-    process goes by, below the best known configuration; 0 where nothing better is expected.
-    """
+    """The configurations to measure next, the most telling first, and whether it is worth it."""
 
     proposals: tuple[Proposal, ...]
     improvement: float
+    """By how much the best of these is expected to lower the log target of the process.
+
+    It counts from the best known configuration; 0 where nothing better is expected.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pool:
-    """Different, feasible values (n, columns) of a space, none of them measured.
-
-    Those that are `scattered` (n,) fill the space.
-    """
+    """Different, feasible configurations of a space, none of them measured."""
 
     values: Matrix
+    """In units of the kernel (n, columns)."""
     scattered: NDArray[np.bool_]
+    """Whether a row is one of those that fill the space (n,)."""
 
     def without(self, rows: Matrix) -> "Pool":
-        """The same less these rows (m, columns)."""
+        """Return the pool without these rows (m, columns)."""
         out = {row.tobytes() for row in rows + 0.0}
         kept = np.array([row.tobytes() not in out for row in self.values], dtype=np.bool_)
         return Pool(values=self.values[kept], scattered=self.scattered[kept])
 
 
 def pool(space: Space, samples: Samples, *, tails: Samples | None = None, seed: int) -> Pool:
-    """What is worth asking the models about.
+    """Return the configurations that are worth asking the models about.
 
     A design that fills the space, in rows that change as much as the measured ones do (in a large
     space only a few parameters each), and some rounds of descendants of what was measured and of
@@ -96,12 +95,12 @@ def pool(space: Space, samples: Samples, *, tails: Samples | None = None, seed: 
     own = samples.own
     mean, _ = model(own.values)
     best = float(mean.min())
-    found = [
+    parts = [
         scattered,
         _descendants(space, own, mean, scattered, lambda v: -log_gain(best, *model(v)), rng),
         _descendants(space, own, forest(own.values), scattered, forest, rng),
     ]
-    values, first = np.unique(np.vstack(found), axis=0, return_index=True)
+    values, first = np.unique(np.vstack(parts), axis=0, return_index=True)
     return Pool(values=values, scattered=first < SCATTERED).without(own.values)
 
 
@@ -114,7 +113,7 @@ def propose(
     seed: int,
     replicates: bool = True,
 ) -> Step:
-    """At most `count` rows of the pool, or measured ones again, to measure next.
+    """Return at most `count` rows of the pool, or measured ones again, to measure next.
 
     Each row is proposed once. The process goes by `tails`, which are the same rows with another
     target that falls where that of the samples does, and before it: what it says of improvement is
@@ -139,13 +138,13 @@ def propose(
 
 
 def best_known(samples: Samples, *, seed: int) -> int:
-    """The row of the configuration that is believed to be best, given how noisy trials are."""
+    """Return the row that is believed to be best, given how noisy trials are."""
     mean, _ = _model(samples, seed)(samples.own.values)
     return int(np.argmin(mean))
 
 
 class _Outlook:
-    """What is believed of measured rows and of a pool, while a batch is chosen.
+    """Beliefs about measured rows and a pool, while a batch is chosen.
 
     What is chosen is believed to turn out as expected (the kriging believer of Ginsbourger, Le
     Riche and Carraro, Computational Intelligence in Expensive Optimization Problems, 2010): means
@@ -168,7 +167,7 @@ class _Outlook:
         self.allowed[: self.known] = replicates
         self.believed = np.arange(len(self.rows)) < self.known
         self.scattered = np.concatenate([np.zeros(self.known, dtype=np.bool_), pool.scattered])
-        self.learned: list[Vector] = []
+        self.factors: list[Vector] = []
 
     @property
     def best(self) -> int:
@@ -177,7 +176,7 @@ class _Outlook:
 
     @property
     def worth(self) -> Vector:
-        """By how much a trial of each row is expected to lower the log target: its logarithm."""
+        """The logarithm of how much a trial of each row is expected to lower the log target."""
         from intop.learn.posterior import log_gain
 
         best = self.best
@@ -193,16 +192,16 @@ class _Outlook:
 
     @property
     def improvement(self) -> float:
-        """By how much the row that is worth most is expected to lower the log target."""
+        """How much the row that is worth most is expected to lower the log target."""
         return float(np.exp(self.worth.max()))
 
     def next(self) -> Proposal:
-        """The row that is worth most."""
+        """Take the row that is worth most."""
         row = int(np.argmax(self.worth))
         return self.take(row, "promise" if self.mean[row] < self.mean[self.best] else "uncertainty")
 
     def doubtful(self) -> list[Proposal]:
-        """The measured row, if any, that has to be measured again whatever it tells about others.
+        """Take the measured row, if any, that has to be measured again whatever it tells of others.
 
         The best one, until it has TOLD trials: the lowest of many is lucky more often than good.
         Else the one that surprises most of those that may be as good.
@@ -217,7 +216,7 @@ class _Outlook:
         return [self.take(row)] if surprise[row] > CONTRADICTORY else []
 
     def lowest(self, forest: "Callable[[Matrix], Vector]") -> list[Proposal]:
-        """The row, if any, of which a forest expects most among those that were never measured.
+        """Take the row, if any, of which a forest expects most among those never measured.
 
         Trees find the edges of a region that is good, which a process draws as a slope, and take
         no trial's word for what its neighbours deny.
@@ -225,7 +224,7 @@ class _Outlook:
         return self._first(forest(self.rows), "promise")
 
     def anywhere(self, count: int, rng: np.random.Generator) -> list[Proposal]:
-        """At most `count` rows that fill the space, whatever is expected of them.
+        """Take at most `count` rows that fill the space, whatever is expected of them.
 
         A few trials of bad luck make any model sure that a good region is a bad one, and
         improvement is never expected there.
@@ -235,19 +234,19 @@ class _Outlook:
         return [p for _ in range(count) for p in self._first(order, "uncertainty")]
 
     def _first(self, order: Vector, reason: Reason) -> list[Proposal]:
-        """The lowest in an order (n,), if any, among those that were never measured."""
+        """Take the lowest in an order (n,), if any, among those never measured."""
         order = np.where(self.allowed & ~self.believed, order, np.inf)
         row = int(np.argmin(order))
         return [self.take(row, reason)] if np.isfinite(order[row]) else []
 
     def take(self, row: int, reason: Reason = "replicate") -> Proposal:
-        """Chooses a row: what it will tell is known from now on."""
-        with_it = self.model.together(self.rows, self.rows[row : row + 1])[:, 0]
-        for told in self.learned:
-            with_it = with_it - told * told[row]
-        told = with_it / np.sqrt(self.variance[row] + self.noise[row])
-        self.learned.append(told)
-        self.variance = np.maximum(self.variance - told**2, 1e-24)
+        """Choose a row: its measurement counts as known from now on."""
+        covariance = self.model.together(self.rows, self.rows[row : row + 1])[:, 0]
+        for factor in self.factors:
+            covariance = covariance - factor * factor[row]
+        factor = covariance / np.sqrt(self.variance[row] + self.noise[row])
+        self.factors.append(factor)
+        self.variance = np.maximum(self.variance - factor**2, 1e-24)
         self.allowed[row] = False
         self.believed[row] = True
         return Proposal(values=self.rows[row], reason="replicate" if row < self.known else reason)
@@ -261,13 +260,13 @@ def _model(samples: Samples, seed: int) -> "Posterior":
 
 
 def _forest(samples: Samples, seed: int) -> Callable[[Matrix], Vector]:
-    """What a random forest says of values (n, columns): their log target (n,)."""
+    """Return a random forest's prediction of values (n, columns): their log target (n,)."""
     from intop.learn.families import FAMILIES
     from intop.learn.surrogate import Predictor, fit
 
     family = FAMILIES["RFR"]
     with one_thread():
-        model = fit(family.build(samples.variables, dict(family.defaults), seed), samples)
+        model = fit(family.build(samples.variables, family.defaults, seed), samples)
     return Predictor({family.name: model})
 
 
@@ -279,20 +278,20 @@ def _descendants(
     order_of: Callable[[Matrix], Vector],
     rng: np.random.Generator,
 ) -> Matrix:
-    """Values like those of the samples that come first by an order, and then like the best found.
+    """Return values like the samples that come first by an order, and then like the best of these.
 
     The lowest come first; `order_of` says it of rows, of which there are some to begin with.
     """
     parents = samples.values[np.argsort(order, kind="stable")[:PARENTS]]
-    found = rows
+    herd = rows
     for _ in range(ROUNDS):
-        found = np.vstack([found, _decoded(space, _children(space.genes(parents), rng))])
-        parents = found[np.argsort(order_of(found), kind="stable")[:PARENTS]]
-    return found[len(rows) :]
+        herd = np.vstack([herd, _decoded(space, _children(space.genes(parents), rng))])
+        parents = herd[np.argsort(order_of(herd), kind="stable")[:PARENTS]]
+    return herd[len(rows) :]
 
 
 def _children(genes: Matrix, rng: np.random.Generator) -> Matrix:
-    """Genes (CHILDREN * n, columns) near these: some of them moved, a little or anywhere."""
+    """Return genes (CHILDREN * n, columns) near these: some moved, a little or anywhere."""
     children = np.repeat(genes, CHILDREN, axis=0)
     count, columns = children.shape
     moved = rng.random((count, columns)) < rng.integers(1, 4, (count, 1)) / columns
@@ -303,7 +302,7 @@ def _children(genes: Matrix, rng: np.random.Generator) -> Matrix:
 
 
 def _as_sparse(space: Space, rows: Matrix, like: Matrix, rng: np.random.Generator) -> Matrix:
-    """Values (n, columns) with so many of them changed as in rows that were measured (m, columns).
+    """Return values (n, columns) with as many changes as rows that were measured (m, columns).
 
     Most parameters do nothing: to change them adds noise, and each change is a risk.
     """

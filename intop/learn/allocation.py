@@ -8,7 +8,7 @@ TIE = 0.1
 
 
 def ocba(means: Sequence[float], variances: Sequence[float], total: float) -> list[float]:
-    """How many of `total` trials each configuration should have, so that the lowest mean is found.
+    """Return how many of `total` trials each configuration should have to tell the lowest mean.
 
     Optimal computing budget allocation (Chen, Lin, Yücesan and Chick, Discrete Event Dynamic
     Systems 10, 2000, 251-270): in proportion to (s_i / (mean_i - mean_best))², and for the best
@@ -35,7 +35,7 @@ def ocba(means: Sequence[float], variances: Sequence[float], total: float) -> li
 def next_batch(
     means: Sequence[float], variances: Sequence[float], counts: Sequence[int], size: int
 ) -> list[int]:
-    """The indices of `size` configurations that are measured next, each of them once.
+    """Return the indices of `size` configurations to measure next, each of them once.
 
     Those that lack most trials of what `ocba` gives them, out of all that there are after this
     batch; `counts` is how many each has. Of equals, the lower mean comes first, then the lower

@@ -19,7 +19,7 @@ MOST_DRAWS = 2_000_000
 
 
 def ceiling(samples: Samples, histograms: Sequence[Sequence[Histogram]] = ()) -> Ceiling | None:
-    """What a model would reach that knows every row's true median.
+    """Return what a model would reach that knows every row's true median.
 
     Simulated with a fixed seed: the table is measured again and again, each row with as many
     trials as it has, and each time the true medians are judged by the measured ones, as a model
@@ -63,7 +63,7 @@ def _repeats(samples: Samples) -> int:
 def _by_latencies(
     samples: Samples, histograms: Sequence[Sequence[Histogram]]
 ) -> tuple[Matrix, float, float]:
-    """Errors (repeats, n) of the rows' medians, the sd of a trial, and the scale of both.
+    """Return errors (repeats, n) of the rows' medians, a trial's sd, and the scale of both.
 
     Each trial's latencies are drawn again from its own histogram, so each row has its own noise: a
     configuration in which a few requests wait for a time-out scatters more than one in which none
@@ -75,7 +75,8 @@ def _by_latencies(
     rng = np.random.default_rng(SEED)
     repeats = _repeats(samples)
     drawn = [
-        np.column_stack([_p99_again(one, repeats, rng) for one in trials]) for trials in histograms
+        np.column_stack([_p99_again(histogram, repeats, rng) for histogram in trials])
+        for trials in histograms
     ]
     variances = np.array([float(np.mean(np.var(row, axis=0))) for row in drawn])
     freedom = np.array([len(trials) - 1 for trials in samples.measured])
@@ -90,15 +91,15 @@ def _by_latencies(
 
 
 def _p99_again(histogram: Histogram, repeats: int, rng: np.random.Generator) -> Vector:
-    """Deviations (repeats,) of log P99 when as many latencies are drawn again from a histogram.
+    """Return deviations (repeats,) of log P99 when as many latencies are drawn again.
 
     P99 is an order statistic, so its place among the latencies is a beta variate, and nothing needs
     to be drawn but that.
     """
     total, rank = histogram.total, histogram.rank(99.0)
     places = np.maximum(1, np.ceil(rng.beta(rank, total - rank + 1, repeats) * total))
-    found = np.searchsorted(np.cumsum(histogram.counts), places)
-    logs = np.log(np.maximum(histogram.values_us, 1))[found]
+    buckets = np.searchsorted(np.cumsum(histogram.counts), places)
+    logs = np.log(np.maximum(histogram.values_us, 1))[buckets]
     return np.asarray(logs - logs.mean(), dtype=np.float64)
 
 
@@ -106,7 +107,7 @@ def _p99_again(histogram: Histogram, repeats: int, rng: np.random.Generator) -> 
 
 
 def _by_replicates(samples: Samples) -> tuple[Matrix, float]:
-    """Errors (repeats, n) of the rows' medians, and the sd of a trial.
+    """Return errors (repeats, n) of the rows' medians, and the sd of a trial.
 
     They are drawn from the replicates' own deviations, in which each row counts alike: the default
     has many trials, and they say little of the others' noise.
@@ -124,12 +125,12 @@ def _by_replicates(samples: Samples) -> tuple[Matrix, float]:
 
 
 def _deviations(samples: Samples) -> tuple[Vector, Vector]:
-    """Deviations of log trials from their row's mean, and the chance with which each is drawn.
+    """Return deviations of log trials from their row's mean, and each one's chance to be drawn.
 
     About their own mean, m values scatter by (m - 1) / m too little, which is made up for. So the
     weighted mean of the squares is the mean of the rows' variances.
     """
     several = [np.log(trials) for trials in samples.measured if len(trials) > 1]
-    found = [(logs - logs.mean()) * math.sqrt(len(logs) / (len(logs) - 1)) for logs in several]
+    widened = [(logs - logs.mean()) * math.sqrt(len(logs) / (len(logs) - 1)) for logs in several]
     shares = [np.full(len(logs), 1 / (len(several) * len(logs))) for logs in several]
-    return np.concatenate(found), np.concatenate(shares)
+    return np.concatenate(widened), np.concatenate(shares)

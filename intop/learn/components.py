@@ -23,7 +23,7 @@ LEAST_CORRELATION = 0.5
 
 
 def components(table: Performance) -> Components:
-    """The principal components of the metrics that vary, each of them standardised.
+    """Return the principal components of the metrics that vary, each of them standardised.
 
     There are none of fewer than FEWEST_TRIALS trials or FEWEST_METRICS metrics.
     """
@@ -31,26 +31,26 @@ def components(table: Performance) -> Components:
 
 
 def p99_equivalent(table: Performance) -> list[float]:
-    """The first component of each trial, on P99's scale: an objective, in "P99 equivalent" ms.
+    """Return the first component of each trial on P99's scale, in "P99 equivalent" ms.
 
     It has the sign with which P99 grows, and the mean and standard deviation of log P99, so that
     lower is better and differences are of the size that P99's are. Raises ValueError where there
     are no components, or the first one has little to do with P99.
     """
-    found = _analysed(table)
-    if not found.components.loadings:
+    analysed = _analysed(table)
+    if not analysed.components.loadings:
         raise ValueError(
             f"it takes {FEWEST_TRIALS} trials and {FEWEST_METRICS} metrics that vary, there are "
-            f"{found.components.trials} and {len(found.components.metrics)}"
+            f"{analysed.components.trials} and {len(analysed.components.metrics)}"
         )
-    correlation = found.components.loading(0, P99)
+    correlation = analysed.components.loading(0, P99)
     if correlation < LEAST_CORRELATION:
         raise ValueError(
             f"the first component has little to do with P99: their correlation is "
             f"{correlation:.2f}, and {LEAST_CORRELATION:g} is the least"
         )
     log_p99 = np.array(table.column(P99))
-    return np.exp(log_p99.mean() + log_p99.std() * found.first).tolist()  # type: ignore[no-any-return]
+    return np.exp(log_p99.mean() + log_p99.std() * analysed.first).tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _analysed(table: Performance) -> _Analysed:
     loadings = scores.T @ standard / len(rows)
     signs = _signs(loadings, metrics)
     loadings = np.clip(signs[:, None] * loadings, -1.0, 1.0)
-    found = replace(
+    components = replace(
         none,
         loadings=tuple(tuple(map(float, row)) for row in loadings),
         explained=tuple(map(float, explained)),
@@ -93,7 +93,7 @@ def _analysed(table: Performance) -> _Analysed:
         groups=_groups(metrics, np.abs(np.corrcoef(standard, rowvar=False)) > TOGETHER),
         together=TOGETHER,
     )
-    return _Analysed(found, signs[0] * scores[:, 0])
+    return _Analysed(components, signs[0] * scores[:, 0])
 
 
 def _varies(column: Vector) -> bool:
@@ -102,12 +102,11 @@ def _varies(column: Vector) -> bool:
 
 
 def _signs(loadings: Matrix, metrics: tuple[str, ...]) -> Vector:
-    """Which of its two directions each component has: in which P99 grows, or its main metric."""
+    """Return 1 or -1 for each component, so that P99 grows with it, or its main metric."""
     leading = np.abs(loadings).argmax(axis=1)
     if P99 in metrics:
         leading = np.full(len(loadings), metrics.index(P99))
-    told = loadings[np.arange(len(loadings)), leading]
-    return np.where(told < 0, -1.0, 1.0)
+    return np.where(loadings[np.arange(len(loadings)), leading] < 0, -1.0, 1.0)
 
 
 def _groups(metrics: tuple[str, ...], together: Matrix) -> tuple[tuple[str, ...], ...]:

@@ -135,14 +135,14 @@ def _check_workers(client: "Client", address: str, where: str) -> None:
                 f"each. Start it again: {start}"
             )
     try:
-        found = client.run(code_fingerprint)
+        fingerprints = client.run(code_fingerprint)
     except Exception as error:
         reason = " ".join(str(error).split())
         raise UsageError(
             f"{where}: its workers can't fit intop's models: {reason}\n"
             f"Install this version there: pip install 'intop[dask]'"
         ) from error
-    for worker, fingerprint in found.items():
+    for worker, fingerprint in fingerprints.items():
         if fingerprint != code_fingerprint():
             raise UsageError(
                 f"{where}: the worker {worker} has another version of intop or of its libraries, "

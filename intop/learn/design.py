@@ -107,18 +107,18 @@ def _levels(space: Space, genes: Matrix, moves: bool) -> Matrix:
     """
     level = np.minimum(np.floor(3 * genes), 2)
     within = 3 * genes - level
-    found = level * (1 - LEVEL_WIDTH) / 2 + LEVEL_WIDTH * within
+    levels = level * (1 - LEVEL_WIDTH) / 2 + LEVEL_WIDTH * within
     for n, column in enumerate(space.columns):
         if column.component is not None and moves:
-            found[:, n] = column.variable.beside_own(found[:, n])
+            levels[:, n] = column.variable.beside_own(levels[:, n])
         elif column.component is None:
-            found[:, n] = genes[:, n]
+            levels[:, n] = genes[:, n]
             choices, default = column.parameter.choices, space.defaults.get(column.parameter.key)
             if moves and default in choices and len(choices) > 1:
                 others = 1 + np.floor(genes[:, n] * (len(choices) - 1))
                 index = (choices.index(default) + others) % len(choices)
-                found[:, n] = (index + 0.5) / len(choices)
-    return np.asarray(found)
+                levels[:, n] = (index + 0.5) / len(choices)
+    return np.asarray(levels)
 
 
 def _different(

@@ -1,4 +1,4 @@
-"""Which parameters act: a conditional randomisation test of each, and what its effect can be.
+"""Effects of parameters: a conditional randomisation test of each, and the size it can have.
 
 Where the configurations were drawn so that each parameter's values don't depend on the others', a
 parameter that does not act might as well have any other order of its values. So it is tested by
@@ -89,7 +89,7 @@ def screening(
     seed: int,
     hinted: Collection[str] = (),
 ) -> Screening:
-    """Which parameters act on the responses, by configurations that were drawn at random.
+    """Return which parameters act on the responses, by configurations drawn at random.
 
     `values` (n, variables) as in `Samples`, each response (n,) the logarithm of a latency. A
     parameter's p-value is that of the strongest correlation of any of its shapes (slope, bow,
@@ -156,23 +156,22 @@ def screening(
 
 @dataclass(frozen=True)
 class _Shapes:
-    """What an effect may look like: columns (n, shapes) that go from 0 to 1 over a range.
-
-    `owner` (shapes,) has for each of them the index of its parameter in `keys`.
-    """
+    """The forms that an effect may have."""
 
     keys: tuple[str, ...]
     columns: Matrix
+    """Each goes from 0 to 1 over a range (n, shapes)."""
     owner: Rows
+    """The index of each shape's parameter in `keys` (shapes,)."""
 
     @classmethod
     def of(cls, variables: Sequence[Variable], values: Matrix) -> "_Shapes":
         keys = tuple(dict.fromkeys(v.key for v in variables))
         columns, owner = [], []
         for variable, numbers in zip(variables, values.T, strict=True):
-            found = _shapes(variable, numbers)
-            columns += found
-            owner += [keys.index(variable.key)] * len(found)
+            shapes = _shapes(variable, numbers)
+            columns += shapes
+            owner += [keys.index(variable.key)] * len(shapes)
         matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(values)).T
         return cls(keys, matrix, np.array(owner, dtype=np.intp))
 
@@ -183,7 +182,7 @@ class _Shapes:
 
 
 def _shapes(variable: Variable, numbers: Vector) -> list[Vector]:
-    """Of a number a slope, a bow about the middle, and steps; of a name each choice.
+    """Return a slope, a bow about the middle, and steps of a number; each choice of a name.
 
     One of the steps is from the host's own value to any other, where it is outside of the range.
     """
@@ -209,16 +208,15 @@ def _scaled(columns: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class _Fit:
-    """What shapes explain of a response: an orthonormal basis (n, 1 + picked).
-
-    `clipped` (n,) is the response with its residuals clipped, see CLIP; `inside` is the share of
-    them that are not.
-    """
+    """The part of a response that shapes explain."""
 
     picked: tuple[int, ...]
     basis: Matrix
+    """Orthonormal (n, 1 + picked)."""
     clipped: Vector
+    """The response with its residuals clipped (n,), see CLIP."""
     inside: float
+    """The share of the residuals that are not clipped."""
 
     @classmethod
     def on(cls, picked: tuple[int, ...], basis: Matrix, response: Vector) -> "_Fit":
@@ -228,11 +226,11 @@ class _Fit:
 
     @property
     def rest(self) -> Vector:
-        """What is left (n,)."""
+        """The residuals (n,)."""
         return np.asarray(self.clipped - self.basis @ (self.basis.T @ self.clipped))
 
     def without(self, shapes: _Shapes, key: int) -> Matrix:
-        """A basis of what was picked of other parameters."""
+        """Return a basis of the shapes that were picked of other parameters."""
         others = [n for n in self.picked if shapes.owner[n] != key]
         if len(others) == len(self.picked):
             return self.basis
@@ -242,7 +240,7 @@ class _Fit:
 
 
 def _explained(shapes: _Shapes, response: Vector, without: int | None = None) -> _Fit:
-    """Shapes one after the other, each the one that explains most of what is left.
+    """Pick shapes one after the other, each the one that explains most of what is left.
 
     Orthogonal matching pursuit (Pati, Rezaiifar and Krishnaprasad, 1993), on clipped residuals.
     `without` is a parameter that may explain nothing.
@@ -277,7 +275,7 @@ def _enters(freedom: int) -> float:
 
 
 def _clipped(basis: Matrix, response: Vector) -> Vector:
-    """The response (n,) with clipped residuals.
+    """Return the response (n,) with clipped residuals.
 
     By CLIP_ROUNDS rounds of Huber's pseudo-values (Annals of Statistics 1, 1973, 799-821).
     """
@@ -297,13 +295,14 @@ def _clipped(basis: Matrix, response: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class _Tested:
-    """A p-value (parameters,) each, and the strongest correlation in each of the other orders."""
+    """The test of each parameter."""
 
     p_values: Vector
     by_chance: Matrix
+    """The strongest correlation in each of the other orders (orders, parameters)."""
 
     def thresholds(self, levels: Vector) -> Vector:
-        """What a correlation has to be above for p-values (parameters,) as small as these."""
+        """Return the correlations above which p-values (parameters,) are as small as these."""
         columns = zip(self.by_chance.T, levels.tolist(), strict=True)
         return np.array([np.quantile(column, 1 - min(level, 1.0)) for column, level in columns])
 
@@ -343,7 +342,7 @@ def _tested(
 
 
 def _weights(keys: Sequence[str], hinted: Collection[str]) -> Vector:
-    """What a p-value of each parameter is divided by (parameters,), with mean 1.
+    """Return the divisors of the p-values (parameters,), with mean 1.
 
     All alike where HINTED_SHARE of them or more are hinted: that says next to nothing.
     """
@@ -355,7 +354,7 @@ def _weights(keys: Sequence[str], hinted: Collection[str]) -> Vector:
 
 
 def _discoveries(p_values: Vector) -> frozenset[int]:
-    """The parameters that pass Benjamini's and Hochberg's procedure."""
+    """Return the parameters that pass Benjamini's and Hochberg's procedure."""
     order = np.argsort(p_values, kind="stable")
     bounds = DISCOVERY_RATE * np.arange(1, len(order) + 1) / len(order)
     below = np.flatnonzero(p_values[order] <= bounds)
@@ -367,7 +366,7 @@ def _ratio(log: float) -> float | None:
 
 
 def _states(chosen: frozenset[int], high: Vector) -> list[State]:
-    """Of each parameter, by the upper limits (parameters,) of their effects."""
+    """Return each parameter's state, by the upper limits (parameters,) of their effects."""
     likely = np.argsort(-high, kind="stable").tolist()
     # Chosen ones first: what they leave of LEAST_LEFT, stays open in any case.
     left = sorted(likely, key=lambda n: n not in chosen)[:LEAST_LEFT]
@@ -378,7 +377,7 @@ def _states(chosen: frozenset[int], high: Vector) -> list[State]:
 
 
 def _probability(p_value: float, odds: float) -> float:
-    """How likely the parameter acts, at most, given the odds of that before it was tested.
+    """Return how likely the parameter acts at most, given the odds of that before the test.
 
     By the bound of Sellke, Bayarri and Berger (The American Statistician 55, 2001, 62-71) on what
     a p-value says for an effect.
@@ -393,14 +392,12 @@ def _probability(p_value: float, odds: float) -> float:
 
 @dataclass(frozen=True)
 class _Limits:
-    """What effects can be, as logarithms of ratios.
-
-    `estimate` and `high` (parameters,) are the effect of the shape that fits best, and the upper
-    limit over all shapes and responses.
-    """
+    """Sizes of effects, as logarithms of ratios."""
 
     estimate: Vector
+    """The effect of the shape that fits best (parameters,)."""
     high: Vector
+    """The upper limit over all shapes and responses (parameters,)."""
 
     @classmethod
     def of(cls, shapes: _Shapes, fits: Sequence[_Fit]) -> "_Limits":
@@ -436,7 +433,7 @@ def _detectable(
     thresholds: Vector,
     rng: np.random.Generator,
 ) -> float | None:
-    """The ratio of effects that this screening would have found with POWER; None for none.
+    """Return the ratio of effects that this screening would detect with POWER; None for none.
 
     Effects are planted in what was measured, one at a time: of a parameter that was not chosen
     (`candidates`), in any of its shapes and either direction. The least of PLANTED_RATIOS at which
@@ -451,13 +448,13 @@ def _detectable(
         own = own[np.any(shapes.standard[:, own], axis=0)]
         column = shapes.columns[:, int(rng.choice(own))] * rng.choice([-1.0, 1.0])
 
-        def is_found(ratio: float, key: int = key, column: Vector = column) -> bool:
+        def is_detected(ratio: float, key: int = key, column: Vector = column) -> bool:
             planted = [response + math.log(ratio) * column for response in responses]
             rests = [_explained(shapes, response, without=key).rest for response in planted]
             correlations = _scaled(np.column_stack(rests)).T @ shapes.standard
             return bool(np.abs(correlations[:, shapes.owner == key]).max() > thresholds[key])
 
-        place = bisect_left(PLANTED_RATIOS, True, key=is_found)
+        place = bisect_left(PLANTED_RATIOS, True, key=is_detected)
         least.append(PLANTED_RATIOS[place] if place < len(PLANTED_RATIOS) else math.inf)
-    found = sorted(least)[math.ceil(POWER * PLANTS) - 1]
-    return found if math.isfinite(found) else None
+    ratio = sorted(least)[math.ceil(POWER * PLANTS) - 1]
+    return ratio if math.isfinite(ratio) else None

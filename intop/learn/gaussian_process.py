@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from intop.domain.encoding import Matrix
+from intop.learn.samples import Rows, Vector
 
-Vector = NDArray[np.float64]
-Rows = NDArray[np.intp]
 Correlation = Callable[[Matrix], tuple[Matrix, Matrix]]
 """Squared distances to correlations and their slopes by the squared distance."""
 
@@ -64,7 +62,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
 
     def fit(self, features: Matrix, target: Vector) -> Self:
-        """Learns features (n, f) and target (n,)."""
+        """Fit to features (n, f) and a target (n,)."""
         self.n_features_in_ = features.shape[1]
         rows = np.random.default_rng(self.seed).permutation(len(features))
         self.mean_ = float(np.mean(target[rows]))
@@ -80,7 +78,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, features: Matrix) -> Vector:
-        """The expected target (n,) of features (n, f)."""
+        """Return the expected target (n,) of features (n, f)."""
         places = features / np.exp(self.mode_[:-2])
         guesses = np.empty(len(features))
         for start in range(0, len(features), BLOCK):
@@ -92,30 +90,31 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Learned:
-    """What rows (n,) teach: the mode, their places by its scales, and weights.
-
-    `lower` (n, n) is the factor of their covariance; `misses` are what they are above their
-    prediction without them, and 1 / `sure` the variances of that.
-    """
+    """A process that knows n rows."""
 
     mode: Vector
     places: Matrix
+    """The rows by the scales of the mode (n, f)."""
     lower: Matrix
+    """The factor of their covariance (n, n)."""
     weights: Vector
     sure: Vector
+    """1 / the variance of each miss (n,)."""
     misses: Vector
+    """How far each row is above its prediction without it (n,)."""
     smoothed: Vector
     unlikely: float
+    """The lower, the better the kernel predicts rows that are left out."""
 
 
 def _learned(features: Matrix, target: Vector, kernel: str) -> Learned:
     """Noise even at first, then by row, by what each one is missed by when it is left out."""
     correlation = KERNELS[kernel]
-    found = learned_process(features, target, np.ones(len(target)), correlation, NOISE)
+    learned = learned_process(features, target, np.ones(len(target)), correlation, NOISE)
     rough = None
     for _ in range(ROUNDS):
         # Where a row happens to be met, the logarithm would go to minus infinity.
-        logs = np.log(found.misses**2 + 1e-3 * np.mean(found.misses**2) + 1e-300)
+        logs = np.log(learned.misses**2 + 1e-3 * np.mean(learned.misses**2) + 1e-300)
         spread = float(np.std(logs)) or 1.0
         rough = learned_process(
             features,
@@ -126,8 +125,8 @@ def _learned(features: Matrix, target: Vector, kernel: str) -> Learned:
             rough,
         )
         noises = np.exp(spread * rough.smoothed)
-        found = learned_process(features, target, noises, correlation, NOISE, found)
-    return found
+        learned = learned_process(features, target, noises, correlation, NOISE, learned)
+    return learned
 
 
 def learned_process(
@@ -139,7 +138,7 @@ def learned_process(
     near: Learned | None = None,
     sought: Rows | slice = slice(MODE_ROWS),
 ) -> Learned:
-    """What is learned with noise in proportion to `noises` (n,), of which `noise` is believed.
+    """Learn with noise in proportion to `noises` (n,), of which `noise` is believed.
 
     `near` is where the mode was; it is `sought` on these rows.
     """
@@ -192,7 +191,7 @@ def _mode(
     noise: tuple[float, ...],
     near: Vector | None,
 ) -> Vector:
-    """The _mode logarithms of all scales, the signal's and the noise's variance (s + 2,)."""
+    """Return the mode of the logarithms of all scales, the signal's and the noise's variance."""
     count = features.shape[1]
     scales = count if count <= MOST_SCALES else 1
     beliefs = np.array([*[SCALE] * scales, SIGNAL, noise])
@@ -216,13 +215,13 @@ def _mode(
         )
         for start in (starts if near is None else [near])
     ]
-    return np.asarray(min(tries, key=lambda found: float(found.fun)).x, dtype=np.float64)
+    return np.asarray(min(tries, key=lambda result: float(result.fun)).x, dtype=np.float64)
 
 
 def _evidence(
     guess: Vector, features: Matrix, target: Vector, noises: Vector, correlation: Correlation
 ) -> tuple[float, Vector]:
-    """The negative log likelihood of the target, but for a constant, and its slopes (s + 2,)."""
+    """Return the negative log likelihood, but for a constant, and its slopes (s + 2,)."""
     signal, noise = np.exp(guess[-2:])
     places = features / np.exp(guess[:-2])
     lower, alike, bends = _covariance(guess, places, noises, correlation)
@@ -242,7 +241,7 @@ def _evidence(
 def _covariance(
     guess: Vector, places: Matrix, noises: Vector, correlation: Correlation
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """The lower Cholesky factor of the covariance of places; correlations and their slopes."""
+    """Return the lower Cholesky factor of the covariance; correlations and their slopes."""
     signal, noise = np.exp(guess[-2:])
     alike, bends = correlation(cdist(places, places, "sqeuclidean"))
     covariance = signal * alike

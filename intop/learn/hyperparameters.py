@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from intop.domain.training import FittedFamily, Try
-from intop.learn.families import FAMILIES
-from intop.learn.folds import Fold, split
+from intop.learn.families import FAMILIES, Family, Hyperparameters
 from intop.learn.parallel import one_thread
-from intop.learn.preprocess import Hyperparameters
-from intop.learn.samples import Samples, Vector
+from intop.learn.samples import Fold, Samples, Vector, split
 from intop.learn.surrogate import fit, predicted
 
 if TYPE_CHECKING:
@@ -32,14 +30,21 @@ UNPRUNED_TRIES = 5
 """Tries that go through all folds, before the median of them is worth a comparison."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much one search may cost, and the level of its intervals."""
+    """How models are tuned and judged."""
 
+    folds: int = 5
+    """Folds of the rows for the error; the search has its own."""
     trials: int
-    timeout_s: float | None
+    """Tries of each search at most."""
     seed: int
+    repeats: int = 1
+    """How often the rows are divided into folds."""
+    timeout_s: float | None = None
+    """Time of each search at most."""
     level: float = 0.95
+    """Of intervals."""
 
     def is_spent(self, tries: Sequence[Try]) -> bool:
         """Whether a search ends after these tries."""
@@ -49,7 +54,7 @@ class Effort:
 
 
 def score(measured: Vector, guesses: Vector) -> float:
-    """What a search makes as low as it can: the mean absolute error of the log target.
+    """Return what a search makes as low as it can: the mean absolute error of the log target.
 
     Not of its square: on noisy tables, a few rows that nothing explains would choose the model.
     Infinite for guesses that are no numbers, such as a network's that ran away.
@@ -59,22 +64,8 @@ def score(measured: Vector, guesses: Vector) -> float:
     return error if math.isfinite(error) else math.inf
 
 
-def tune(
-    family: str, samples: Samples, *, trials: int, timeout_s: float | None, seed: int
-) -> FittedFamily:
-    """The hyper-parameters of a family that predict held-out rows best, of `trials` tried.
-
-    The first try is the family's own defaults. `inner_score` is `score` over the held-out rows of
-    all folds. A try is given up after a fold by which it is worse than the median of the earlier
-    ones was (the median stopping rule of Golovin et al., Proceedings of KDD 2017, 1487-1495). Of
-    more than MOST_SEARCHED rows, so many are drawn at random. The same seed gives the same result
-    unless `timeout_s` cuts the search short. Raises ValueError for fewer than FEWEST_ROWS rows.
-    """
-    return best_of(family, continued(family, samples, Effort(trials, timeout_s, seed)))
-
-
 def best_of(family: str, tries: Sequence[Try]) -> FittedFamily:
-    """The first try with the lowest error over all folds."""
+    """Return the first try with the lowest error over all folds, `inner_score`."""
     best = min((t for t in tries if not t.pruned), key=lambda t: t.errors[-1])
     return FittedFamily(
         family=family, hyperparameters=best.hyperparameters, inner_score=best.errors[-1]
@@ -88,12 +79,16 @@ def continued(
     tries: Sequence[Try] = (),
     slice_s: float = math.inf,
 ) -> list[Try]:
-    """A search from these tries on, until it ends or has gone on for `slice_s`: all of its tries.
+    """Continue a search after these tries until it ends, or for `slice_s`. Return all its tries.
 
-    There is one more at least, unless it has ended. Each depends on the seed and the earlier ones
-    only, however they were cut into slices: Optuna's study goes through those again, with the
-    errors that they had, and so its sampler and its pruner are where they were.
-    Raises ValueError for fewer than FEWEST_ROWS rows.
+    There is one more at least, unless it has ended. The first try is the family's own defaults. A
+    try is given up after a fold by which it is worse than the median of the earlier ones was (the
+    median stopping rule of Golovin et al., Proceedings of KDD 2017, 1487-1495). Of more than
+    MOST_SEARCHED rows, so many are drawn at random.
+
+    Each try depends on the seed and the earlier ones only, however they were cut into slices:
+    Optuna's study goes through those again, with the errors that they had, and so its sampler and
+    its pruner are where they were. Raises ValueError for fewer than FEWEST_ROWS rows.
     """
     import optuna
 
@@ -101,84 +96,84 @@ def continued(
         raise ValueError(
             f"{len(samples)} configurations are too few to tune {family}; at least {FEWEST_ROWS}"
         )
-    made = list(tries)
-    if effort.is_spent(made):
-        return made
-    samples = samples.part(MOST_SEARCHED, effort.seed)
-    model, folds = FAMILIES[family], split(len(samples), INNER_FOLDS, effort.seed)
-    ends = time.perf_counter() + slice_s
-
-    def objective(trial: "Trial") -> float:
-        hyperparameters = model.suggest(trial, len(samples))
-        if trial.number == len(made):
-            started = time.perf_counter()
-            errors, pruned = _tried(
-                trial, _errors(family, samples, hyperparameters, folds, effort.seed), len(folds)
-            )
-            seconds = time.perf_counter() - started
-            made.append(
-                Try(
-                    number=trial.number,
-                    hyperparameters=hyperparameters,
-                    errors=errors,
-                    pruned=pruned,
-                    seconds=seconds,
-                )
-            )
-        else:
-            for number, error in enumerate(made[trial.number].errors):
-                trial.report(error, number)
-        if made[trial.number].pruned:
-            raise optuna.TrialPruned
-        return made[trial.number].errors[-1]
-
-    def stop_in_time(study: "Study", trial: "FrozenTrial") -> None:
-        if trial.number >= len(tries) and (effort.is_spent(made) or time.perf_counter() >= ends):
-            study.stop()
-
+    if effort.is_spent(tries):
+        return list(tries)
+    search = _Search(FAMILIES[family], samples, effort, tries, time.perf_counter() + slice_s)
     with _silent_optuna(), one_thread():
         # Half of a short search at random, not all of it.
         startup = min(10, 1 + effort.trials // 2)
         sampler = optuna.samplers.TPESampler(seed=effort.seed, n_startup_trials=startup)
         pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIES, n_warmup_steps=1)
         study = optuna.create_study(direction="minimize", sampler=sampler, pruner=pruner)
-        study.enqueue_trial(dict(model.defaults))
-        study.optimize(objective, n_trials=effort.trials, callbacks=[stop_in_time])
-    return made
+        study.enqueue_trial(search.family.defaults)
+        study.optimize(search.objective, n_trials=effort.trials, callbacks=[search.stop_in_time])
+    return search.tries
 
 
-def _errors(
-    family: str,
-    samples: Samples,
-    hyperparameters: Hyperparameters,
-    folds: Sequence[Fold],
-    seed: int,
-) -> Iterator[float]:
-    """The error over the held-out rows of all folds so far, fold by fold."""
-    measured, guesses = np.empty(0), np.empty(0)
-    for fold in folds:
-        training, held_out = samples.rows(fold.training), samples.rows(fold.held_out)
-        model = FAMILIES[family].build(samples.variables, hyperparameters, seed)
-        fitted = fit(model, training)
-        measured = np.append(measured, held_out.log_target)
-        guesses = np.append(guesses, predicted(fitted, held_out.values))
-        yield score(measured, guesses)
+class _Search:
+    """A search as Optuna asks for it: each try's error, and whether to stop."""
 
+    def __init__(
+        self, family: Family, samples: Samples, effort: Effort, tries: Sequence[Try], ends: float
+    ) -> None:
+        self.family = family
+        self.tries = list(tries)
+        self._samples = samples.part(MOST_SEARCHED, effort.seed)
+        self._folds = split(len(self._samples), INNER_FOLDS, effort.seed)
+        self._effort = effort
+        self._earlier = len(tries)
+        self._ends = ends
 
-def _tried(trial: "Trial", errors: Iterator[float], folds: int) -> tuple[tuple[float, ...], bool]:
-    """The errors of a try, and whether it was given up before the last of the folds."""
-    made: list[float] = []
-    for error in errors:
-        trial.report(error, len(made))
-        made.append(error)
-        if len(made) < folds and trial.should_prune():
-            return tuple(made), True
-    return tuple(made), False
+    def objective(self, trial: "Trial") -> float:
+        """Return the error of a try over all folds. Raises TrialPruned for one given up."""
+        import optuna
+
+        hyperparameters = self.family.suggest(trial)
+        if trial.number == len(self.tries):
+            self.tries.append(self._tried(trial, hyperparameters))
+        else:
+            for number, error in enumerate(self.tries[trial.number].errors):
+                trial.report(error, number)
+        if self.tries[trial.number].pruned:
+            raise optuna.TrialPruned
+        return self.tries[trial.number].errors[-1]
+
+    def stop_in_time(self, study: "Study", trial: "FrozenTrial") -> None:
+        """End the study where the effort or the slice is spent."""
+        is_over = self._effort.is_spent(self.tries) or time.perf_counter() >= self._ends
+        if trial.number >= self._earlier and is_over:
+            study.stop()
+
+    def _tried(self, trial: "Trial", hyperparameters: Hyperparameters) -> Try:
+        """Return a try with its error over the held-out rows of all folds so far, fold by fold."""
+        started = time.perf_counter()
+        measured, guesses, pruned = np.empty(0), np.empty(0), False
+        errors: list[float] = []
+        for number, fold in enumerate(self._folds):
+            held_out = self._samples.rows(fold.held_out)
+            measured = np.append(measured, held_out.log_target)
+            guesses = np.append(guesses, self._guesses(hyperparameters, fold, held_out))
+            errors.append(score(measured, guesses))
+            trial.report(errors[-1], number)
+            if number + 1 < len(self._folds) and trial.should_prune():
+                pruned = True
+                break
+        return Try(
+            number=trial.number,
+            hyperparameters=hyperparameters,
+            errors=tuple(errors),
+            pruned=pruned,
+            seconds=time.perf_counter() - started,
+        )
+
+    def _guesses(self, hyperparameters: Hyperparameters, fold: Fold, held_out: Samples) -> Vector:
+        model = self.family.build(self._samples.variables, hyperparameters, self._effort.seed)
+        return predicted(fit(model, self._samples.rows(fold.training)), held_out.values)
 
 
 @contextmanager
 def _silent_optuna() -> Iterator[None]:
-    """Optuna logs every trial unless told otherwise; the caller's setting comes back."""
+    """Keep Optuna from logging every trial, and restore the caller's setting."""
     import optuna
 
     before = optuna.logging.get_verbosity()

@@ -9,7 +9,7 @@ Result = TypeVar("Result")
 
 
 def processes() -> int:
-    """As many as this process may use processors."""
+    """Return how many processors this process may use."""
     from joblib import cpu_count
 
     return int(cpu_count())
@@ -22,7 +22,7 @@ def each(
     jobs: int | None = None,
     dask: str | None = None,
 ) -> Generator[Result, None, None]:
-    """What `work(*task)` gives for every task, as they end.
+    """Yield the result of `work(*task)` for every task, as they end.
 
     In `jobs` processes (None: as many as this process may use processors), or on all workers of the
     Dask cluster whose scheduler is at `dask`. A task is asked for when one of them is about to need
@@ -55,7 +55,7 @@ def _place(dask: str | None) -> AbstractContextManager[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread for linear algebra and OpenMP as long as it lasts.
+    """Keep linear algebra and OpenMP to one thread as long as it lasts.
 
     Matrices are small here: more threads only wait for each other. Entering costs milliseconds.
     """

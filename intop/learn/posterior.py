@@ -1,4 +1,4 @@
-"""What measurements say of configurations that nobody measured. Loaded late, as SciPy is slow."""
+"""Beliefs about configurations that nobody measured. Loaded late, as SciPy is slow."""
 
 import math
 from collections.abc import Sequence
@@ -20,27 +20,26 @@ LEAST_SHARE = 1e-6
 
 @dataclass(frozen=True)
 class Posterior:
-    """A Gaussian process that knows some rows' measurements: log targets and how sure they are.
-
-    What is `learned` of the rows is in units of `spread` about `centre`; `noise` is the variance of
-    a single trial and `noises` (n,) those of the rows' medians, of the log target.
-    """
+    """A Gaussian process that knows some rows' measurements: log targets and how sure they are."""
 
     variables: tuple[Variable, ...]
     kernel: str
     learned: Learned
+    """In units of `spread` about `centre`."""
     centre: float
     spread: float
     noise: float
+    """The variance of a single trial's log target."""
     noises: Vector
+    """The variances of the rows' medians (n,)."""
 
     @property
     def misses(self) -> Vector:
-        """What each row (n,) is above its prediction without it, in standard deviations of that."""
+        """How far each row (n,) is above its prediction without it, in standard deviations."""
         return np.asarray(self.learned.weights / np.sqrt(self.learned.sure))
 
     def __call__(self, values: Matrix) -> tuple[Vector, Vector]:
-        """Mean and standard deviation (n,) of the log target without noise, for values (n, v)."""
+        """Return mean and standard deviation (n,) of the log target without noise, for values."""
         alike = self._alike(values)
         known = solve_triangular(self.learned.lower, alike.T, lower=True)
         variance = np.exp(self.learned.mode[-2]) - np.einsum("ij,ij->j", known, known)
@@ -48,7 +47,7 @@ class Posterior:
         return mean, self.spread * np.sqrt(np.maximum(variance, 1e-12))
 
     def together(self, values: Matrix, others: Matrix) -> Matrix:
-        """The covariance (n, m) of the log targets of values (n, v) and of others (m, v)."""
+        """Return the covariance (n, m) of the log targets of values (n, v) and of others (m, v)."""
         both = [
             solve_triangular(self.learned.lower, self._alike(rows).T, lower=True)
             for rows in (values, others)
@@ -66,9 +65,9 @@ class Posterior:
 
 
 def posterior(samples: Samples, seed: int) -> Posterior:
-    """What the samples say, by the kernel that misses less when a row is left out.
+    """Learn the samples, by the kernel that misses less when a row is left out.
 
-    The seed says which rows the mode is sought with where there are more than MODE_ROWS.
+    The seed draws the rows that the mode is sought with where there are more than MODE_ROWS.
 
     The noise of a row is that of its own trials drawn towards that of all, by their number. Rows
     that were measured once each tell their noise by how well the process can meet them.
@@ -104,7 +103,7 @@ def posterior(samples: Samples, seed: int) -> Posterior:
 
 
 def scaled(variables: Sequence[Variable], values: Matrix) -> Matrix:
-    """Features (n, f) in units of their standard deviation if all values were as frequent.
+    """Return features (n, f) in units of their standard deviation if all values were as frequent.
 
     That of the rows at hand would change with each pool.
     """
@@ -117,7 +116,7 @@ def scaled(variables: Sequence[Variable], values: Matrix) -> Matrix:
 
 
 def scatter(samples: Samples) -> tuple[float, Vector]:
-    """The variance of the log target of a single trial, and the shares (n,) of it by row.
+    """Return the variance of a single trial's log target, and the shares (n,) of it by row.
 
     As `domain.replicates.variances`: a row's own variance by its degrees of freedom, and that of
     all rows by PRIOR_WEIGHT. 0 and equal shares where nothing was measured twice.
@@ -131,7 +130,7 @@ def scatter(samples: Samples) -> tuple[float, Vector]:
 
 
 def log_gain(best: float, mean: Matrix, spread: Matrix) -> Matrix:
-    """The logarithm of how far below `best` a normal variable is expected to be, 0 if above.
+    """Return the logarithm of how far below `best` a normal variable is expected, 0 if above.
 
     Expected improvement (Jones, Schonlau and Welch, Journal of Global Optimization 13, 1998,
     equation 15); as a logarithm it still tells far rows apart, where it is 0 in numbers (Ament and

@@ -18,19 +18,22 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, kw_only=True)
 class Samples:
-    """Configurations with what was measured of them.
+    """Configurations with the measurements of each.
 
-    `values` (n, variables) in units of the kernel or of a foreign table; `measured` has the
-    positive values of the target (P99 in ms, or what a table has) of each row's trials. The last
-    `lent` rows are another stage's, whose configurations changed parameters that are no variables
-    here. Models learn from them, too, and are not judged by them. Raises ValueError for different
-    lengths, a row without a trial, and a target that has no logarithm.
+    Raises ValueError for different lengths, a row without a trial, and a target that has no
+    logarithm.
     """
 
     variables: tuple[Variable, ...]
     values: Matrix
+    """In units of the kernel or of a foreign table (n, variables)."""
     measured: tuple[tuple[float, ...], ...]
+    """The positive values of the target (P99 in ms, or a table's) of each row's trials."""
     lent: int = 0
+    """How many rows, the last ones, are another stage's, with changes of other parameters, too.
+
+    Models learn from them, and are not judged by them.
+    """
 
     def __post_init__(self) -> None:
         if self.values.shape != (len(self.measured), len(self.variables)):
@@ -51,15 +54,15 @@ class Samples:
         """The rows that are not lent."""
         return self.rows(range(len(self) - self.lent)) if self.lent else self
 
-    def lending(self, other: "Samples") -> "Samples":
-        """These rows, and those of other samples of the same variables as lent ones."""
-        if not len(other):
+    def lending(self, lent: "Samples") -> "Samples":
+        """Return these rows, and those of samples of the same variables as lent ones."""
+        if not len(lent):
             return self
         return Samples(
             variables=self.variables,
-            values=np.vstack([self.values, other.values]),
-            measured=self.measured + other.measured,
-            lent=self.lent + len(other),
+            values=np.vstack([self.values, lent.values]),
+            measured=self.measured + lent.measured,
+            lent=self.lent + len(lent),
         )
 
     @cached_property
@@ -79,7 +82,7 @@ class Samples:
         return known.hexdigest()
 
     def part(self, most: int, seed: int) -> "Samples":
-        """`most` of the rows, drawn at random, or all where there are fewer."""
+        """Return at most so many of the rows, drawn at random."""
         if len(self) <= most:
             return self
         return self.rows(
@@ -87,7 +90,7 @@ class Samples:
         )
 
     def rows(self, which: Rows | Sequence[int]) -> "Samples":
-        """These rows alone, in this order, in which the lent ones have to be the last."""
+        """Return these rows alone, in this order, in which the lent ones have to be the last."""
         chosen = np.asarray(which, dtype=np.intp)
         part = Samples(
             variables=self.variables,
@@ -98,3 +101,25 @@ class Samples:
         # A search takes parts hundreds of times: their medians are known already.
         part.__dict__["log_target"] = self.log_target[chosen]
         return part
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One split of the rows; in the one that is for use rather than judged, none is held out."""
+
+    training: Rows
+    held_out: Rows
+
+
+def split(count: int, folds: int, seed: int) -> list[Fold]:
+    """Return at most `folds` of them, each of which holds out about as many rows as the others."""
+    from sklearn.model_selection import KFold
+
+    splitter = KFold(n_splits=min(folds, count), shuffle=True, random_state=seed % 2**32)
+    return [Fold(train, test) for train, test in splitter.split(np.empty(count))]
+
+
+def everything(count: int) -> Fold:
+    """Return all rows, and none held out."""
+    rows = np.arange(count)
+    return Fold(rows, rows[:0])

@@ -30,7 +30,7 @@ FITS = 3
 def rank(
     samples: Samples, *, screening: Screening, keep: int, seed: int, fits: int = FITS
 ) -> Ranking:
-    """The parameters by how much worse the target's logarithm is predicted without them.
+    """Rank parameters by how much worse the target's logarithm is predicted without them.
 
     Each model is fitted to a bootstrap sample of the configurations and to a set of probes: each
     parameter once more, its values shuffled over the configurations (shadow features; Kursa and
@@ -52,17 +52,17 @@ def rank(
         )
     if keep < 1 or fits < 1:
         raise ValueError(f"keep and fits must be at least 1, got {keep} and {fits}")
-    found = _fitted(samples, np.random.default_rng(seed), fits)
-    strongest = _by_set(found.probes).max(axis=1)
+    models = _fitted(samples, np.random.default_rng(seed), fits)
+    strongest = _by_set(models.probes).max(axis=1)
     # What makes predictions worse is no importance, however weak the probes are.
     level = max(0.0, float(strongest.max()))
-    means, spreads = found.permuted.mean(axis=0), found.permuted.std(axis=0)
-    shares, share_spreads = found.shares.mean(axis=0), found.shares.std(axis=0)
-    above = (_by_set(found.permuted) > strongest[:, None]).mean(axis=0)
+    means, spreads = models.permuted.mean(axis=0), models.permuted.std(axis=0)
+    shares, share_spreads = models.shares.mean(axis=0), models.shares.std(axis=0)
+    above = (_by_set(models.permuted) > strongest[:, None]).mean(axis=0)
     # A stable sort: parameters of equal importance keep the catalogue's order.
     importances = tuple(
         Importance(
-            key=found.keys[i],
+            key=models.keys[i],
             mean=float(shares[i]),
             sd=float(share_spreads[i]),
             permutation=float(means[i]),
@@ -84,26 +84,25 @@ def rank(
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What the models say of each parameter: matrices (models, parameters), set after set.
-
-    `shares` of the importance by splits, and by how much of the target's variance the squared
-    error grew when they were `permuted`, or their `probes` were.
-    """
+class _Importances:
+    """Importances by each model: matrices (models, parameters), set after set."""
 
     keys: tuple[str, ...]
     shares: Matrix
+    """By splits."""
     permuted: Matrix
+    """By how much of the target's variance the squared error grew without a parameter."""
     probes: Matrix
+    """The same of each parameter's probe."""
 
 
 def _by_set(importances: Matrix) -> Matrix:
-    """Means (SETS, parameters) over the models of each set."""
+    """Return means (SETS, parameters) over the models of each set."""
     by_set = importances.reshape(SETS, -1, importances.shape[1])
     return np.asarray(by_set.mean(axis=1), dtype=np.float64)
 
 
-def _fitted(samples: Samples, rng: np.random.Generator, fits: int) -> _Found:
+def _fitted(samples: Samples, rng: np.random.Generator, fits: int) -> _Importances:
     keys = tuple(dict.fromkeys(v.key for v in samples.variables))
     owner = np.array([keys.index(v.key) for v in samples.variables for _ in v.features])
     owner_of_both = np.concatenate([owner, owner + len(keys)])
@@ -125,11 +124,11 @@ def _fitted(samples: Samples, rng: np.random.Generator, fits: int) -> _Found:
             outside = both[~inside], target[~inside]
             growth[fit, used] = _growth(model, *outside, owner_of_both, used, rng) / variance
     real, probes = slice(None, len(keys)), slice(len(keys), None)
-    return _Found(keys, shares[:, real], growth[:, real], growth[:, probes])
+    return _Importances(keys, shares[:, real], growth[:, real], growth[:, probes])
 
 
 def _bootstrap(count: int, rng: np.random.Generator) -> Rows:
-    """As many rows as there are, drawn with replacement, so that two or more are left over."""
+    """Draw as many rows as there are, with replacement, so that two or more are left over."""
     while True:
         drawn = rng.integers(count, size=count)
         if len(np.unique(drawn)) <= count - 2:
@@ -137,7 +136,7 @@ def _bootstrap(count: int, rng: np.random.Generator) -> Rows:
 
 
 def _shuffled(features: Matrix, owner: Rows, rng: np.random.Generator) -> Matrix:
-    """Probes (n, f): the features of each parameter in another order of the rows, all alike."""
+    """Return probes (n, f): the features of each parameter in another order of the rows."""
     keys = int(owner.max()) + 1
     order = rng.permuted(np.tile(np.arange(len(features)), (keys, 1)), axis=1)
     return np.take_along_axis(features, order[owner].T, axis=0)
@@ -146,7 +145,7 @@ def _shuffled(features: Matrix, owner: Rows, rng: np.random.Generator) -> Matrix
 def _growth(
     model: Any, rows: Matrix, target: Vector, owner: Rows, used: Rows, rng: np.random.Generator
 ) -> Vector:
-    """By how much the mean squared error grows (used,) when each of the parameters is shuffled."""
+    """Return how much the mean squared error grows (used,) when each parameter is shuffled."""
     blocks = np.repeat(rows[None], len(used), axis=0)
     for block, which in zip(blocks, used, strict=True):
         columns = np.flatnonzero(owner == which)

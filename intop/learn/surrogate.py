@@ -12,11 +12,9 @@ import numpy as np
 
 from intop.domain.encoding import Matrix, Variable, encode
 from intop.domain.training import FittedFamily
-from intop.learn.families import FAMILIES
-from intop.learn.folds import split
+from intop.learn.families import FAMILIES, Hyperparameters
 from intop.learn.parallel import one_thread
-from intop.learn.preprocess import Hyperparameters
-from intop.learn.samples import Rows, Samples, Vector
+from intop.learn.samples import Rows, Samples, Vector, split
 
 INTERVAL_FOLDS, INTERVAL_REPEATS = 5, 4
 MANY_ROWS, FEWEST_REPEATS = 2_000, 2
@@ -28,31 +26,30 @@ LARGEST_BLOCK = 1_000_000
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A fitted family, with its errors on rows that it had not seen.
-
-    `model` knows all rows, the `others` lack some. `unseen` (rows, others) is 1 where the other
-    model lacks the row. The `misses` (rows,) are the absolute errors of the mean of these models,
-    in units of their spread there plus `floor`, the mean of all rows' spreads: where models agree,
-    they are not certain.
-    """
+    """A fitted family, with its errors on rows that it had not seen."""
 
     model: Any
+    """It knows all rows."""
     others: tuple[Any, ...]
+    """Models of the same family that lack some rows."""
     unseen: Matrix
+    """1 where another model lacks the row (rows, others), else 0."""
     misses: Vector
+    """Absolute errors of these models' mean (rows,), in units of their spread plus `floor`."""
     floor: float
+    """The mean of all rows' spreads: where models agree, they are not certain."""
 
     def __call__(self, values: Matrix) -> Vector:
-        """The log target (n,) for values (n, variables)."""
+        """Return the log target (n,) for values (n, variables)."""
         return predicted(self.model, values)
 
     def interval(self, values: Matrix, level: float) -> tuple[Vector, Vector]:
-        """Where a measurement of these values will be with a chance of `level`: low and high.
+        """Return low and high log targets (n,) for a measurement of these values.
 
-        Both are log targets (n,), and the prediction is never outside. Jackknife+ after bootstrap
-        of Kim, Xu and Barber (Advances in Neural Information Processing Systems 33, 2020), with
-        folds for bags, and misses in units of spread: each row's models predict, less and plus its
-        miss, and the order statistics of all rows are the ends.
+        It will be between them with a chance of `level`, and the prediction is never outside.
+        Jackknife+ after bootstrap of Kim, Xu and Barber (Advances in Neural Information Processing
+        Systems 33, 2020), with folds for bags, and misses in units of spread: each row's models
+        predict, less and plus its miss, and the order statistics of all rows are the ends.
         benchmarks/results/model_intervals.md compares its coverage with other methods. With fewer
         rows than 1 / (1 - level) the widest interval that they give stands for an infinite one.
         """
@@ -79,7 +76,7 @@ class Surrogate:
 def surrogate(
     family: str, hyperparameters: Hyperparameters, samples: Samples, seed: int
 ) -> Surrogate:
-    """A family fitted to all rows, and without each fold of them, with folds drawn repeatedly."""
+    """Fit a family to all rows, and without each fold of them, with folds drawn repeatedly."""
 
     def fitted(rows: Samples) -> Any:
         return fit(FAMILIES[family].build(samples.variables, hyperparameters, seed), rows)
@@ -94,9 +91,9 @@ def surrogate(
     errors = np.full((len(samples), len(folds)), np.nan)
     with one_thread():
         for number, fold in enumerate(folds):
-            other, held_out = fitted(samples.rows(fold.training)), samples.rows(fold.held_out)
-            others.append(other)
-            errors[fold.held_out, number] = predicted(other, held_out.values) - held_out.log_target
+            rest = samples.rows(fold.held_out)
+            others.append(fitted(samples.rows(fold.training)))
+            errors[fold.held_out, number] = predicted(others[-1], rest.values) - rest.log_target
         model = fitted(samples)
     spreads = np.nanstd(errors, axis=1, ddof=1)
     # Models that all say the same have no unit to measure misses in.
@@ -108,7 +105,7 @@ def surrogate(
 
 
 def _evenly(misses: Vector, most: int) -> Rows:
-    """The places of at most so many misses, evenly spaced in ascending order."""
+    """Return the places of at most so many misses, evenly spaced in ascending order."""
     ascending = np.argsort(misses, kind="stable")
     if len(ascending) > most:
         places = np.floor((np.arange(most) + 0.5) * len(ascending) / most).astype(np.intp)
@@ -127,31 +124,31 @@ class Predictor:
     models: Mapping[str, Any]
 
     def __call__(self, values: Matrix) -> Vector:
-        """The mean of all models' log P99 (n,) for values (n, variables)."""
+        """Return the mean of all models' log P99 (n,) for values (n, variables)."""
         return np.asarray(np.mean(list(self.each(values).values()), axis=0))
 
     def each(self, values: Matrix) -> dict[str, Vector]:
-        """Every model's log P99 (n,), by family; their spread shows how sure the mean is."""
-        return {name: said.mean(axis=0) for name, said in self.members(values).items()}
+        """Return every model's log P99 (n,), by family; their spread shows how sure the mean is."""
+        return {name: some.mean(axis=0) for name, some in self.members(values).items()}
 
     def members(self, values: Matrix) -> dict[str, Matrix]:
-        """What the members of every model say (members, n), by family; a model says their mean.
+        """Return the predictions of every model's members (members, n), by family.
 
-        The trees of a forest; other models are one member.
+        The trees of a forest; other models are one member. Their mean is the model's prediction.
         """
         features: dict[int, Matrix] = {}
-        said = {}
+        members = {}
         for name, model in self.models.items():
             if (direct := self._direct[name]) is None:
-                said[name] = predicted(model, values)[None, :]
+                members[name] = predicted(model, values)[None, :]
                 continue
             if direct.encoding not in features:
                 features[direct.encoding] = encode(self._encodings[direct.encoding], values)
-            said[name] = direct.members(features[direct.encoding])
-        return said
+            members[name] = direct.members(features[direct.encoding])
+        return members
 
     def only(self, family: str) -> "Predictor":
-        """The same with the model of one family. Raises ValueError for one that it lacks."""
+        """Return a predictor with the model of one family. Raises ValueError where it has none."""
         if family not in self.models:
             raise ValueError(f"no model of family {family}, only {', '.join(self.models)}")
         return Predictor({family: self.models[family]})
@@ -183,12 +180,12 @@ class _Direct:
     of_regressor: Callable[[Any, Matrix], Matrix]
 
     def members(self, features: Matrix) -> Matrix:
-        """Predictions (members, n) for features (n, f) as `encode` gives them."""
+        """Return predictions (members, n) for features (n, f) as `encode` gives them."""
         return self.of_regressor(self.regressor, (features[:, self.kept] - self.mean) / self.scale)
 
 
 def _direct(family: str, model: Any, encodings: list[tuple[Variable, ...]]) -> _Direct | None:
-    """The same model without the pipeline about it; None where it has to be asked itself."""
+    """Return a model without the pipeline about it; None where it has to be asked itself."""
     of_regressor = FAMILIES[family].members
     steps = model.named_steps
     if of_regressor is None or steps["condense"] != "passthrough":
@@ -205,7 +202,7 @@ def _direct(family: str, model: Any, encodings: list[tuple[Variable, ...]]) -> _
 
 
 def fit_trees(fitted: Sequence[FittedFamily], samples: Samples, seed: int) -> Predictor:
-    """The tree families among `fitted`, each fitted to all rows.
+    """Fit the tree families among `fitted` to all rows.
 
     Raises ValueError when no tree family is among them.
     """
@@ -214,21 +211,47 @@ def fit_trees(fitted: Sequence[FittedFamily], samples: Samples, seed: int) -> Pr
         raise ValueError("no tree family among the fitted ones; the search needs at least one")
     models = {}
     with one_thread():
-        for found in trees:
-            family = FAMILIES[found.family]
-            model = family.build(samples.variables, found.hyperparameters, seed)
-            models[found.family] = fit(model, samples)
+        for tree in trees:
+            model = FAMILIES[tree.family].build(samples.variables, tree.hyperparameters, seed)
+            models[tree.family] = fit(model, samples)
     return Predictor(models)
 
 
+def held_out(
+    fitted: Sequence[FittedFamily],
+    samples: Samples,
+    *,
+    folds: int,
+    seed: int,
+    progress: Callable[[str], None] | None = None,
+) -> Vector:
+    """Return the log target (n,) of each row, by the tree families fitted without its fold.
+
+    It is the mean of them. Hyper-parameters are taken as they are, so this takes a fit for each
+    family and fold. Raises ValueError when no tree family is among `fitted`.
+    """
+    guesses = np.empty(len(samples))
+    for number, fold in enumerate(split(len(samples), folds, seed), start=1):
+        training = samples.rows(fold.training)
+        if np.ptp(training.log_target) == 0:
+            # Not every library takes a target that never varies.
+            guesses[fold.held_out] = training.log_target[0]
+        else:
+            predictor = fit_trees(fitted, training, seed)
+            guesses[fold.held_out] = predictor(samples.values[fold.held_out])
+        if progress is not None:
+            progress(f"fold {number}")
+    return guesses
+
+
 def fit(model: Any, samples: Samples) -> Any:
-    """Fits a pipeline without its libraries' warnings, and returns it."""
+    """Fit a pipeline without its libraries' warnings, and return it."""
     with _no_warnings():
         return model.fit(samples.values, samples.log_target)
 
 
 def predicted(model: Any, values: Matrix) -> Vector:
-    """Log P99 (n,) by a fitted pipeline, without its libraries' warnings."""
+    """Return log P99 (n,) by a fitted pipeline, without its libraries' warnings."""
     with _no_warnings():
         return np.asarray(model.predict(values), dtype=np.float64).reshape(len(values))
 

@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 
 from intop.domain.encoding import Matrix, Variable
-from intop.learn.families import FAMILIES
-from intop.learn.folds import split
+from intop.learn.accuracy import weights_by_error
+from intop.learn.families import FAMILIES, Hyperparameters, Value
 from intop.learn.parallel import one_thread
-from intop.learn.preprocess import Hyperparameters
-from intop.learn.samples import Samples, Vector
+from intop.learn.samples import Samples, Vector, split
 from intop.learn.surrogate import fit, predicted
 
 SCRATCH, MAPPED, CORRECTED = "from scratch", "mapped", "corrected"
-WAYS = (SCRATCH, MAPPED, CORRECTED)
 """The target's rows alone; a line of the source's logs; that line and a model of what it misses."""
 STEEPNESS = 8
 """Twice the error: a 256th of the weight. Of some forty rows, errors are known to a fifth or so,
@@ -36,28 +34,29 @@ Predict = Callable[[Matrix, Vector], Vector]
 
 @dataclass(frozen=True)
 class Prior:
-    """What the source's trials say of the target's configurations, by the variables of both.
+    """A guess of the target's configurations by the source's trials and the common variables.
 
-    `pairs` are the columns of target and source with the same name, one a number in both or a name
-    in both. Where the source has measured the very configuration, that counts; else it is
-    predicted by a model of the source.
+    Where the source has measured the very configuration, that counts; else a model of the source
+    predicts it.
     """
 
     family: str
-    hyperparameters: Mapping[str, float | int | str | bool]
+    hyperparameters: Mapping[str, Value]
     variables: tuple[Variable, ...]
+    """The target's."""
     source: Samples
     pairs: tuple[tuple[int, int], ...]
+    """Columns of target and source with the same name, a number in both or a name in both."""
     seed: int
 
     def __call__(self, values: Matrix) -> Vector:
-        """The source's log target (n,) of the target's values (n, variables)."""
-        told = self._told(values)
-        known = [self._measured.get(row.tobytes()) for row in told]
+        """Return the source's log target (n,) of the target's values (n, variables)."""
+        rows = self._translated(values)
+        known = [self._measured.get(row.tobytes()) for row in rows]
         unknown = [n for n, value in enumerate(known) if value is None]
         guesses = np.array([np.nan if value is None else value for value in known])
         if unknown:
-            guesses[unknown] = predicted(self._model, told[unknown])
+            guesses[unknown] = predicted(self._model, rows[unknown])
         return guesses
 
     @cached_property
@@ -74,7 +73,7 @@ class Prior:
     def _model(self) -> Any:
         family = FAMILIES[self.family]
         with one_thread():
-            model = family.build(self.known.variables, dict(self.hyperparameters), self.seed)
+            model = family.build(self.known.variables, self.hyperparameters, self.seed)
             return fit(model, self.known)
 
     @cached_property
@@ -85,32 +84,30 @@ class Prior:
         rows = zip(self.known.values, self.known.log_target.tolist(), strict=True)
         return {row.tobytes(): value for row, value in rows}
 
-    def _told(self, values: Matrix) -> Matrix:
-        """The target's values in the source's numbers: its choices may stand in another order."""
-        told = np.empty((len(values), len(self.pairs)))
+    def _translated(self, values: Matrix) -> Matrix:
+        """Return the target's values in the source's numbers: its choices may be in other order."""
+        rows = np.empty((len(values), len(self.pairs)))
         for place, (here, there) in enumerate(self.pairs):
             mine, theirs = self.variables[here], self.source.variables[there]
             # What the source never had is none of its choices, or half-way between two.
             unheard = -1.0 if len(theirs.choices) > 2 else 0.5
-            told[:, place] = mine.told_as(theirs, values[:, here] + 0.0, unheard)
-        return told
+            rows[:, place] = mine.told_as(theirs, values[:, here] + 0.0, unheard)
+        return rows
 
 
 @dataclass(frozen=True)
 class Warm:
-    """A model of the target that knows the source: the mean of all ways by `shares`.
-
-    `errors` are mean absolute errors of the log target on held-out rows of the target. Both are by
-    way; without a variable in common there is but one.
-    """
+    """A model of the target that knows the source: the mean of all ways by their shares."""
 
     prior: Prior
     ways: Mapping[str, Predict]
+    """By name; from scratch alone where there is no variable in common."""
     errors: Mapping[str, float]
+    """Mean absolute errors of the log target on held-out rows of the target, by way."""
     shares: Mapping[str, float]
 
     def __call__(self, values: Matrix) -> Vector:
-        """The log target (n,) for values (n, variables)."""
+        """Return the log target (n,) for values (n, variables)."""
         hints = self.prior(values) if len(self.ways) > 1 else np.zeros(len(values))
         guesses = [self.shares[way] * self.ways[way](values, hints) for way in self.ways]
         return np.asarray(np.sum(guesses, axis=0), dtype=np.float64)
@@ -123,7 +120,7 @@ def prior(
     seed: int,
     hyperparameters: Hyperparameters | None = None,
 ) -> Prior:
-    """What `source` says of configurations with the target's variables."""
+    """Return what `source` says of configurations with the target's variables."""
     places = {variable.name: n for n, variable in enumerate(source.variables)}
     pairs = tuple(
         (here, places[variable.name])
@@ -142,7 +139,7 @@ def warm_start(
     seed: int,
     hyperparameters: Hyperparameters | None = None,
 ) -> Warm:
-    """A family's model of the target that starts from what is `known` of the source.
+    """Return a family's model of the target that starts from what is `known` of the source.
 
     The target's rows are held out fold by fold, and the ways weigh by their error there: a source
     that has nothing to do with the target has hardly any weight. Raises ValueError for fewer than
@@ -150,29 +147,29 @@ def warm_start(
     """
     if len(target) < FEWEST_ROWS:
         raise ValueError(f"a warm start needs {FEWEST_ROWS} rows of its own, got {len(target)}")
-    chosen = dict(FAMILIES[family].defaults if hyperparameters is None else hyperparameters)
-    names = WAYS if known.pairs else (SCRATCH,)
+    chosen = FAMILIES[family].defaults if hyperparameters is None else hyperparameters
+    ways = _WAYS if known.pairs else {SCRATCH: _scratch}
     hints = known(target.values) if known.pairs else np.zeros(len(target))
     reach = _reach(known.source.log_target)
 
-    def fitted(samples: Samples, told: Vector) -> dict[str, Predict]:
-        return {way: _MAKE[way](family, chosen, samples, told, reach, seed) for way in names}
+    def unfitted(variables: tuple[Variable, ...]) -> Any:
+        return FAMILIES[family].build(variables, chosen, seed)
+
+    def fitted(rows: Samples, hints: Vector) -> dict[str, Predict]:
+        lesson = _Lesson(unfitted, rows, hints, reach)
+        return {name: way(lesson) for name, way in ways.items()}
 
     with one_thread():
-        missed: dict[str, list[float]] = {way: [] for way in names}
+        misses: dict[str, list[float]] = {name: [] for name in ways}
         for fold in split(len(target), FOLDS, seed):
             out = fold.held_out
-            tried = fitted(target.rows(fold.training), hints[fold.training])
-            for way, predict in tried.items():
+            for name, predict in fitted(target.rows(fold.training), hints[fold.training]).items():
                 guesses = predict(target.values[out], hints[out])
-                missed[way] += np.abs(guesses - target.log_target[out]).tolist()
-        ways = fitted(target, hints)
-    errors = {way: float(np.mean(misses)) for way, misses in missed.items()}
-    # What is met exactly has an error of 0.
-    floored = np.maximum(list(errors.values()), 1e-12)
-    weights = (floored / floored.min()) ** -STEEPNESS
-    shares = dict(zip(errors, (weights / weights.sum()).tolist(), strict=True))
-    return Warm(known, ways, errors, shares)
+                misses[name] += np.abs(guesses - target.log_target[out]).tolist()
+        models = fitted(target, hints)
+    errors = {name: float(np.mean(some)) for name, some in misses.items()}
+    weights = weights_by_error(list(errors.values()), STEEPNESS)
+    return Warm(known, models, errors, dict(zip(errors, weights.tolist(), strict=True)))
 
 
 def _reach(logs: Vector) -> tuple[float, float]:
@@ -180,55 +177,49 @@ def _reach(logs: Vector) -> tuple[float, float]:
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
-def _scratch(
-    family: str,
-    hyperparameters: Hyperparameters,
-    samples: Samples,
-    _hints: Vector,
-    _reach: tuple[float, float],
-    seed: int,
-) -> Predict:
-    model = fit(FAMILIES[family].build(samples.variables, hyperparameters, seed), samples)
+@dataclass(frozen=True)
+class _Lesson:
+    """The rows that a way learns from."""
+
+    unfitted: Callable[[tuple[Variable, ...]], Any]
+    """Makes a model of the family for these variables."""
+    rows: Samples
+    """The target's."""
+    hints: Vector
+    """What the source says of each row (n,)."""
+    reach: tuple[float, float]
+    """The lowest and the highest log target of the source."""
+
+
+def _scratch(lesson: _Lesson) -> Predict:
+    model = fit(lesson.unfitted(lesson.rows.variables), lesson.rows)
     return lambda values, _: predicted(model, values)
 
 
-def _mapped(
-    _family: str,
-    _hyperparameters: Hyperparameters,
-    samples: Samples,
-    hints: Vector,
-    _reach: tuple[float, float],
-    _seed: int,
-) -> Predict:
+def _mapped(lesson: _Lesson) -> Predict:
     """Least squares; a source that always says the same has no slope."""
+    target, hints = lesson.rows.log_target, lesson.hints
     apart = hints - hints.mean()
     spread = float(apart @ apart)
-    slope = float(apart @ samples.log_target) / spread if spread > 0 else 0.0
-    centre, height = float(hints.mean()), float(samples.log_target.mean())
-    return lambda _, told: height + slope * (told - centre)
+    slope = float(apart @ target) / spread if spread > 0 else 0.0
+    centre, height = float(hints.mean()), float(target.mean())
+    return lambda _, hints: height + slope * (hints - centre)
 
 
-def _corrected(
-    family: str,
-    hyperparameters: Hyperparameters,
-    samples: Samples,
-    hints: Vector,
-    reach: tuple[float, float],
-    seed: int,
-) -> Predict:
+def _corrected(lesson: _Lesson) -> Predict:
     """The model sees what the source says as well: where a line bends, it can tell."""
-    line = _mapped(family, hyperparameters, samples, hints, reach, seed)
-    hint = Variable(name=PRIOR, key=PRIOR, low=reach[0], high=reach[1])
-    misses = samples.log_target - line(samples.values, hints)
+    line, rows = _mapped(lesson), lesson.rows
+    low, high = lesson.reach
+    misses = rows.log_target - line(rows.values, lesson.hints)
     wider = Samples(
-        variables=(*samples.variables, hint),
-        values=np.column_stack([samples.values, hints]),
+        variables=(*rows.variables, Variable(name=PRIOR, key=PRIOR, low=low, high=high)),
+        values=np.column_stack([rows.values, lesson.hints]),
         measured=tuple((miss,) for miss in np.exp(misses).tolist()),
     )
-    model = fit(FAMILIES[family].build(wider.variables, hyperparameters, seed), wider)
-    return lambda values, told: (
-        line(values, told) + predicted(model, np.column_stack([values, told]))
+    model = fit(lesson.unfitted(wider.variables), wider)
+    return lambda values, hints: (
+        line(values, hints) + predicted(model, np.column_stack([values, hints]))
     )
 
 
-_MAKE = {SCRATCH: _scratch, MAPPED: _mapped, CORRECTED: _corrected}
+_WAYS = {SCRATCH: _scratch, MAPPED: _mapped, CORRECTED: _corrected}

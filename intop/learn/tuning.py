@@ -25,10 +25,9 @@ from intop.domain.training import (
 from intop.learn import accuracy
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
-from intop.learn.folds import Fold, everything, split
 from intop.learn.hyperparameters import FEWEST_ROWS, MOST_SEARCHED, Effort, best_of, continued
 from intop.learn.parallel import each, one_thread
-from intop.learn.samples import Samples, Vector
+from intop.learn.samples import Fold, Samples, Vector, everything, split
 from intop.learn.surrogate import surrogate
 
 _Place = tuple[str, int]
@@ -40,7 +39,7 @@ under way."""
 
 
 def limits(families: Sequence[str], rows: int) -> list[str]:
-    """Lines for the user: what does not use all of so many configurations."""
+    """Return lines for the user: what does not use all of so many configurations."""
     lines = [FAMILIES[family].limit(rows) for family in families]
     if rows > MOST_SEARCHED:
         lines.append(
@@ -52,33 +51,29 @@ def limits(families: Sequence[str], rows: int) -> list[str]:
 def train_all(
     families: Sequence[str],
     samples: Samples,
+    effort: Effort,
     *,
-    folds: int,
-    trials: int,
-    timeout_s: float | None,
-    seed: int,
-    repeats: int = 1,
-    level: float = 0.95,
     jobs: int | None = None,
     dask: str | None = None,
     records: SearchRecords | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> list[tuple[FittedFamily, ModelError]]:
-    """Each family tuned on all rows, with its error over the held-out rows of all folds.
+    """Return each family tuned on all rows, with its error over the held-out rows of all folds.
 
-    The rows are divided anew into `folds` for each of `repeats`; lent rows are held out in none,
-    and all models learn from them. Every fold of every family is a search of its own, `timeout_s`
-    at most. `jobs` and `dask` say where, as for `each`. After each SLICE_S a search says how far it
-    is, which `records` keeps; what is there already is not made again. `progress` is called with
-    the name of each family that is finished. Both are called here, in the calling process.
+    The rows are divided again into folds for each repeat; lent rows are held out in none, and all
+    models learn from them. Every fold of every family is a search of its own. `jobs` and `dask` say
+    where, as for `each`. After each SLICE_S a search says how far it is, which `records` keeps;
+    what is there already is not searched again. `progress` is called with the name of each family
+    that is finished. Both are called here, in the calling process.
     Raises ValueError for too few rows.
     """
     parts = [
-        *(fold for n in range(repeats) for fold in _outer_folds(samples, folds, seed + n)),
-        everything(len(samples)),
+        fold
+        for repeat in range(effort.repeats)
+        for fold in _outer_folds(samples, effort.folds, effort.seed + repeat)
     ]
-    effort = Effort(trials, timeout_s, seed, level)
-    fingerprint = _fingerprint(samples, folds, repeats, effort)
+    parts.append(everything(len(samples)))
+    fingerprint = _fingerprint(samples, effort)
     known = _Known(families, len(parts))
     if records is not None:
         known.learn(records.new(fingerprint))
@@ -92,20 +87,19 @@ def train_all(
             # Somebody else may have finished it since.
             if (family, fold) not in known.finished
         )
-        for made in each(_advanced, tasks, jobs=jobs, dask=dask):
-            known.learn(made)
+        for news in each(_advanced, tasks, jobs=jobs, dask=dask):
+            known.learn(news)
             if records is not None:
-                records.add(fingerprint, made)
+                records.add(fingerprint, news)
                 known.learn(records.new(fingerprint))
             known.tell(progress)
     return [
-        _both(family, samples, parts, [known.finished[family, n] for n in range(len(parts))], level)
-        for family in families
+        _both(family, samples, parts, known.searches(family), effort.level) for family in families
     ]
 
 
 class _Known:
-    """What is known of all searches of a training, by family and fold."""
+    """All searches of a training as far as they are known, by family and fold."""
 
     def __init__(self, families: Sequence[str], folds: int) -> None:
         self.finished: dict[_Place, FinishedSearch] = {}
@@ -123,23 +117,27 @@ class _Known:
             elif record.known.number == len(self.tries.get(place, ())):
                 self.tries[place] = (*self.tries.get(place, ()), record.known)
 
-    def lacking(self) -> list["_Place"]:
-        """The searches that have not ended."""
+    def searches(self, family: str) -> list[FinishedSearch]:
+        """Return the finished searches of a family, in the order of the folds."""
+        return [self.finished[place] for place in self.tries if place[0] == family]
+
+    def lacking(self) -> list[_Place]:
+        """Return the searches that have not ended."""
         return [place for place in self.tries if place not in self.finished]
 
     def tell(self, progress: Callable[[str], None] | None) -> None:
         """Name the families all of whose searches have ended since the last call."""
         lacking = {family for family, _ in self.lacking()}
-        found = [family for family in self._unfinished if family not in lacking]
+        finished = [family for family in self._unfinished if family not in lacking]
         self._unfinished = [family for family in self._unfinished if family in lacking]
-        for family in found:
+        for family in finished:
             if progress is not None:
                 progress(family)
 
 
-def _fingerprint(samples: Samples, folds: int, repeats: int, effort: Effort) -> str:
-    """All that the searches of a training depend on, apart from family and fold."""
-    known = repr((samples.digest, folds, repeats, effort, code_fingerprint()))
+def _fingerprint(samples: Samples, effort: Effort) -> str:
+    """Return a name for all that the searches depend on, apart from family and fold."""
+    known = repr((samples.digest, effort, code_fingerprint()))
     return hashlib.sha256(known.encode()).hexdigest()
 
 
@@ -152,17 +150,17 @@ def _advanced(
     tries: Sequence[Try],
     slice_s: float,
 ) -> list[SearchRecord]:
-    """The tries of a search that follow these, as many as `slice_s` has room for.
+    """Return the tries of a search that follow these, as many as `slice_s` has room for.
 
-    Where they are the last, also what its model says of the fold's held-out rows.
+    Where they are the last, also its model's predictions for the fold's held-out rows.
     """
     started = time.perf_counter()
     training, held_out = samples.rows(fold.training), samples.values[fold.held_out]
-    made = continued(family, training, effort, tries, slice_s)
-    records = [SearchRecord(family=family, fold=number, known=one) for one in made[len(tries) :]]
-    if not effort.is_spent(made):
+    all_tries = continued(family, training, effort, tries, slice_s)
+    records = [SearchRecord(family=family, fold=number, known=t) for t in all_tries[len(tries) :]]
+    if not effort.is_spent(all_tries):
         return records
-    fitted = best_of(family, made)
+    fitted = best_of(family, all_tries)
     guesses, low, high = np.empty((3, 0))
     if len(held_out):
         with one_thread():
@@ -185,7 +183,7 @@ def _both(
     searches: Sequence[FinishedSearch],
     level: float,
 ) -> tuple[FittedFamily, ModelError]:
-    """The hyper-parameters found on all rows, and the error over the folds.
+    """Return the hyper-parameters of the search on all rows, and the error over the folds.
 
     Each repeat has every row once, so its rows one after the other are a whole number of tables.
     """
@@ -193,7 +191,7 @@ def _both(
     order = np.concatenate([part.held_out for part in parts])
     measured = samples.log_target[order].reshape(-1, len(samples.own))
     guesses, low, high = (
-        np.array([v for one in judged for v in getattr(one, name)]).reshape(measured.shape)
+        np.array([v for search in judged for v in getattr(search, name)]).reshape(measured.shape)
         for name in ("predicted", "low", "high")
     )
 
@@ -208,7 +206,7 @@ def _both(
         r2=mean(accuracy.r_squared),
         spearman=mean(accuracy.rank_correlation),
         trials=sum(len(trials) for trials in samples.own.measured),
-        seconds=sum(one.seconds for one in searches),
+        seconds=sum(search.seconds for search in searches),
         coverage=float(np.mean((low <= measured) & (measured <= high))),
         level=level,
         regret=mean(accuracy.regret),
@@ -221,7 +219,7 @@ def _both(
 
 
 def _outer_folds(samples: Samples, folds: int, seed: int) -> list[Fold]:
-    """At most `folds` of them, each with enough rows left to tune a model on."""
+    """Return at most `folds` folds, each with enough rows left to tune a model on."""
     count = len(samples.own)
     if folds < 2:
         raise ValueError(f"an error needs at least 2 folds, got {folds}")
@@ -238,7 +236,7 @@ def _outer_folds(samples: Samples, folds: int, seed: int) -> list[Fold]:
 
 
 def fewest_rows(folds: int) -> int:
-    """The least number of which every fold, the largest too, leaves FEWEST_ROWS."""
+    """Return the least number of which every fold, the largest too, leaves FEWEST_ROWS."""
     count = FEWEST_ROWS + 1
     while count - math.ceil(count / min(folds, count)) < FEWEST_ROWS:
         count += 1

@@ -1,13 +1,13 @@
 """train --data: models of a table in a file."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 
 from intop.domain.table import Table
 from intop.domain.training import Training
 from intop.errors import UsageError
 from intop.learn.ceiling import ceiling
 from intop.learn.families import FAMILIES
+from intop.learn.hyperparameters import Effort
 from intop.learn.samples import Samples
 from intop.learn.tuning import fewest_rows, limits, train_all
 from intop.report.progress import Progress
@@ -44,18 +44,6 @@ def check_size(table: Table, folds: int) -> None:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Effort:
-    """How models are tuned and judged, as `learn.tuning.train_all` takes it."""
-
-    folds: int
-    trials: int
-    seed: int
-    repeats: int = 1
-    timeout_s: float | None = None
-    level: float = 0.95
-
-
 def train_table(
     table: Table,
     families: Sequence[str],
@@ -77,7 +65,7 @@ def train_table(
         progress.say(f"{found.path}: {line}")
     progress.begin(f"{found.path}: train", len(families))
     try:
-        outcome = train_all(families, samples, **asdict(effort), dask=dask, progress=progress.step)
+        outcome = train_all(families, samples, effort=effort, dask=dask, progress=progress.step)
     finally:
         progress.end()
     return Training(

@@ -23,10 +23,9 @@ from intop.domain.space import Space
 from intop.domain.trial import Trial
 from intop.errors import ResultMissingError, UsageError
 from intop.learn import accuracy
-from intop.learn.held_out import held_out
 from intop.learn.samples import Samples, Vector
 from intop.learn.searching.pareto import front
-from intop.learn.surrogate import Predictor, fit_trees
+from intop.learn.surrogate import Predictor, fit_trees, held_out
 from intop.run.context import Task
 from intop.stages.collected import collected_space, collected_trials, samples_of
 from intop.stages.train import required_training

@@ -10,10 +10,9 @@ from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Convergence, Search
 from intop.domain.training import Training
 from intop.domain.trial import Trial
-from intop.learn.finalists import diverse
+from intop.learn.candidates import diverse, simpler
 from intop.learn.fitness import Fitness
 from intop.learn.searching.search import search as global_search
-from intop.learn.simpler import simpler
 from intop.learn.surrogate import fit_trees
 from intop.run import effort
 from intop.run.context import Task

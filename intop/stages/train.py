@@ -14,6 +14,7 @@ from intop.errors import UsageError
 from intop.learn.ceiling import ceiling
 from intop.learn.components import components
 from intop.learn.families import FAMILIES
+from intop.learn.hyperparameters import Effort
 from intop.learn.parallel import processes
 from intop.learn.tuning import limits, train_all
 from intop.run import effort, prerequisites
@@ -57,12 +58,14 @@ class Train(Stage[Training]):
             outcome = train_all(
                 self.families,
                 samples,
-                folds=budget.folds,
-                trials=budget.tuning_trials,
-                timeout_s=budget.tuning_timeout_s,
-                seed=task.seed("train"),
-                repeats=budget.repeats,
-                level=budget.level,
+                effort=Effort(
+                    folds=budget.folds,
+                    trials=budget.tuning_trials,
+                    timeout_s=budget.tuning_timeout_s,
+                    seed=task.seed("train"),
+                    repeats=budget.repeats,
+                    level=budget.level,
+                ),
                 dask=task.context.dask,
                 records=task.store.searches(task.subject),
                 progress=progress.step,

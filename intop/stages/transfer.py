@@ -28,9 +28,8 @@ from intop.domain.verdict import Verdict
 from intop.domain.workload import Workload
 from intop.errors import ResultMissingError, UsageError
 from intop.learn import accuracy
-from intop.learn.families import FAMILIES
+from intop.learn.families import FAMILIES, Hyperparameters
 from intop.learn.parallel import each, one_thread
-from intop.learn.preprocess import Hyperparameters
 from intop.learn.samples import Samples, Vector
 from intop.learn.searching.search import search as global_search
 from intop.learn.surrogate import fit, fit_trees, predicted

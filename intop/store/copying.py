@@ -88,17 +88,17 @@ def _at_one_moment(store: Store) -> Iterator[sa.Connection]:
 def _alike(here: sa.Connection, there: sa.Connection, campaign: int) -> list[int]:
     columns = [campaign_table.c[name] for name in IDENTITY]
     row = there.execute(sa.select(*columns).where(campaign_table.c.id == campaign)).one()
-    is_same = (column == value for column, value in zip(columns, row, strict=True))
+    is_same = [column == value for column, value in zip(columns, row, strict=True)]
     return list(here.scalars(sa.select(campaign_table.c.id).where(*is_same)))
 
 
 def _write(
     there: sa.Connection, here: sa.Connection, campaign: int, step: Callable[[], None]
 ) -> int:
-    """The number of the copy."""
-    row = there.execute(campaign_table.select().where(campaign_table.c.id == campaign)).one()
-    made = campaign_table.insert().values(_without(row, "id")).returning(campaign_table.c.id)
-    copy: int = here.execute(made).scalar_one()
+    """Return the number of the copy."""
+    row = _row(there, campaign)
+    insert = campaign_table.insert().values(_without(row, "id")).returning(campaign_table.c.id)
+    copy: int = here.execute(insert).scalar_one()
     for table in OF_CAMPAIGN:
         for rows in _parts(there, _of(table, campaign)):
             values = [_without(row, "id") | {"campaign_id": copy} for row in rows]
@@ -114,8 +114,12 @@ def _write(
     return copy
 
 
+def _row(connection: sa.Connection, campaign: int) -> "sa.Row[tuple[object, ...]]":
+    return connection.execute(campaign_table.select().where(campaign_table.c.id == campaign)).one()
+
+
 def _of(table: sa.Table, campaign: int) -> "sa.Select[tuple[object, ...]]":
-    """All rows of a campaign in the order of their ids."""
+    """Return the query for all rows of a campaign in the order of their ids."""
     query = sa.select(table).order_by(table.c.id)
     if table in OF_PLACE:
         query = query.join(planned_table, table.c.planned_id == planned_table.c.id)
@@ -126,7 +130,7 @@ def _of(table: sa.Table, campaign: int) -> "sa.Select[tuple[object, ...]]":
 def _parts(
     connection: sa.Connection, query: "sa.Select[tuple[object, ...]]"
 ) -> "Iterator[list[sa.Row[tuple[object, ...]]]]":
-    """Some rows at a time: a server sends no more of them, either."""
+    """Yield some rows at a time: a server sends no more of them, either."""
     streamed = connection.execution_options(stream_results=True, yield_per=AT_ONCE)
     for rows in streamed.execute(query).partitions():
         yield list(rows)
@@ -151,32 +155,23 @@ def _amounts(connection: sa.Connection, campaign: int) -> Amounts:
 
 
 def _digest(connection: sa.Connection, campaign: int) -> bytes:
-    """Of all columns of all rows in their order, without what is another number in each store."""
+    """Return the digest of all that two copies have in common."""
     digest = hashlib.sha256()
-
-    def add(row: dict[str, object]) -> None:
+    for row in _comparable(connection, campaign):
         digest.update(repr(tuple(row.values())).encode())
+    return digest.digest()
 
-    add(
-        _without(
-            connection.execute(
-                campaign_table.select().where(campaign_table.c.id == campaign)
-            ).one(),
-            "id",
-        )
-    )
-    for rows in _parts(connection, _of(planned_table, campaign)):
-        for row in rows:
-            add(_without(row, "id", "campaign_id"))
+
+def _comparable(connection: sa.Connection, campaign: int) -> Iterator[dict[str, object]]:
+    """Yield all rows in their order, without what is another number in each store."""
+    yield _without(_row(connection, campaign), "id")
     places = {place: n for n, place in enumerate(_places(connection, campaign))}
-    for table in OF_PLACE:
+    for table in (planned_table, search_table, *OF_PLACE):
         for rows in _parts(connection, _of(table, campaign)):
             for row in rows:
-                add(_without(row, "id") | {"planned_id": places[row.planned_id]})
-    for rows in _parts(connection, _of(search_table, campaign)):
-        for row in rows:
-            add(_without(row, "id", "campaign_id"))
+                is_placed = table in OF_PLACE
+                place = {"planned_id": places[row.planned_id]} if is_placed else {}
+                yield _without(row, "id", "campaign_id") | place
     results = connection.execute(_of(result_table, campaign)).all()
     for row in sorted(results, key=lambda row: (row.arch, row.workload, row.kind)):
-        add(_without(row, "id", "campaign_id"))
-    return digest.digest()
+        yield _without(row, "id", "campaign_id")

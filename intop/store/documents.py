@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class _Adapters(dict[type, TypeAdapter[Any]]):
-    """To make one takes longer than to read a result with it."""
+    """To make an adapter takes longer than to read a result with it."""
 
     def __missing__(self, kind: type) -> TypeAdapter[Any]:
         return self.setdefault(kind, TypeAdapter(kind))
@@ -18,12 +18,12 @@ class _Adapters(dict[type, TypeAdapter[Any]]):
 _ADAPTERS = _Adapters()
 
 
-def document_of(found: object) -> str:
-    """The document of a dataclass, with infinite numbers, which pydantic's own JSON has as null."""
-    return json.dumps(_ADAPTERS[type(found)].dump_python(found))
+def document_of(result: object) -> str:
+    """Return the document of a dataclass, with infinite numbers, which pydantic has as null."""
+    return json.dumps(_ADAPTERS[type(result)].dump_python(result))
 
 
 def read_document(kind: type[T], text: str) -> T:
-    """What a document of that type says. Raises ValueError where it is none."""
-    found: T = _ADAPTERS[kind].validate_json(text)
-    return found
+    """Return the object that a document holds. Raises ValueError where it is none of that type."""
+    result: T = _ADAPTERS[kind].validate_json(text)
+    return result

@@ -28,7 +28,7 @@ ABANDONED_S = 60
 
 
 def engine_of(url: str, access: Access) -> sa.Engine:
-    """An engine, which has not connected yet, of a URL that `files.check_name` lets pass.
+    """Return an engine, which has not connected yet, of a URL that `files.check_name` lets pass.
 
     Raises UsageError for options that it can't have, and where psycopg is missing.
     """
@@ -57,18 +57,19 @@ def is_there(url: str) -> bool:
 
 
 def shown(url: str) -> str:
-    """The URL without its secrets."""
+    """Return the URL without its secrets."""
     return masked_url(url)
 
 
 def reason(error: Exception, url: str) -> str:
-    """The first line of what a library says of a store, without the secrets of its URL."""
+    """Return the first line of an error, without the secrets of the URL."""
     return masked(f"{error or type(error).__name__}".splitlines()[0], secrets_of(url))
 
 
 def parsed_url(url: str) -> sa.URL:
-    """Raises what SQLAlchemy does for what is no URL. A file's name may have a question mark."""
+    """Return a store as a URL. Raises what SQLAlchemy does for what is none."""
     if "://" not in url:
+        # Not parsed: a file's name may have a question mark.
         return sa.URL.create("sqlite", database=str(Path(url).expanduser()))
     parsed = sa.make_url(url)
     is_plain = parsed.drivername in ("postgresql", "postgres")  # as PostgreSQL's own programs do
@@ -76,7 +77,7 @@ def parsed_url(url: str) -> sa.URL:
 
 
 def file_of(url: sa.URL) -> Path | None:
-    """The file of an SQLite URL, None for a database in memory and for any other URL."""
+    """Return the file of an SQLite URL, None for a database in memory and for any other URL."""
     if url.get_backend_name() != "sqlite":
         return None
     name = url.database or ""
@@ -131,10 +132,10 @@ def _watched(connection: Any, _record: object) -> None:
 
 
 def _to_look(path: Path) -> sa.URL:
-    """The URL that opens an SQLite file to see whose it is.
+    """Return the URL that opens an SQLite file to see whose it is.
 
-    A journal is left by a program that was killed, or is at work: SQLite would give the file back
-    by it, which is for that program to do. What its tables are called is seen without.
+    A journal is left by a program that was killed, or is at work: SQLite would restore the file by
+    it, which is for that program to do. The names of its tables are seen without.
     """
     journal = path.with_name(f"{path.name}-journal")
     if journal.exists() and journal.stat().st_size:
@@ -144,7 +145,7 @@ def _to_look(path: Path) -> sa.URL:
 
 
 def _to_read(path: Path) -> sa.URL:
-    """The URL that opens an SQLite file without writing to it.
+    """Return the URL that opens an SQLite file without writing to it.
 
     The files of a write-ahead log are there while somebody has it open, or since a kill. Where
     there are none, SQLite makes them even to read, and takes them away again where it may write.
@@ -157,8 +158,9 @@ def _to_read(path: Path) -> sa.URL:
 
 
 def _text(raw: bytes) -> str:
-    r"""A text column. What somebody else has written there that is no UTF-8 reads as \xff, so that
-    the row is refused by its number, and not the whole query.
+    r"""Return the text of a column. What is no UTF-8 there reads as \xff.
+
+    So the row is refused by its number, and not the whole query.
     """
     return raw.decode(errors="backslashreplace")
 

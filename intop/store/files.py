@@ -79,12 +79,12 @@ def _check_sqlite(url: str, parsed: sa.URL) -> None:
     try:
         _check_path(path)
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else f"{error}"
-        raise UsageError(f"the store {masked_url(url)} can't be opened: {said}") from error
+        reason = error.strerror if isinstance(error, OSError) else f"{error}"
+        raise UsageError(f"the store {masked_url(url)} can't be opened: {reason}") from error
 
 
 def of_disk(error: Exception, url: str) -> str:
-    """What the disk adds to an SQLite error, to be put behind it; "" for any other error."""
+    """Return the words of the disk, to be put behind an SQLite error; "" for any other error."""
     name = str(getattr(error.orig, "sqlite_errorname", "")) if isinstance(error, DBAPIError) else ""
     path = file_of(parsed_url(url))
     if path is None or not name.startswith(_OF_DISK):

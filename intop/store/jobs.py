@@ -17,7 +17,6 @@ import sqlalchemy as sa
 from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Request, Spot
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import StoredRowError, UnreadableJobError
-from intop.store.clock import StoreClock
 from intop.store.documents import document_of, read_document
 from intop.store.rows import (
     Subject,
@@ -36,10 +35,10 @@ from intop.store.schema import (
     planned_table,
     trial_table,
 )
-from intop.store.session import Session, as_inserted
+from intop.store.session import Session, StoreClock, as_inserted
 
 _ANSWERS: dict[str, type[Opened | Refusal]] = {"open": Opened, "refusal": Refusal}
-"""What each kind of question is answered with."""
+"""The answer to each kind of question."""
 
 _HAS_RUN_OUT = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until < StoreClock())
 _IS_FREE = sa.or_(job_table.c.state == "offered", _HAS_RUN_OUT)
@@ -49,10 +48,10 @@ _IS_CLAIMABLE = sa.and_(_IS_FREE, job_table.c.token < _MOST_CLAIMS)
 _IS_HELD = sa.and_(job_table.c.state == "claimed", job_table.c.lease_until >= StoreClock())
 
 ATTEMPT = ("planned_id", "attempt")
-"""What there is one job of, and one trial."""
+"""The key of jobs and of trials: there is one of each."""
 
 _OF_WHOM = ("campaign_id", "arch", "workload", "kind")
-"""What belongs to a place of a plan: a row that says something else was not written by us."""
+"""The columns that follow from a place of a plan; a row with other values is not ours."""
 
 NO_REPLICA = -1
 """The place of a trial that the process which asks for it measures itself: no worker's."""
@@ -101,16 +100,16 @@ class Jobs:
 
     def ask(self, subject: Subject, replica: int, kind: Kind, request: Request) -> int:
         """Ask a replica something that is no trial, and return the job's number."""
-        made = job_table.insert().values(_values(subject, replica, kind, request))
+        insert = job_table.insert().values(_values(subject, replica, kind, request))
 
         def work(connection: sa.Connection) -> int:
-            number: int = connection.execute(made.returning(job_table.c.id)).scalar_one()
+            number: int = connection.execute(insert.returning(job_table.c.id)).scalar_one()
             return number
 
         return self._session.write(work)
 
     def status(self, job: int) -> JobStatus | None:
-        """How far a job is; None once it is gone, as that of a trial which is stored."""
+        """Return how far a job is; None once it is gone, as a trial's is that is stored."""
         columns = (job_table.c[n] for n in ("kind", "state", "answer", "problem", "replica"))
         query = sa.select(*columns, _IS_FREE.label("is_free")).where(job_table.c.id == job)
         row = self._session.first(query)
@@ -129,7 +128,7 @@ class Jobs:
         )
 
     def move(self, job: int, replica: int) -> bool:
-        """Give a job that nobody holds to another replica. Says whether it could."""
+        """Give a job that nobody holds to another replica. Return whether it could."""
         update = job_table.update().where(job_table.c.id == job, _IS_FREE)
         return bool(self._session.change(update.values(replica=replica, state="offered")))
 
@@ -138,7 +137,7 @@ class Jobs:
         self._session.change(job_table.delete().where(job_table.c.id == job, ~_IS_HELD))
 
     def waiting(self) -> dict[int, tuple[int, int]]:
-        """By campaign, how many jobs are free and how many are held."""
+        """Return how many jobs are free and how many are held, by campaign."""
         is_free = sa.case((_IS_FREE, 1), else_=0)
         query = (
             sa.select(
@@ -165,7 +164,7 @@ class Jobs:
         worker: str,
         lease_s: float,
     ) -> Lease:
-        """A lease on a trial, for a process that asks and measures itself.
+        """Return a lease on a trial, for a process that asks and measures itself.
 
         It holds the replica by the guard on its host, so whoever had the lease before has lost it.
         """
@@ -196,7 +195,7 @@ class Jobs:
         return Lease(job=job, worker=worker, token=row.token)
 
     def next(self, spots: Iterable[Spot]) -> Job | None:
-        """The job that has waited longest on one of these replicas; nobody claims it by that.
+        """Return the job that has waited longest on one of these replicas, without claiming it.
 
         Raises UnreadableJobError for a row that is none: whoever asks again after `reject` gets the
         one behind it.
@@ -248,7 +247,7 @@ class Jobs:
         return self._session.write(work)
 
     def renew(self, lease: Lease, lease_s: float) -> bool:
-        """Hold a job for longer. Says whether it is still this worker's."""
+        """Hold a job for longer. Return whether it is still this worker's."""
         update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
         return bool(self._session.change(update.values(lease_until=StoreClock() + lease_s)))
 
@@ -288,7 +287,7 @@ class Jobs:
         self._session.change(update.values(state="failed", answer=why))
 
     def release(self, lease: Lease, problem: str = "") -> None:
-        """Give a job back, for somebody else, unless the store is away: then its lease runs out."""
+        """Leave a job to somebody else, unless the store is away: then its lease runs out."""
         update = job_table.update().where(*_held_by(lease), job_table.c.state == "claimed")
         self._session.attempt(update.values(state="offered", problem=problem))
 
@@ -301,12 +300,12 @@ class Jobs:
         self._session.attempt(mine)
 
     def note(self, job: Job, problem: str) -> None:
-        """Say what keeps a worker from a job that it has not claimed."""
+        """Note what keeps a worker from a job that it has not claimed."""
         update = job_table.update().where(job_table.c.id == job.id, _IS_FREE)
         self._session.change(update.values(problem=problem))
 
     def late(self, subject: Subject) -> list[tuple[str, str]]:
-        """Who brought a result too late, and when, the first one first."""
+        """Return who brought a result too late, and when, the first one first."""
         query = (
             sa.select(late_trial_table.c.worker, late_trial_table.c.stored_at)
             .join(planned_table, planned_table.c.id == late_trial_table.c.planned_id)
@@ -321,7 +320,7 @@ class Jobs:
 
 
 def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dict[str, Any]:
-    """The columns of a job that is offered."""
+    """Return the columns of a job that is offered."""
     return {
         **key_of(subject),
         "replica": replica,
@@ -332,7 +331,7 @@ def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dic
 
 
 def _jobs() -> "sa.Select[Any]":
-    """Jobs with their places in plans, in the order in which they were offered."""
+    """Return the query for jobs with their places in plans, in the order of their offers."""
     known = ("id", "campaign_id", "arch", "workload")
     is_place = [planned_table.c[n] == job_table.c[n] for n in known if n != "id"]
     own = [column for column in planned_table.c if column.name not in known]
@@ -345,7 +344,7 @@ def _jobs() -> "sa.Select[Any]":
 
 
 def _evidence(lease: Lease, values: dict[str, Any]) -> dict[str, Any]:
-    """The row of a result that came too late. Raises ValueError for what is no trial's."""
+    """Return the row of a result that came too late. Raises ValueError for what is no trial's."""
     job = lease.job
     if job.planned is None:
         raise ValueError(f"job {job.id} is no trial's")

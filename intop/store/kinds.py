@@ -1,4 +1,4 @@
-"""What results are called in the store: names of their own, so that a class can be renamed."""
+"""The names of results in the store: they are their own, so that a class can be renamed."""
 
 from collections.abc import Mapping
 

@@ -33,7 +33,7 @@ _MIGRATING = Lock()
 def opened(
     url: str, say: Callable[[str], None] = lambda _: None, *, in_memory: bool = False
 ) -> Iterator[Store]:
-    """The store at a URL or in an SQLite file; made when it is missing, updated when it is old.
+    """Open the store at a URL or in an SQLite file; it is made when missing, updated when old.
 
     Nothing is written before it is clear that the database is a store. `say` hears of it while a
     server does not answer. A store `in_memory` is lost at the end, which has to be asked for.
@@ -46,8 +46,9 @@ def opened(
         with _asked(engine, url) as connection:
             # Of several programs that open a new store, one makes its tables.
             connection.exec_driver_sql(_ALONE[connection.dialect.name])
-            if _version(connection, url) != HEAD:
-                _migrate(connection)
+            version = _version(connection, url)
+            if version != HEAD:
+                _bring_up_to_date(connection, is_new=not version)
                 connection.commit()
         session = Session(engine, _discreet(say, url), SqliteFile.of(engine))
         try:
@@ -58,16 +59,16 @@ def opened(
 
 @contextmanager
 def opened_to_read(url: str, say: Callable[[str], None] = lambda _: None) -> Iterator[Store | None]:
-    """The store as it is, None where there is none yet; nothing is made, changed or locked.
+    """Open the store as it is, None where there is none yet; nothing is made, changed or locked.
 
     Others may write meanwhile. `say` hears of it while a server does not answer. Raises UsageError
     when it can't be opened, belongs to another program, or another version of intop has made it.
     """
-    if not (found := _looked_at(url)):
+    if not (version := _looked_at(url)):
         yield None
         return
     with _connected(url, "read") as engine:
-        if found != HEAD:
+        if version != HEAD:
             raise UsageError(
                 f"the store {shown(url)} was made by an earlier intop: any stage brings it up to "
                 f"date; this command only reads it"
@@ -84,7 +85,7 @@ def is_begun(url: str) -> bool:
 
 
 def _looked_at(url: str) -> str:
-    """What `_version` finds, "" where there is no database yet. No byte of any file changes.
+    """Return the migration of a store, "" where there is none yet. No byte of any file changes.
 
     Raises what `check_name` and `_version` do.
     """
@@ -97,7 +98,7 @@ def _looked_at(url: str) -> str:
 
 @contextmanager
 def _connected(url: str, access: Access) -> Iterator[sa.Engine]:
-    """An engine for as long as it is used. Raises IntopError for what fails then."""
+    """Keep an engine for as long as it is used. Raises IntopError for what fails then."""
     engine = engine_of(url, access)
     try:
         yield engine
@@ -109,7 +110,7 @@ def _connected(url: str, access: Access) -> Iterator[sa.Engine]:
 
 @contextmanager
 def _asked(engine: sa.Engine, url: str) -> Iterator[sa.Connection]:
-    """A connection to find out what a database is. Raises UsageError where that can't be."""
+    """Connect to find out what a database is. Raises UsageError where that can't be."""
     try:
         with engine.connect() as connection:
             yield connection
@@ -120,17 +121,17 @@ def _asked(engine: sa.Engine, url: str) -> Iterator[sa.Connection]:
 
 
 def _reason(error: Exception, url: str) -> str:
-    """What a database says, and what the disk of an SQLite file adds to it."""
+    """Return the words of a database, and of the disk of an SQLite file."""
     return f"{reason(error, url)}{of_disk(error, url)}"
 
 
 def _discreet(say: Callable[[str], None], url: str) -> Callable[[str], None]:
-    """`say` without the URL's secrets, which a driver's error may quote."""
+    """Return `say` without the URL's secrets, which a driver's error may quote."""
     return lambda text: say(masked(text, secrets_of(url)))
 
 
 def _version(connection: sa.Connection, url: str) -> str:
-    """The migration that a store is at; "" where its tables are still to be made.
+    """Return the migration that a store is at; "" where its tables are still to be made.
 
     Raises UsageError for the database of another program, and for a store that no migration of
     this intop leads on from.
@@ -154,8 +155,11 @@ def _version(connection: sa.Connection, url: str) -> str:
     return ""
 
 
-def _migrate(connection: sa.Connection) -> None:
-    """Bring a store to the latest schema. Raises SQLAlchemyError, and leaves it as it was."""
+def _bring_up_to_date(connection: sa.Connection, *, is_new: bool) -> None:
+    """Make the tables of a new store, or migrate those of an earlier intop.
+
+    Raises SQLAlchemyError, and leaves the store as it was.
+    """
     # A tenth of a second, which a store that is up to date need not wait for.
     from alembic import command
     from alembic.config import Config
@@ -164,4 +168,8 @@ def _migrate(connection: sa.Connection) -> None:
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     with _MIGRATING:
-        command.upgrade(config, "head")
+        if is_new:
+            metadata.create_all(connection)
+            command.stamp(config, "head")
+        else:
+            command.upgrade(config, "head")

@@ -12,7 +12,7 @@ MOST_BYTES = 64 << 20
 
 
 def packed(counters: Mapping[str, HostCounters]) -> bytes | None:
-    """The counters by host: zlib of JSON. None where there are none."""
+    """Return the counters by host as zlib of JSON; None where there are none."""
     if not counters:
         return None
     document = {
@@ -24,7 +24,7 @@ def packed(counters: Mapping[str, HostCounters]) -> bytes | None:
 
 
 def unpacked(stored: bytes | None) -> dict[str, HostCounters]:
-    """What `packed` made. Raises ValueError or TypeError for anything else."""
+    """Return the counters that were packed. Raises ValueError or TypeError for anything else."""
     if stored is None:
         return {}
     try:

@@ -32,7 +32,7 @@ AS_THEY_ARE = (
 """The columns of a trial that hold what its fields of the same names do."""
 
 OUTLINED = (*("attempt", "status", "detail", "started_at", "seconds", "tool_version", "replica"),)
-"""Those of them that are in a trial's outline."""
+"""The columns that a trial's outline has, too."""
 
 LONGEST_S = 1e6
 """No trial takes eleven days."""
@@ -51,7 +51,7 @@ class Campaign:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What a plan, a trial or a result is about."""
+    """The subject of a plan, a trial or a result."""
 
     campaign: Campaign
     arch: str
@@ -59,17 +59,17 @@ class Subject:
 
 
 def key_of(subject: Subject) -> dict[str, object]:
-    """The columns that say what a row is about."""
+    """Return the columns that name a row's subject."""
     return {"campaign_id": subject.campaign.id, "arch": subject.arch, "workload": subject.workload}
 
 
 def about(table: sa.Table, subject: Subject) -> tuple[sa.ColumnElement[bool], ...]:
-    """The conditions that select the rows about a subject."""
+    """Return the conditions that select the rows about a subject."""
     return tuple(table.c[name] == value for name, value in key_of(subject).items())
 
 
 def place_in_plan(key: Mapping[str, object], stage: str, position: int) -> "sa.ScalarSelect[int]":
-    """The number of a planned trial's row, as a subquery; `key` is as by `key_of`."""
+    """Return the subquery for the number of a planned trial's row; `key` is as by `key_of`."""
     values = {**key, "stage": stage, "position": position}
     wanted = (planned_table.c[name] == value for name, value in values.items())
     return sa.select(planned_table.c.id).where(*wanted).scalar_subquery()
@@ -82,16 +82,15 @@ def as_written(what: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else None
-        told = ": ".join([*map(str, first["loc"]), first["msg"]]) if first else str(error)
-        said = " ".join(told.split())[:300]
+        reason = ": ".join([*map(str, first["loc"]), first["msg"]]) if first else str(error)
         raise StoredRowError(
-            f"the store's {what} is not as this intop writes it: {said}. "
+            f"the store's {what} is not as this intop writes it: {' '.join(reason.split())[:300]}. "
             f"Bring back a copy of the store, or start anew with another one in [study]"
         ) from error
 
 
 def loaded(text: str) -> Any:
-    """JSON as we write it. Raises ValueError, also for NaN and its like, which no trial has."""
+    """Read JSON as we write it. Raises ValueError, also for NaN and its like."""
 
     def refuse(word: str) -> None:
         raise ValueError(f"{word} is no number")
@@ -99,12 +98,7 @@ def loaded(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-def campaign_of(row: Any) -> Campaign:
-    """Raises ValueError for a row that no intop writes."""
-    values = {field.name: getattr(row, field.name) for field in fields(Campaign)}
-    return TypeAdapter(Campaign).validate_python(values)
-
-
+_CAMPAIGN = TypeAdapter(Campaign)
 _PLANNED = TypeAdapter(PlannedTrial)
 _PLACE = TypeAdapter(Place)
 _TRIAL = TypeAdapter(Trial)
@@ -112,8 +106,14 @@ _OUTLINE = TypeAdapter(Outline)
 _CONDITIONS = TypeAdapter(Conditions)
 
 
+def campaign_of(row: Any) -> Campaign:
+    """Return a campaign. Raises StoredRowError for a row that no intop writes."""
+    with as_written(f"campaign {row.id}"):
+        return _CAMPAIGN.validate_python({f.name: getattr(row, f.name) for f in fields(Campaign)})
+
+
 def planned_of(row: Any) -> PlannedTrial:
-    """Raises ValueError for a row that no intop writes."""
+    """Return a place of a plan. Raises ValueError for a row that no intop writes."""
     return _PLANNED.validate_python(
         {
             "index": row.position,
@@ -125,24 +125,28 @@ def planned_of(row: Any) -> PlannedTrial:
 
 
 def place_of(attempts: Sequence[Any]) -> Place:
-    """A place by its attempts, the last one first; without one its row has no trial."""
+    """Return a place by its attempts, the last one first; without one its row has no trial.
+
+    Raises StoredRowError for a row that no intop writes.
+    """
     row = attempts[0]
-    made = [attempt for attempt in attempts if attempt.attempt is not None]
-    values = {
-        "stage": row.stage,
-        "index": row.position,
-        "role": row.role,
-        "configuration": configuration_of(row.configuration),
-        "attempts": len(made),
-        "disturbed": sum(attempt.status == "disturbed" for attempt in made),
-    }
-    if made:
-        names = ("status", "started_at", "seconds", "p99_ms", "replica")
-        values |= {name: getattr(row, name) for name in names}
-        check_instant(row.started_at)
-        if not 0 <= row.seconds < LONGEST_S or not (row.p99_ms is None or row.p99_ms > 0):
-            raise ValueError(f"{row.seconds} s, P99 {row.p99_ms} ms")
-    return _PLACE.validate_python(values)
+    measured = [attempt for attempt in attempts if attempt.attempt is not None]
+    with as_written(f"plan of {row.stage}"):
+        values = {
+            "stage": row.stage,
+            "index": row.position,
+            "role": row.role,
+            "configuration": configuration_of(row.configuration),
+            "attempts": len(measured),
+            "disturbed": sum(attempt.status == "disturbed" for attempt in measured),
+        }
+        if measured:
+            names = ("status", "started_at", "seconds", "p99_ms", "replica")
+            values |= {name: getattr(row, name) for name in names}
+            check_instant(row.started_at)
+            if not 0 <= row.seconds < LONGEST_S or not (row.p99_ms is None or row.p99_ms > 0):
+                raise ValueError(f"{row.seconds} s, P99 {row.p99_ms} ms")
+        return _PLACE.validate_python(values)
 
 
 def check_instant(text: str) -> None:
@@ -153,7 +157,7 @@ def check_instant(text: str) -> None:
 
 @lru_cache(maxsize=1024)
 def configuration_of(text: str) -> Configuration:
-    """A configuration by its column: the default, replicates and arms of rounds come often.
+    """Return a configuration by its column: the default, replicates and arms of rounds come often.
 
     Raises ValueError or TypeError for what no intop writes.
     """
@@ -162,35 +166,36 @@ def configuration_of(text: str) -> Configuration:
 
 @lru_cache(maxsize=64)
 def conditions_of(text: str) -> Conditions:
-    """What a trial was measured under, which nearly all trials of a campaign have in common.
+    """Return the conditions of a trial, which nearly all trials of a campaign have in common.
 
     Raises ValueError or TypeError for what no intop writes.
     """
-    found = loaded(text)
-    if unknown := set(found) - {field.name for field in fields(Conditions)}:
+    values = loaded(text)
+    if unknown := set(values) - {field.name for field in fields(Conditions)}:
         # Left out, trials of other conditions would look alike.
         raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
-    return _CONDITIONS.validate_python(found)
+    return _CONDITIONS.validate_python(values)
 
 
 def trial_of(row: Any) -> Trial:
-    """A trial with its place. Raises ValueError for a row that no intop writes."""
-    return _TRIAL.validate_python(
-        {
-            "planned": planned_of(row),
-            "stage": row.stage,
-            "conditions": conditions_of(row.conditions),
-            "histogram": None if row.histogram is None else Histogram.from_bytes(row.histogram),
-            "errors": loaded(row.errors),
-            "metrics": loaded(row.metrics),
-            "counters": unpacked(row.counters),
-            **{name: getattr(row, name) for name in AS_THEY_ARE},
-        }
-    )
+    """Return a trial with its place. Raises StoredRowError for a row that no intop writes."""
+    with as_written(f"trial {row.trial_id}"):
+        return _TRIAL.validate_python(
+            {
+                "planned": planned_of(row),
+                "stage": row.stage,
+                "conditions": conditions_of(row.conditions),
+                "histogram": None if row.histogram is None else Histogram.from_bytes(row.histogram),
+                "errors": loaded(row.errors),
+                "metrics": loaded(row.metrics),
+                "counters": unpacked(row.counters),
+                **{name: getattr(row, name) for name in AS_THEY_ARE},
+            }
+        )
 
 
 def values_of(trial: Trial) -> dict[str, Any]:
-    """The columns of a trial's row, without its place."""
+    """Return the columns of a trial's row, without its place."""
     return {
         **{name: getattr(trial, name) for name in AS_THEY_ARE},
         "p99_ms": trial.p99_ms if trial.histogram is not None else None,
@@ -204,18 +209,19 @@ def values_of(trial: Trial) -> dict[str, Any]:
 
 
 def outline_of(row: Any) -> Outline:
-    """The same without what is large. Raises ValueError for a row that no intop writes."""
-    return _OUTLINE.validate_python(
-        {
-            "planned": planned_of(row),
-            "stage": row.stage,
-            "conditions": conditions_of(row.conditions),
-            "measured_p99_ms": row.p99_ms,
-            **{name: getattr(row, name) for name in OUTLINED},
-        }
-    )
+    """Return a trial without what is large. Raises StoredRowError as `trial_of` does."""
+    with as_written(f"trial {row.trial_id}"):
+        return _OUTLINE.validate_python(
+            {
+                "planned": planned_of(row),
+                "stage": row.stage,
+                "conditions": conditions_of(row.conditions),
+                "measured_p99_ms": row.p99_ms,
+                **{name: getattr(row, name) for name in OUTLINED},
+            }
+        )
 
 
 def now() -> str:
-    """The time in UTC, ISO 8601."""
+    """Return the time in UTC, ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")

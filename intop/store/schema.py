@@ -18,9 +18,7 @@ SEED = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 class Packed(sa.LargeBinary):
-    """Bytes as they are stored. What somebody else has written there is for its reader to refuse,
-    and not to be made bytes of.
-    """
+    """Bytes as they are stored. Their reader refuses what somebody else has written there."""
 
     cache_ok = True
 
@@ -41,7 +39,7 @@ campaign_table = sa.Table(
 
 
 def _subject() -> list[sa.Column[Any]]:
-    """What a row is about."""
+    """Return the columns that name a row's subject."""
     return [
         sa.Column("campaign_id", sa.ForeignKey("campaign.id"), nullable=False),
         sa.Column("arch", sa.String, nullable=False),

@@ -27,7 +27,7 @@ class StoredSearches:
         self._last = 0
 
     def new(self, fingerprint: str) -> list[SearchRecord]:
-        """All records that this object has not given yet, in the order in which they were added."""
+        """Return all records that this object has not given yet, in the order of their addition."""
         query = search_table.select().where(
             *about(search_table, self._subject),
             search_table.c.fingerprint == fingerprint,

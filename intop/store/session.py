@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from intop.store.sqlite_file import SqliteFile
 
@@ -37,7 +39,7 @@ before anything of the transaction was on disk."""
 
 @dataclass(frozen=True)
 class _Ticket:
-    """By which a transaction is found again: its id, and the process that served it.
+    """The id of a transaction and the process that served it, by which it is found again.
 
     A server that crashed may give an id once more, if nothing of its transaction was on disk. So a
     ticket also holds the time from which the server's `statistics` count, which it resets after a
@@ -82,15 +84,15 @@ class Session:
         return sqlite.insert(table)
 
     def rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:
-        """All rows that a query finds. Raises what `read` does."""
+        """Return all rows of a query. Raises what `read` does."""
         return self.read(lambda connection: connection.execute(query).all())
 
     def first(self, query: sa.Executable) -> sa.Row[Any] | None:
-        """The first row that a query finds. Raises what `read` does."""
+        """Return the first row of a query. Raises what `read` does."""
         return self.read(lambda connection: connection.execute(query).first())
 
     def change(self, statement: sa.Executable) -> int:
-        """Carry out a statement. Returns how many rows it changed. Raises what `write` does."""
+        """Carry out a statement. Return how many rows it changed. Raises what `write` does."""
         return self.write(lambda connection: connection.execute(statement).rowcount)
 
     def attempt(self, statement: sa.Executable) -> None:
@@ -107,12 +109,12 @@ class Session:
 
     @contextmanager
     def connected(self) -> Iterator[sa.Connection]:
-        """A connection for what is no single transaction; a lost one is an error."""
+        """Connect for what is no single transaction; a lost connection is an error."""
         with self._engine.connect() as connection:
             yield connection
 
     def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """What `work` returns, which only reads. It may be called several times.
+        """Return the result of `work`, which only reads. It may be called several times.
 
         Raises SQLAlchemyError for what does not pass, or lasts longer than PATIENCE_S.
         """
@@ -120,21 +122,21 @@ class Session:
         while True:
             try:
                 with self._engine.connect() as connection:
-                    found = work(connection)
+                    result = work(connection)
             except DBAPIError as error:
                 waiting.wait(error)
             else:
                 waiting.end()
-                return found
+                return result
 
     def write(self, work: Callable[[sa.Connection], T], *, once: bool = True) -> T:
-        """What `work` returns, in one transaction that is committed once.
+        """Return the result of `work`, in one transaction that is committed once.
 
-        `work` may be called several times, and only the last of them counts. What does no harm if
-        it is committed twice need not be asked for after a lost answer (`once`), which saves a
-        round trip. Raises SQLAlchemyError for what does not pass, or lasts longer than PATIENCE_S:
-        then nobody knows whether the transaction was committed. Raises MovedError where it was
-        committed to an SQLite file that is no longer in its place.
+        `work` may be called several times, and only the last of them counts. Without `once` the
+        server is not asked after a lost answer, which saves a round trip: then the transaction may
+        be committed twice. Raises SQLAlchemyError for what does not pass, or lasts longer than
+        PATIENCE_S: then nobody knows whether the transaction was committed. Raises MovedError where
+        it was committed to an SQLite file that is no longer in its place.
         """
         waiting = _Waiting(self._say)
         ticket: _Ticket | None = None
@@ -144,14 +146,14 @@ class Session:
                     ticket = None
                     with self._engine.connect() as connection:
                         with connection.begin():
-                            found = work(connection)
+                            result = work(connection)
                             ticket = self._ticket(connection) if once else None
                         self._check_file(connection)
             except (DBAPIError, _UnsettledError) as error:
                 waiting.wait(error)
             else:
                 waiting.end()
-                return found
+                return result
 
     def check_file(self) -> None:
         """Raises MovedError where an SQLite file is no longer in its place."""
@@ -214,6 +216,27 @@ def as_inserted(*names: str) -> dict[str, Any]:
     return {name: sa.literal_column(f"excluded.{name}") for name in names}
 
 
+class StoreClock(FunctionElement[float]):
+    """The database's own clock, by which leases run out: workers' clocks may differ.
+
+    Seconds since 1970, UTC.
+    """
+
+    type = sa.Float()
+    inherit_cache = True
+
+
+@compiles(StoreClock, "sqlite")
+def _sqlite_clock(_element: StoreClock, _compiler: Any, **_: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(StoreClock, "postgresql")
+def _postgresql_clock(_element: StoreClock, _compiler: Any, **_: Any) -> str:
+    # now() stands still within a transaction.
+    return "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+
+
 class _Waiting:
     """Waits between the attempts at one transaction, longer each time."""
 
@@ -240,7 +263,7 @@ class _Waiting:
         time.sleep(random.uniform(longest / 2, longest))
 
     def end(self) -> None:
-        """Say that it is over, if anything was said."""
+        """Tell the user that it is over, where they heard of it."""
         if self._since is not None and self._attempts > 1:
             self._say(f"the store answers again after {time.monotonic() - self._since:.0f} s")
 

@@ -73,7 +73,7 @@ class SqliteFile:
             raise MovedError(change)
 
     def _rescue(self, connection: sa.Connection) -> str:
-        """Save what was committed, and say where it is. A later one has all of an earlier one."""
+        """Save what was committed; return where. A later copy has all of an earlier one."""
         with self._saving:
             problem: Exception | None = None
             for folder in self._folders():
@@ -93,7 +93,7 @@ class SqliteFile:
         return f"What was measured can't be saved beside it: {problem}"
 
     def _folders(self) -> Iterator[Path]:
-        """Where to save: in the file's own folder, else where temporary files go."""
+        """Yield where to save: in the file's own folder, else where temporary files go."""
         yield self._path.parent if self._saved is None else self._saved.parent
         yield Path(tempfile.gettempdir())
 
@@ -119,7 +119,7 @@ def _change(files: Mapping[str, str], known: dict[str, Identity]) -> str:
 
 
 def _copied(connection: sa.Connection, folder: Path, name: str) -> Path:
-    """A new file with the content of an open database. Raises OSError and sqlite3.Error."""
+    """Return a new file with the content of an open database. Raises OSError and sqlite3.Error."""
     number, text = tempfile.mkstemp(prefix=f"{name}.", suffix=".saved", dir=folder)
     os.close(number)
     source = cast(sqlite3.Connection, connection.connection.dbapi_connection)

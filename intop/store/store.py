@@ -42,7 +42,7 @@ T = TypeVar("T")
 def trial_rows(
     subject: Subject, stages: Collection[str] = (), names: Collection[str] = ()
 ) -> "sa.Select[tuple[Any, ...]]":
-    """The attempts at the trials of these stages (none: all) in order of measurement.
+    """Return the query for attempts at the trials of these stages (none: all), as measured.
 
     Each row has its place in the plan, its number as `trial_id`, and the columns of these `names`
     (none: all).
@@ -69,30 +69,23 @@ class Store:
         self.workers = Workers(session)
 
     def latest(self, study: str) -> Campaign | None:
-        """The newest campaign of a study."""
+        """Return the newest campaign of a study."""
         query = campaign_table.select().where(campaign_table.c.study == study)
         query = query.order_by(campaign_table.c.id.desc()).limit(1)
         row = self.session.first(query)
-        if row is None:
-            return None
-        with as_written(f"campaign {row.id}"):
-            return campaign_of(row)
+        return None if row is None else campaign_of(row)
 
     def earlier(self, campaign: Campaign) -> list[Campaign]:
-        """The campaigns of the same study before this one, the oldest first."""
+        """Return the campaigns of the same study before this one, the oldest first."""
         return [c for c in self.campaigns() if c.study == campaign.study and c.id < campaign.id]
 
     def campaigns(self) -> list[Campaign]:
-        """All campaigns of all studies, the oldest first."""
+        """Return all campaigns of all studies, the oldest first."""
         rows = self.session.rows(campaign_table.select().order_by(campaign_table.c.id))
-        found: list[Campaign] = []
-        for row in rows:
-            with as_written(f"campaign {row.id}"):
-                found.append(campaign_of(row))
-        return found
+        return [campaign_of(row) for row in rows]
 
     def counts(self) -> dict[int, tuple[int, int]]:
-        """By campaign, how many places are planned, and how many of them have a trial."""
+        """Return how many places are planned and how many of them have a trial, by campaign."""
         of = planned_table.c.campaign_id
         first = sa.and_(trial_table.c.planned_id == planned_table.c.id, trial_table.c.attempt == 0)
         query = (
@@ -108,14 +101,14 @@ class Store:
         return {row.campaign_id: (row.planned, row.measured) for row in rows}
 
     def subjects(self, campaign: Campaign) -> list[Subject]:
-        """What was planned for in a campaign, in the order in which it began."""
+        """Return the subjects of a campaign's plans, in the order in which they began."""
         of = (planned_table.c.arch, planned_table.c.workload)
         query = sa.select(*of).where(planned_table.c.campaign_id == campaign.id)
         rows = self.session.rows(query.group_by(*of).order_by(sa.func.min(planned_table.c.id)))
         return [Subject(campaign=campaign, arch=r.arch, workload=r.workload) for r in rows]
 
     def subjects_with(self, *kinds: type) -> list[Subject]:
-        """What has a result of one of these types, in all campaigns, the oldest one first."""
+        """Return the subjects with a result of one of these types, the oldest campaign first."""
         of = (result_table.c.campaign_id, result_table.c.arch, result_table.c.workload)
         names = [KINDS[kind] for kind in kinds]
         query = sa.select(*of).where(result_table.c.kind.in_(names)).group_by(*of)
@@ -127,11 +120,11 @@ class Store:
         ]
 
     def begin(self, study: str, *, seed: int, tool_version: str) -> Campaign:
-        """A new campaign of a study."""
+        """Begin a new campaign of a study."""
         values = {"study": study, "started_at": now(), "seed": seed, "tool_version": tool_version}
         # Its own row: another process may begin one at the same time.
-        made = campaign_table.insert().values(values).returning(campaign_table)
-        return self.session.write(lambda connection: campaign_of(connection.execute(made).one()))
+        insert = campaign_table.insert().values(values).returning(campaign_table)
+        return self.session.write(lambda connection: campaign_of(connection.execute(insert).one()))
 
     def is_empty(self, campaign: Campaign, arch: str | None = None) -> bool:
         """Whether nothing was even planned in a campaign, for one architecture or at all."""
@@ -146,7 +139,7 @@ class Store:
         self.session.change(update.values(finished_at=now()))
 
     def plan(self, subject: Subject, stage: str) -> list[PlannedTrial]:
-        """A stage's plan, in the order of measurement; empty when there is none yet."""
+        """Return a stage's plan, in the order of measurement; empty when there is none yet."""
         query = planned_table.select().where(
             *about(planned_table, subject), planned_table.c.stage == stage
         )
@@ -155,7 +148,7 @@ class Store:
             return [planned_of(row) for row in rows]
 
     def planned(self, subject: Subject) -> dict[str, int]:
-        """How many places the plan of each stage has that has one."""
+        """Return how many places each plan has, by stage."""
         stage = planned_table.c.stage
         query = sa.select(stage, sa.func.count().label("places")).where(
             *about(planned_table, subject)
@@ -193,55 +186,42 @@ class Store:
         self.session.change(update.values(status="disturbed", detail=why))
 
     def trials(self, subject: Subject, *stages: str) -> list[Trial]:
-        """All attempts at the trials of these stages (default: all), in order of measurement."""
-        found: list[Trial] = []
-        for row in self.session.rows(trial_rows(subject, stages)):
-            with as_written(f"trial {row.trial_id}"):
-                found.append(trial_of(row))
-        return found
+        """Return all attempts at the trials of these stages (default: all), as measured."""
+        return [trial_of(row) for row in self.session.rows(trial_rows(subject, stages))]
 
     def attempt(self, subject: Subject, stage: str, index: int, attempt: int) -> Trial | None:
-        """One attempt at the trial of a place; None where it is not stored."""
+        """Return an attempt at the trial of a place; None where it is not stored."""
         query = trial_rows(subject, (stage,)).where(
             planned_table.c.position == index, trial_table.c.attempt == attempt
         )
         row = self.session.first(query)
-        if row is None:
-            return None
-        with as_written(f"trial {row.trial_id}"):
-            return trial_of(row)
+        return None if row is None else trial_of(row)
 
     def outlines(self, subject: Subject, *stages: str) -> list[Outline]:
-        """The same without what is large, in a fraction of the time."""
-        found: list[Outline] = []
-        for row in self.session.rows(
-            trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))
-        ):
-            with as_written(f"trial {row.trial_id}"):
-                found.append(outline_of(row))
-        return found
+        """Return trials without what is large, in a fraction of the time."""
+        query = trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))
+        return [outline_of(row) for row in self.session.rows(query)]
 
     def latencies(self, subject: Subject, *stages: str) -> dict[tuple[str, int, int], Histogram]:
-        """The histograms of these stages' trials alone, by stage, place in the plan and attempt."""
-        found: dict[tuple[str, int, int], Histogram] = {}
+        """Return the histograms of these stages' trials by stage, place in the plan and attempt."""
+        latencies: dict[tuple[str, int, int], Histogram] = {}
         for row in self.session.rows(trial_rows(subject, stages, ("attempt", "histogram"))):
             if row.histogram is not None:
                 with as_written(f"trial {row.trial_id}"):
                     place = row.stage, row.position, row.attempt
-                    found[place] = Histogram.from_bytes(row.histogram)
-        return found
+                    latencies[place] = Histogram.from_bytes(row.histogram)
+        return latencies
 
     def campaign(self, number: int) -> Campaign:
-        """The campaign of this number. Raises LookupError where there is none."""
+        """Return the campaign of this number. Raises LookupError where there is none."""
         query = campaign_table.select().where(campaign_table.c.id == number)
         row = self.session.first(query)
         if row is None:
             raise LookupError(f"the store has no campaign {number}")
-        with as_written(f"campaign {number}"):
-            return campaign_of(row)
+        return campaign_of(row)
 
     def conditions(self, subject: Subject, *stages: str) -> dict[str, Conditions]:
-        """What the last trial of each of these stages (default: all) was measured under.
+        """Return the conditions of the last trial of each of these stages (default: all).
 
         In the order of these trials. It is quick, since no trial is decoded.
         """
@@ -259,16 +239,16 @@ class Store:
             .where(trial_table.c.id.in_(last))
             .order_by(trial_table.c.id)
         )
-        found: dict[str, Conditions] = {}
+        conditions: dict[str, Conditions] = {}
         for row in self.session.rows(query):
             with as_written(f"trial {row.id}"):
-                found[row.stage] = conditions_of(row.conditions)
-        return found
+                conditions[row.stage] = conditions_of(row.conditions)
+        return conditions
 
     def places(self, subject: Subject, *stages: str) -> list[Place]:
-        """The plans of these stages (default: all) in the order of measurement.
+        """Return the plans of these stages (default: all) with the outcome of each trial.
 
-        With what their trials came to, in one query. It is quick, since no histogram is decoded.
+        In the order of measurement. It is quick, since no histogram is decoded.
         """
         last = trial_table.c.attempt.desc()
         columns = ("attempt", "status", "started_at", "seconds", "p99_ms", "replica")
@@ -280,23 +260,19 @@ class Store:
         )
         if stages:
             query = query.where(planned_table.c.stage.in_(stages))
-        found: list[Place] = []
-        for _, attempts in groupby(self.session.rows(query), lambda row: row.id):
-            made = list(attempts)
-            with as_written(f"plan of {made[0].stage}"):
-                found.append(place_of(made))
-        return found
+        by_place = groupby(self.session.rows(query), lambda row: row.id)
+        return [place_of(list(attempts)) for _, attempts in by_place]
 
     def results(self, subject: Subject) -> dict[str, str]:
-        """The kinds of results that there are, and when each was stored (UTC, ISO 8601)."""
+        """Return when each kind of result was stored (UTC, ISO 8601)."""
         query = sa.select(result_table.c.kind, result_table.c.created_at).where(
             *about(result_table, subject)
         )
-        found = {row.kind: row.created_at for row in self.session.rows(query)}
-        for kind, at in found.items():
+        instants = {row.kind: row.created_at for row in self.session.rows(query)}
+        for kind, at in instants.items():
             with as_written(f"result {kind}"):
                 check_instant(at)
-        return found
+        return instants
 
     def put(self, subject: Subject, result: object) -> None:
         """Store a result, a dataclass; a later one of the same type replaces it."""
@@ -318,7 +294,7 @@ class Store:
         )
 
     def get(self, subject: Subject, kind: type[T]) -> T | None:
-        """The result of a type, or None."""
+        """Return the result of a type, or None."""
         query = sa.select(result_table.c.document).where(
             *about(result_table, subject), result_table.c.kind == KINDS[kind]
         )
@@ -329,5 +305,5 @@ class Store:
             return read_document(kind, text)
 
     def searches(self, subject: Subject) -> StoredSearches:
-        """The searches for hyper-parameters of a subject's latest training."""
+        """Return the searches for hyper-parameters of a subject's latest training."""
         return StoredSearches(self.session, subject)

@@ -1,16 +1,143 @@
-"""The size of a store on disk, and how to win back what it no longer needs."""
+"""Upkeep of a store: is it sound, how large is it, and how to win back what it no longer needs."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from intop.domain.upkeep import Vacuumed
+from intop.domain.upkeep import Amounts, Checked, Vacuumed
+from intop.errors import IntopError
 from intop.store.engine import file_of, parsed_url, shown
-from intop.store.schema import metadata
-from intop.store.store import Store
+from intop.store.kinds import KINDS
+from intop.store.rows import Subject, as_written, trial_of
+from intop.store.schema import (
+    campaign_table,
+    job_table,
+    late_trial_table,
+    metadata,
+    planned_table,
+    result_table,
+    search_table,
+    trial_table,
+)
+from intop.store.store import Store, trial_rows
+
+MOST_LISTED = 20
+"""Problems that are named; where there are more, one of them tells most."""
+PARENTS = (
+    (planned_table, planned_table.c.campaign_id, campaign_table),
+    (trial_table, trial_table.c.planned_id, planned_table),
+    (result_table, result_table.c.campaign_id, campaign_table),
+    (search_table, search_table.c.campaign_id, campaign_table),
+    (job_table, job_table.c.campaign_id, campaign_table),
+    (late_trial_table, late_trial_table.c.planned_id, planned_table),
+)
+
+
+def check(
+    store: Store, name: str, *, begin: Callable[[int], None], step: Callable[[], None]
+) -> Checked:
+    """Look at everything in a store, called `name`. Nothing is changed.
+
+    `begin` hears how many trials there are, `step` of each one that was read.
+    """
+    amounts = Amounts(
+        plans=_count(store, planned_table),
+        trials=_count(store, trial_table),
+        results=_count(store, result_table),
+    )
+    begin(amounts.trials)
+    problems = [*_of_database(store), *_orphans(store)]
+    try:
+        campaigns = store.campaigns()
+    except IntopError as error:
+        campaigns = []
+        problems.append(str(error))
+    for campaign in campaigns:
+        for subject in store.subjects(campaign):
+            problems += _of_subject(store, subject, step)
+    return Checked(
+        store=name,
+        campaigns=_count(store, campaign_table),
+        amounts=amounts,
+        problems=tuple(problems[:MOST_LISTED]),
+        unlisted=max(0, len(problems) - MOST_LISTED),
+    )
+
+
+def _count(store: Store, table: sa.Table) -> int:
+    query = sa.select(sa.func.count()).select_from(table)
+    return int(store.session.read(lambda connection: connection.scalar(query)) or 0)
+
+
+def _of_database(store: Store) -> Iterator[str]:
+    """Yield what SQLite finds wrong with its file. A server checks its own pages."""
+    if store.session.dialect != "sqlite":
+        return
+    for (message,) in store.session.rows(sa.text("PRAGMA integrity_check")):
+        if message != "ok":
+            yield f"SQLite: {message}"
+
+
+def _orphans(store: Store) -> Iterator[str]:
+    """Yield rows without a parent. A program that checks no references may have left them."""
+    for table, column, parent in PARENTS:
+        query = (
+            sa.select(table.c.id)
+            .outerjoin(parent, column == parent.c.id)
+            .where(parent.c.id.is_(None))
+            .order_by(table.c.id)
+        )
+        for (number,) in store.session.rows(query):
+            yield f"{table.name} {number} belongs to no {parent.name}"
+
+
+def _of_subject(store: Store, subject: Subject, step: Callable[[], None]) -> Iterator[str]:
+    where = f"campaign {subject.campaign.id}, {subject.arch} {subject.workload}"
+    for stage in store.planned(subject):
+        # A stage at a time: all histograms of a campaign need not be in memory at once.
+        for row in store.session.rows(trial_rows(subject, [stage])):
+            step()
+            if problem := _problem(partial(_check_trial, row)):
+                yield f"{where}: {problem}"
+        if problem := _problem(partial(store.plan, subject, stage)):
+            yield f"{where}: {problem}"
+    for kind in KINDS:
+        if problem := _problem(partial(store.get, subject, kind)):
+            yield f"{where}: {problem}"
+    try:
+        unknown = sorted(set(store.results(subject)) - set(KINDS.values()))
+    except IntopError as error:
+        yield f"{where}: {error}"
+    else:
+        yield from (f"{where}: {name} is no result of this intop" for name in unknown)
+
+
+def _check_trial(row: Any) -> None:
+    """Raises StoredRowError for a trial that no intop writes."""
+    trial = trial_of(row)
+    p99_ms = None if trial.histogram is None else trial.p99_ms
+    with as_written(f"trial {row.trial_id}"):
+        if row.p99_ms != p99_ms:
+            raise ValueError(f"its P99 is {p99_ms} ms, and the column has {row.p99_ms}")
+
+
+def _problem(read: Callable[[], object]) -> str:
+    """Return the error of reading something, or nothing."""
+    try:
+        read()
+    except IntopError as error:
+        return str(error)
+    return ""
+
+
+# -- size ----------------------------------------------------------------------------------------
 
 
 def size(store: Store, url: str) -> int:
-    """Bytes on disk: of an SQLite file with its log, or of the store's tables in PostgreSQL."""
+    """Return the bytes on disk of an SQLite file with its log, or of the tables in PostgreSQL."""
     if store.session.dialect == "sqlite":
         path = file_of(parsed_url(url))
         files = [] if path is None else [path, path.with_name(f"{path.name}-wal")]
@@ -21,10 +148,10 @@ def size(store: Store, url: str) -> int:
 
 
 def vacuum(store: Store, url: str) -> Vacuumed:
-    """Give free space back to the system, and let the database look at its tables for plans.
+    """Return free space to the system, and let the database look at its tables for plans.
 
     SQLite writes its file anew, which takes as much free space for a moment, and nobody else may be
-    at work. PostgreSQL gives back what is free at the end of its tables, while others work.
+    at work. PostgreSQL returns what is free at the end of its tables, while others work.
     Raises SQLAlchemyError where the database refuses.
     """
     before = size(store, url)

@@ -7,10 +7,9 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from intop.domain.job import Spot, WorkerStatus
-from intop.store.clock import StoreClock
 from intop.store.rows import as_written
 from intop.store.schema import worker_table
-from intop.store.session import Session, as_inserted
+from intop.store.session import Session, StoreClock, as_inserted
 
 _SPOTS = TypeAdapter(tuple[Spot, ...])
 
@@ -22,7 +21,7 @@ class Workers:
         self._session = session
 
     def heard(self, worker: WorkerStatus) -> None:
-        """Store a worker's sign of life; how long it was silent has no meaning here."""
+        """Store a worker's sign of life; its `silent_s` has no meaning here."""
         values = {
             "name": worker.name,
             "started_at": worker.started_at,
@@ -37,13 +36,13 @@ class Workers:
         self._session.change(insert.on_conflict_do_update(index_elements=["name"], set_=changed))
 
     def all(self) -> list[WorkerStatus]:
-        """All that have not ended by themselves, the one heard last first."""
+        """Return all that have not ended by themselves, the one heard last first."""
         silent = (StoreClock() - worker_table.c.heard_at).label("silent_s")
         query = sa.select(worker_table, silent).order_by(worker_table.c.heard_at.desc())
-        found: list[WorkerStatus] = []
+        workers: list[WorkerStatus] = []
         for row in self._session.rows(query):
             with as_written(f"worker {row.name}"):
-                found.append(
+                workers.append(
                     WorkerStatus(
                         name=row.name,
                         started_at=row.started_at,
@@ -54,7 +53,7 @@ class Workers:
                         failures=row.failures,
                     )
                 )
-        return found
+        return workers
 
     def ended(self, name: str) -> None:
         """Forget a worker that has ended, unless the store is away: then it counts as silent."""

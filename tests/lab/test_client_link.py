@@ -15,9 +15,9 @@ import pytest
 from client_namespaces import CLIENT, linked, socket_of
 from intop.domain.cluster import Direction, LabClients, LabSpec, Link
 from intop.errors import LabDownError, LabError
-from intop.lab import client_link, network, servers
+from intop.lab import client_link, network
 from intop.lab import cluster as lab
-from intop.lab.state import STATE_FOLDER
+from intop.lab.state import folders_of
 
 SUBNET = IPv4Network("198.18.9.0/24")
 NAME = f"t-k{os.getpid() % 10_000}"
@@ -182,7 +182,7 @@ def test_each_class_of_clients_has_its_own_way() -> None:
 
 def test_a_lab_with_such_a_link_knows_when_it_is_dead() -> None:
     link = Link(delay_ms=10, up=Direction(delay_ms=5, jitter_ms=1))
-    folder = servers.Folders(STATE_FOLDER / NAME).host("lg")
+    folder = folders_of(NAME).host("lg")
     try:
         made = lab.up(LabSpec(name=NAME, link=link))
         assert made.link.startswith("down delay 10 ms; up delay 5 ms, jitter 1 ms; seed 1; by ")

@@ -261,7 +261,7 @@ def test_the_machines_own_parameters_stay(
 
     lab.down(name)
     assert settled(seen()) == before
-    assert not (servers.DISKS_FOLDER / name).exists()
+    assert not (state.DISKS_FOLDER / name).exists()
 
 
 def programs(group: Path) -> set[str]:

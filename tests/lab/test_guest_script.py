@@ -7,21 +7,30 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Balancing, Link
+from intop.domain.cluster import Balancing, LabSpec, Link
 from intop.errors import LabError
-from intop.lab import commands, guest, qemu
+from intop.lab import commands, guest, state
+from intop.lab.texts import USUAL
 
 SUBNET = IPv4Network("198.18.7.0/24")
 
 
-def told(tmp_path: Path, link: Link | None) -> str:
-    (tmp_path / "host-lb").write_text("PRIVATE\nKEY\n")
-    (tmp_path / "authorized_keys").write_text("ssh-ed25519 AAAA it's the lab\n")
-    return guest.prepared(SUBNET, ["b1", "b2"], link, tmp_path)
+@pytest.fixture(autouse=True)
+def _keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "STATE_FOLDER", tmp_path)
+    keys = tmp_path / "t" / "keys"
+    keys.mkdir(parents=True)
+    (keys / "host-lb").write_text("PRIVATE\nKEY\n")
+    (keys / "authorized_keys").write_text("ssh-ed25519 AAAA it's the lab\n")
 
 
-def test_it_is_a_valid_script_with_address_and_link(tmp_path: Path) -> None:
-    text = told(tmp_path, Link(rate_mbit=50))
+def script(link: Link | None = None, balancing: Balancing = USUAL) -> str:
+    spec = LabSpec(name="t", kind="vm", link=link, balancing=balancing)
+    return guest.prepared(spec, SUBNET)
+
+
+def test_it_is_a_valid_script_with_address_and_link() -> None:
+    text = script(Link(rate_mbit=50))
     subprocess.run(["sh", "-n"], input=text, check=True, text=True)
     lines = text.splitlines()
     assert "ip address add 198.18.7.20/24 dev eth0" in lines
@@ -29,13 +38,12 @@ def test_it_is_a_valid_script_with_address_and_link(tmp_path: Path) -> None:
     shaped = "tc qdisc add dev eth0 root tbf rate 50000000bit burst 32kb limit 100kb"
     assert lines[start + 1] == shaped
     for link in (None, Link(rate_mbit=50, delay_ms=10)):  # the latter is not the guest's to make
-        assert not any(line.startswith("tc ") for line in told(tmp_path, link).splitlines())
+        assert not any(line.startswith("tc ") for line in script(link).splitlines())
 
 
-def test_it_may_start_badly_set_before_its_servers_do(tmp_path: Path) -> None:
-    told(tmp_path, None)
+def test_it_may_start_badly_set_before_its_servers_do() -> None:
     settings = Balancing(backlog=511, sysctls=(("net.ipv4.tcp_rmem", "4096 8192 65536"),))
-    text = guest.prepared(SUBNET, ["b1", "b2"], None, tmp_path, settings)
+    text = script(balancing=settings)
     subprocess.run(["sh", "-n"], input=text, check=True, text=True)
     lines = text.splitlines()
     written = lines.index("echo '4096 8192 65536' > /proc/sys/net/ipv4/tcp_rmem")
@@ -44,7 +52,7 @@ def test_it_may_start_badly_set_before_its_servers_do(tmp_path: Path) -> None:
 
 
 def test_the_files_arrive_as_they_are(tmp_path: Path) -> None:
-    text = told(tmp_path, None)
+    text = script()
     folder = tmp_path / "guest"
     folder.mkdir()
     files_only = text.partition("umask 022")[0].replace(
@@ -64,7 +72,7 @@ def test_the_files_arrive_as_they_are(tmp_path: Path) -> None:
 
 def test_a_file_that_would_end_the_script_early_is_refused() -> None:
     with pytest.raises(LabError, match=r"nginx\.conf has a line"):
-        guest.script("198.18.7.20", 24, None, {"nginx.conf": "a\nEND-OF-FILE-FOR-GUEST\nb\n"})
+        guest.script(LabSpec(), SUBNET, {"nginx.conf": "a\nEND-OF-FILE-FOR-GUEST\nb\n"})
 
 
 def test_what_this_machine_lacks_for_a_guest_is_named(
@@ -81,13 +89,14 @@ def test_what_this_machine_lacks_for_a_guest_is_named(
     guest.require("x86")
 
 
-def test_a_guest_is_qemu_in_this_lab_and_nothing_else(tmp_path: Path) -> None:
+def test_a_guest_is_qemu_in_this_lab_and_nothing_else() -> None:
     """A process id may be somebody else's by now."""
-    files = qemu.Files(tmp_path)
-    assert guest.pid("t-none", files) is None
+    files = state.guest_files("t")
+    files.root.mkdir()
+    assert guest.pid("t") is None
     files.pid.write_text("1\n")
-    assert guest.pid("t-none", files) is None
+    assert guest.pid("t") is None
     files.console.write_text("Kernel panic\n")
-    assert guest.problem("t-none", files) == (
+    assert guest.problem("t") == (
         "lb: the guest does not run any more\n  console.log: Kernel panic"
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from intop.errors import LabError
-from intop.lab import guest, image, kvm, qemu
+from intop.lab import guest, image, qemu, servers, state
 
 REASON = "lb: the guest does not run any more\n  qemu.log: kvm: no such ioctl"
 
@@ -15,15 +15,14 @@ class Machine:
     """Where QEMU starts guests; by KVM it fails while `broken`, and emulated while `hopeless`."""
 
     def __init__(self) -> None:
-        self.started: list[qemu.Accelerator] = []
+        self.started: list[str] = []
         self.said: list[str] = []
         self.version = "QEMU emulator version 7.2.1\n"
         self.broken = True
         self.hopeless = False
 
-    def start(
-        self, lab: str, arch: str, accelerator: qemu.Accelerator, *_: object, **__: object
-    ) -> None:
+    def start(self, arguments: list[str], **_: object) -> None:
+        accelerator = "kvm" if "kvm" in arguments else "tcg"
         self.started.append(accelerator)
         if self.hopeless or (self.broken and accelerator == "kvm"):
             raise LabError(REASON)
@@ -31,8 +30,8 @@ class Machine:
     def launch(self, folder: Path, arch: str = "x86") -> str:
         self.started.clear()
         self.said.clear()
-        made, files = image.Image(folder), qemu.Files(folder)
-        return guest.launch("t", arch, made, files, lambda: None, self.said.append)
+        vm = guest.Guest(lab="t", arch=arch, address="198.18.7.20", image=image.Image(folder))
+        return vm.launch(self.said.append)
 
 
 @pytest.fixture
@@ -41,11 +40,13 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     (tmp_path / "kvm").touch()
     (tmp_path / "boot_id").write_text("first\n")
     monkeypatch.setattr(image, "CACHE_FOLDER", tmp_path)
-    monkeypatch.setattr(kvm, "BOOT_ID", tmp_path / "boot_id")
-    monkeypatch.setattr(kvm, "run", lambda arguments: made.version)
+    monkeypatch.setattr(qemu, "BOOT_ID", tmp_path / "boot_id")
+    monkeypatch.setattr(qemu, "run", lambda arguments: made.version)
     monkeypatch.setattr(qemu, "KVM_DEVICE", tmp_path / "kvm")
     monkeypatch.setattr(qemu, "native_arch", lambda: "x86")
-    monkeypatch.setattr(guest, "_start", made.start)
+    monkeypatch.setattr(guest, "start", made.start)
+    monkeypatch.setattr(servers, "ssh_problem", lambda _: None)
+    monkeypatch.setattr(state, "STATE_FOLDER", tmp_path)
     return made
 
 
@@ -97,7 +98,7 @@ def test_a_guest_that_does_not_come_up_at_all_says_nothing_about_kvm(
     machine.hopeless = True
     with pytest.raises(LabError, match="no such ioctl"):
         machine.launch(tmp_path)
-    assert not kvm.record().exists()
+    assert not qemu.kvm_record().exists()
 
 
 def test_guests_of_another_architecture_are_emulated_without_a_word(

@@ -8,22 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Balancing, Link, native_arch, other_arch
+from intop.domain.cluster import Balancing, LabSpec, Link, native_arch, other_arch
 from intop.errors import LabError
-from intop.lab import image, machine, machine_image, qemu
+from intop.lab import image, machine, machine_image, qemu, state
 from intop.lab.image import Image
+from intop.lab.texts import USUAL
 
 SUBNET = IPv4Network("198.18.7.0/24")
 
 
-def told(tmp_path: Path, link: Link | None) -> str:
-    (tmp_path / "host-lb").write_text("PRIVATE\nKEY\n")
-    (tmp_path / "authorized_keys").write_text("ssh-ed25519 AAAA it's the lab\n")
-    return machine.prepared(SUBNET, ["b1", "b2"], link, tmp_path, "a-Pass_word")
+@pytest.fixture(autouse=True)
+def _keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "STATE_FOLDER", tmp_path / "labs")
+    keys = tmp_path / "labs" / "t" / "keys"
+    keys.mkdir(parents=True)
+    (keys / "host-lb").write_text("PRIVATE\nKEY\n")
+    (keys / "authorized_keys").write_text("ssh-ed25519 AAAA it's the lab\n")
 
 
-def test_its_first_start_is_a_valid_script_with_address_link_and_password(tmp_path: Path) -> None:
-    text = told(tmp_path, Link(rate_mbit=50))
+def script(link: Link | None = None, balancing: Balancing = USUAL) -> str:
+    spec = LabSpec(name="t", kind="machine", link=link, balancing=balancing)
+    return machine.first_start(spec, SUBNET, "a-Pass_word")
+
+
+def test_its_first_start_is_a_valid_script_with_address_link_and_password() -> None:
+    text = script(Link(rate_mbit=50))
     subprocess.run(["sh", "-n"], input=text, check=True, text=True)
     lines = text.splitlines()
     assert "Address=198.18.7.20/24" in lines
@@ -32,19 +41,18 @@ def test_its_first_start_is_a_valid_script_with_address_link_and_password(tmp_pa
     assert "tc qdisc add dev eth0 root tbf rate 50000000bit burst 32kb limit 100kb" in lines
     # Nobody else may read the keys, at no moment.
     assert lines.index("umask 077") < lines.index("PRIVATE") < lines.index("umask 022")
-    assert not any(line.startswith("tc ") for line in told(tmp_path, None).splitlines())
+    assert not any(line.startswith("tc ") for line in script().splitlines())
 
 
-def test_it_may_start_badly_set(tmp_path: Path) -> None:
-    told(tmp_path, None)
+def test_it_may_start_badly_set() -> None:
     keys = (("net.core.somaxconn", "128"), ("net.ipv4.tcp_rmem", "4096 8192 65536"))
     settings = Balancing(upstream_keepalive=0, sysctls=keys)
-    text = machine.prepared(SUBNET, ["b1", "b2"], None, tmp_path, "a-Pass_word", settings)
+    text = script(balancing=settings)
     subprocess.run(["sh", "-n"], input=text, check=True, text=True)
     assert "net.core.somaxconn = 128\nnet.ipv4.tcp_rmem = 4096 8192 65536\n" in text
     assert f"sysctl -q -p {machine.SYSCTLS}" in text.splitlines()
     assert "keepalive 64;" not in text
-    assert machine.SYSCTLS not in told(tmp_path, None)
+    assert machine.SYSCTLS not in script()
 
 
 def test_its_units_are_valid_and_run_what_there_is(tmp_path: Path) -> None:
@@ -99,9 +107,10 @@ def test_it_can_only_be_of_this_machines_own_architecture() -> None:
 def test_each_lab_has_a_disk_of_its_own_which_goes_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image, "CACHE_FOLDER", tmp_path)
-    made = Image(tmp_path / "machine-x86-1")
-    made.folder.mkdir()
+    cache = tmp_path / "cache"
+    monkeypatch.setattr(image, "CACHE_FOLDER", cache)
+    made = Image(cache / "machine-x86-1")
+    made.folder.mkdir(parents=True)
     for file in (made.kernel, made.file_system):
         file.write_text(file.name)
     with made.disk.open("wb") as disk:
@@ -123,4 +132,4 @@ def test_each_lab_has_a_disk_of_its_own_which_goes_with_it(
     for lab in ("t", "t", "u"):
         machine.discard(lab)
     assert machine.owned("t") is None
-    assert [made.folder] == list(tmp_path.iterdir())
+    assert [made.folder] == list(cache.iterdir())

@@ -4,9 +4,11 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from intop.domain.cluster import Link, lab_name_problem
+from intop.domain.cluster import LabClients, LabSpec, Link, lab_name_problem
 from intop.errors import LabError
 from intop.lab import network
+
+SUBNET = IPv4Network("198.18.7.0/24")
 
 
 @pytest.mark.parametrize("name", ["a", "x86", "t-a", "a-b-c", "123456789"])
@@ -92,7 +94,7 @@ def test_a_link_of_another_shape_is_named(link: Link | None, shown: str, wrong: 
 
 def test_a_guest_hangs_at_a_tap_and_has_no_namespace() -> None:
     assert "intop-t-lb" not in network.namespaces("t", ("lb",))
-    steps = network.wiring("t", IPv4Network("198.18.7.0/24"), ("lb",))
+    steps = network.wiring(LabSpec(name="t", kind="vm"), SUBNET)
     assert "intop-t-lb" not in [where for where, _ in steps]
     switch = steps[0][1]
     assert {"tuntap add dev lb mode tap", "link set lb master br0 up"} <= set(switch)
@@ -104,14 +106,15 @@ def test_a_lab_has_a_host_for_each_class_of_clients() -> None:
     assert network.hosts(3) == (*network.hosts(), "c2", "c3")
     names = network.namespaces("t", count=3)
     assert {network.lab_of_namespace(name) for name in names} == {"t"}
-    steps = network.wiring("t", IPv4Network("198.18.7.0/24"), count=2)
+    classes = tuple(LabClients(name=name, share=0.5) for name in ("near", "far"))
+    steps = network.wiring(LabSpec(name="t", clients=classes), SUBNET)
     assert ("intop-t-c2", "address add 198.18.7.12/24 dev eth0") in [
         (where, line) for where, lines in steps for line in lines
     ]
 
 
 def test_only_one_interface_is_on_the_machine() -> None:
-    steps = network.wiring("t", IPv4Network("198.18.7.0/24"))
+    steps = network.wiring(LabSpec(name="t"), SUBNET)
     machine = [line for where, lines in steps if where is None for line in lines]
     assert machine == [
         "link add name intop-t type veth peer name ctl netns intop-t-sw",

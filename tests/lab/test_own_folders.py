@@ -121,13 +121,13 @@ def test_what_is_in_the_place_of_a_lab_is_removed_alone(
 def test_a_link_in_the_place_of_a_labs_disk_is_refused_and_removed_alone(
     tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "DISKS_FOLDER", tmp_path / "disks")
+    monkeypatch.setattr(state, "DISKS_FOLDER", tmp_path / "disks")
     disk = state.folders_of(NAME).slow_disk
     disk.parent.mkdir()
     disk.symlink_to(target)
     with pytest.raises(LabError, match="is a symbolic link"):
         own_folders.make(disk, 0o711)
-    servers.discard_disk(state.folders_of(NAME))
+    servers.discard_disk(NAME)
     assert not os.path.lexists(disk)
     assert_untouched(target)
 

@@ -14,6 +14,7 @@ from dask_cluster import DaskCluster, dask_cluster, slept_in
 from intop.domain.training import FittedFamily, ModelError
 from intop.errors import IntopError, UsageError
 from intop.learn.dask_cluster import check
+from intop.learn.hyperparameters import Effort
 from intop.learn.parallel import each
 from intop.learn.tuning import train_all
 from samples import table
@@ -37,10 +38,7 @@ def test_training_on_two_workers_gives_the_same_table_to_the_last_digit(
         found = train_all(
             ["SVR", "RFR", "LightGBM"],
             samples,
-            folds=2,
-            trials=2,
-            timeout_s=None,
-            seed=1,
+            Effort(folds=2, trials=2, seed=1),
             jobs=1,
             dask=dask,
         )

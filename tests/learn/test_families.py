@@ -5,8 +5,10 @@ import pytest
 
 from intop.domain.encoding import Variable
 from intop.learn.families import FAMILIES
+from intop.learn.hyperparameters import MOST_SEARCHED
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
+from intop.learn.tuning import limits
 
 OPTIONS = 7
 
@@ -40,5 +42,14 @@ def test_pca_is_not_for_trees(name: str) -> None:
     import optuna
 
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
-    chosen = {FAMILIES[name].suggest(study.ask(), 100)["pca_variance"] for _ in range(20)}
+    chosen = {FAMILIES[name].suggest(study.ask())["pca_variance"] for _ in range(20)}
     assert (chosen == {0.0}) == FAMILIES[name].is_tree
+
+
+def test_what_does_not_use_all_rows_says_so() -> None:
+    assert limits(list(FAMILIES), 1_000) == []
+    svr, blend, searched = limits(["SVR", "RFR", "Blend"], 50_000)
+    assert svr.startswith("SVR learns from 5,000 random configurations of 50,000: its time grows")
+    assert blend.endswith("its time grows with their cube")
+    assert f"searched on {MOST_SEARCHED:,} random configurations of 50,000" in searched
+    assert all(f.growth for f in FAMILIES.values() if f.most_rows is not None)

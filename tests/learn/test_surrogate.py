@@ -12,7 +12,7 @@ from intop.domain.training import FittedFamily
 from intop.learn import surrogate as surrogates
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES, INTOP_FAMILIES
-from intop.learn.surrogate import fit, fit_trees, predicted, surrogate
+from intop.learn.surrogate import fit, fit_trees, held_out, predicted, surrogate
 from samples import table
 
 TREES = ("RFR", "CatBoost", "LightGBM", "XGBoost")
@@ -61,7 +61,7 @@ def test_every_family_fits_few_rows_in_silence(
     distributions = optuna.samplers.RandomSampler(seed=draw)
     study = optuna.create_study(sampler=distributions)
     capfd.readouterr()
-    hyperparameters = family.suggest(study.ask(), rows)
+    hyperparameters = family.suggest(study.ask())
     model = fit(family.build(samples.variables, hyperparameters, 1), samples)
     guesses = predicted(model, values)
     assert guesses.shape == (rows,)
@@ -196,12 +196,43 @@ def test_neither_many_rows_nor_many_predictions_change_what_an_interval_is(
     assert (100, 10) == surrogate("SVR", SVR, samples, 1).unseen.shape
 
 
+# Held out -----------------------------------------------------------------------------------------
+
+
+def few_trees() -> list[FittedFamily]:
+    fitted = with_defaults("RFR", "CatBoost")
+    for family in fitted:
+        family.hyperparameters["trees"] = 20
+    return fitted
+
+
+def test_rows_are_told_by_models_that_lack_them() -> None:
+    """A row that is unlike all others can't be known without it."""
+    values = np.random.default_rng(1).random((24, 2))
+    target = np.where(values[:, 0] > 0.5, 2.0, 0.0)
+    target[5] = 9.0
+    said: list[str] = []
+    guesses = held_out(few_trees(), table(values, target), folds=3, seed=1, progress=said.append)
+    assert guesses[5] < 4
+    others = np.delete(np.arange(24), 5)
+    assert np.mean(np.abs(guesses - target)[others]) < 1
+    assert ["fold 1", "fold 2", "fold 3"] == said
+
+
+def test_a_target_that_never_varies_in_a_fold_is_no_obstacle() -> None:
+    values = np.random.default_rng(1).random((12, 2))
+    target = np.ones(12)
+    target[3] = 2.0
+    guesses = held_out(few_trees(), table(values, target), folds=12, seed=1)
+    assert guesses[3] == pytest.approx(1.0)
+    assert np.all(np.isfinite(guesses))
+
+
 def test_importing_loads_no_heavy_library() -> None:
     script = (
         "import sys, intop.learn.design, intop.learn.screening, intop.learn.tuning,"
-        " intop.learn.searching.search, intop.learn.finalists, intop.learn.ceiling,"
-        " intop.learn.components, intop.learn.active, intop.learn.searching.pareto,"
-        " intop.learn.held_out;"
+        " intop.learn.searching.search, intop.learn.candidates, intop.learn.ceiling,"
+        " intop.learn.components, intop.learn.active, intop.learn.searching.pareto;"
         "heavy = 'scipy sklearn optuna joblib deap catboost lightgbm xgboost pandas';"
         "print([name for name in heavy.split() if name in sys.modules])"
     )

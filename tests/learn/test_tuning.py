@@ -1,6 +1,6 @@
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from intop.learn import hyperparameters, tuning
 from intop.learn.accuracy import r_squared
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import Effort, continued, score, tune
+from intop.learn.hyperparameters import Effort, best_of, continued, score
 from intop.learn.samples import Samples
 from intop.learn.tuning import train_all
 from samples import table
@@ -44,14 +44,23 @@ def trained(
     families: list[str], samples: Samples, **wanted: Any
 ) -> list[tuple[FittedFamily, ModelError]]:
     """In this process, and without the times."""
-    effort = {"folds": 4, "trials": 2, "timeout_s": None, "seed": 1, "jobs": 1} | wanted
-    found = train_all(families, samples, **effort)
+    names = [field.name for field in fields(Effort) if field.name in wanted]
+    effort = {"folds": 4, "trials": 2, "seed": 1} | {name: wanted.pop(name) for name in names}
+    found = train_all(families, samples, Effort(**effort), **{"jobs": 1, **wanted})
     return [(fitted, replace(error, seconds=0.0)) for fitted, error in found]
 
 
 def error_of(family: str, samples: Samples, **wanted: Any) -> ModelError:
     ((_, error),) = trained([family], samples, **wanted)
     return error
+
+
+def searched(
+    family: str, samples: Samples, trials: int, timeout_s: float | None = None, seed: int = 1
+) -> FittedFamily:
+    return best_of(
+        family, continued(family, samples, Effort(trials=trials, timeout_s=timeout_s, seed=seed))
+    )
 
 
 def random_table(rows: int, columns: int, seed: int = 1) -> Samples:
@@ -102,7 +111,7 @@ def test_replicates_never_stand_on_both_sides(family: str) -> None:
 
 def test_what_is_there_is_predicted(samples: Samples) -> None:
     ((_, error),) = train_all(
-        ["LightGBM"], samples, folds=3, trials=1, timeout_s=None, seed=1, level=0.8, jobs=1
+        ["LightGBM"], samples, Effort(folds=3, trials=1, seed=1, level=0.8), jobs=1
     )
     assert error.family == "LightGBM"
     assert error.trials == 85
@@ -162,15 +171,15 @@ SLOW = ("DNN", "Blend")
 def test_a_search_is_no_worse_than_the_defaults_and_depends_on_the_seed_only(
     family: str, samples: Samples
 ) -> None:
-    defaults = tune(family, samples, trials=1, timeout_s=None, seed=4)
-    first = tune(family, samples, trials=2, timeout_s=None, seed=4)
-    assert first == tune(family, samples, trials=2, timeout_s=None, seed=4)
+    defaults = searched(family, samples, 1, seed=4)
+    first = searched(family, samples, 2, seed=4)
+    assert first == searched(family, samples, 2, seed=4)
     assert first.inner_score <= defaults.inner_score
     assert FAMILIES[family].defaults.items() <= defaults.hyperparameters.items()
 
 
 def test_a_timeout_ends_a_search_after_its_first_try(samples: Samples) -> None:
-    fitted = tune("SVR", samples, trials=100_000, timeout_s=0.001, seed=1)
+    fitted = searched("SVR", samples, 100_000, 0.001)
     assert FAMILIES["SVR"].defaults.items() <= fitted.hyperparameters.items()
 
 
@@ -180,10 +189,10 @@ def test_what_is_worse_than_most_is_given_up(
     fits: list[object] = []
     fit = hyperparameters.fit
     monkeypatch.setattr(hyperparameters, "fit", lambda *args: fits.append(args) or fit(*args))
-    tune("SVR", samples, trials=hyperparameters.UNPRUNED_TRIES, timeout_s=None, seed=1)
+    searched("SVR", samples, hyperparameters.UNPRUNED_TRIES)
     whole = len(fits)
     assert whole == hyperparameters.UNPRUNED_TRIES * hyperparameters.INNER_FOLDS
-    tune("SVR", samples, trials=20, timeout_s=None, seed=1)
+    searched("SVR", samples, 20)
     assert whole < len(fits) - whole < 20 * hyperparameters.INNER_FOLDS
 
 
@@ -198,7 +207,7 @@ def test_optuna_keeps_the_callers_verbosity(samples: Samples) -> None:
     import optuna
 
     before = optuna.logging.get_verbosity()
-    tune("SVR", samples, trials=1, timeout_s=None, seed=1)
+    searched("SVR", samples, 1)
     assert optuna.logging.get_verbosity() == before
 
 
@@ -218,7 +227,7 @@ def test_all_families_in_parallel_give_what_each_gives_alone(
     assert sorted(done) == families
     for family, (fitted, error) in zip(families, both, strict=True):
         assert [(fitted, error)] == trained([family], samples, folds=3, seed=2)
-        assert fitted == tune(family, samples, trials=2, timeout_s=None, seed=2)
+        assert fitted == searched(family, samples, 2, seed=2)
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
 
@@ -293,7 +302,7 @@ def test_a_training_killed_anywhere_goes_on_and_comes_to_the_same(
 
 def test_a_pruned_search_goes_on_as_it_would_have() -> None:
     samples = random_table(30, 3)
-    effort = Effort(20, None, 1)
+    effort = Effort(trials=20, seed=1)
     whole = continued("SVR", samples, effort)
     assert 0 < sum(one.pruned for one in whole) < 20
     for cut in (1, 7, 13, 19):
@@ -360,7 +369,7 @@ def test_searches_of_something_else_are_not_used(
 def test_says_how_many_configurations_it_needs() -> None:
     few = table(np.ones((3, 2)), np.ones(3))
     with pytest.raises(ValueError, match="3 configurations are too few to tune SVR; at least 4"):
-        tune("SVR", few, trials=1, timeout_s=None, seed=1)
+        searched("SVR", few, 1)
     with pytest.raises(ValueError, match=r"3 configurations are too few to evaluate .* at least 5"):
         trained(["SVR"], few, folds=5)
     with pytest.raises(ValueError, match="in 2 folds; at least 8"):

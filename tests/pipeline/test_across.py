@@ -11,7 +11,7 @@ from typing import Any
 
 import findings
 from intop.domain.configuration import Configuration
-from intop.lab.servers import DISKS_FOLDER
+from intop.lab.state import DISKS_FOLDER
 from intop.store import Subject, opened
 from studies import Study, wait_for
 

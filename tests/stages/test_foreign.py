@@ -10,9 +10,10 @@ from intop.config.table import Roles, read_table
 from intop.domain.table import Table
 from intop.errors import UsageError
 from intop.learn.families import FAMILIES
+from intop.learn.hyperparameters import Effort
 from intop.report.progress import LineProgress
 from intop.stages import foreign
-from intop.stages.foreign import Effort, check_size, chosen_families, train_table
+from intop.stages.foreign import check_size, chosen_families, train_table
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import numpy as np
 
 from intop.domain.training import FittedFamily, ModelError, SearchRecords
 from intop.learn import tuning
+from intop.learn.hyperparameters import Effort
 from intop.learn.samples import Samples
 from intop.store import Subject, opened
 from intop.store.schema import search_table
@@ -32,10 +33,7 @@ def trained(records: SearchRecords | None, jobs: int = 1) -> list[tuple[FittedFa
     found = tuning.train_all(
         FAMILIES,
         samples(),
-        folds=FOLDS,
-        trials=TRIALS,
-        timeout_s=None,
-        seed=1,
+        Effort(folds=FOLDS, trials=TRIALS, seed=1),
         jobs=jobs,
         records=records,
     )

@@ -127,7 +127,7 @@ class _Rates:
         self._quality = np.array(self.chances)
 
     def learn(self, used: Rows, is_better: NDArray[np.bool_]) -> None:
-        """What came of the operators that were used for each child."""
+        """Take in whether each child is better, and the operators that were used for it."""
         kinds = len(self.chances)
         tries = np.bincount(used, minlength=kinds)
         successes = np.bincount(used, weights=is_better, minlength=kinds)
@@ -141,8 +141,8 @@ class _Rates:
 
 
 def _better_parent(of_parents: Vector, crossing: Rows) -> Vector:
-    """For each child the score of its better parent; its only one where nothing was crossed."""
-    one, other = pairs(len(of_parents))
+    """Return the score of each child's better parent; its only one where nothing was crossed."""
+    first, second = pairs(len(of_parents))
     better = of_parents.copy()
-    better[one] = better[other] = np.minimum(of_parents[one], of_parents[other])
+    better[first] = better[second] = np.minimum(of_parents[first], of_parents[second])
     return np.where(crossing == NONE, of_parents, better)

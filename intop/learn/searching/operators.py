@@ -18,39 +18,39 @@ CROSSOVERS, MUTATIONS = (0.3, 0.35, 0.35), (0.5, 0.25, 0.25)
 
 
 def numeric(space: Space) -> NDArray[np.bool_]:
-    """Which columns of a space are numbers; the others are names."""
+    """Return whether each column of a space is a number; the others are names."""
     return np.array([column.component is not None for column in space.columns])
 
 
 def pairs(count: int) -> tuple[slice, slice]:
-    """Which rows mate: the first half with the second; of an odd number, the last one doesn't."""
+    """Return the rows that mate: the first half with the second, without an odd last one."""
     return slice(0, count // 2), slice(count // 2, count // 2 * 2)
 
 
 def crossed(
     parents: Matrix, crossing: Rows, numbers: NDArray[np.bool_], rng: np.random.Generator
 ) -> Matrix:
-    """Swaps genes, or blends numbers and swaps names: half-way between names lies nothing.
+    """Swap genes, or blend numbers and swap names: half-way between names lies nothing.
 
     Uniform crossover, and the BLX-alpha of Eshelman and Schaffer (Foundations of Genetic Algorithms
     2, 1993, 187-202).
     """
     first, second = pairs(len(parents))
-    one, other, kind = parents[first], parents[second], crossing[first, None]
-    swaps = (kind != NONE) & (rng.random(one.shape) < 0.5)
+    mother, father, kind = parents[first], parents[second], crossing[first, None]
+    swaps = (kind != NONE) & (rng.random(mother.shape) < 0.5)
     share = np.where(swaps, 1.0, 0.0)
-    between = (1 + 2 * BLEND) * rng.random(one.shape) - BLEND
+    between = (1 + 2 * BLEND) * rng.random(mother.shape) - BLEND
     share = np.where((kind == BLENDED) & numbers, between, share)
     children = parents.copy()
-    children[first] = (1 - share) * one + share * other
-    children[second] = share * one + (1 - share) * other
+    children[first] = (1 - share) * mother + share * father
+    children[second] = share * mother + (1 - share) * father
     return children
 
 
 def mutated(
     genes: Matrix, changing: Rows, numbers: NDArray[np.bool_], rng: np.random.Generator
 ) -> Matrix:
-    """Moves some numbers by a little, or draws some genes of any kind anew."""
+    """Move some numbers by a little, or draw some genes of any kind again."""
     rows, columns = genes.shape
     # From a third of the range down to fine tuning, so that no schedule is needed.
     steps = 10 ** rng.uniform(-2.5, -0.5, (rows, 1)) * rng.standard_normal(genes.shape)

@@ -27,16 +27,17 @@ GROWTH = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class ParetoResult:
-    """Configurations none of which dominates another, and how the search went.
-
-    `values` (n, columns) and `predicted` (n, objectives), in the order of the first objective.
-    `hypervolumes` after each generation, the highest so far, in the box from the best to the worst
-    of each objective in generation 0.
-    """
+    """Configurations none of which dominates another, and how the search went."""
 
     values: Matrix
+    """In the order of the first objective (n, columns)."""
     predicted: Matrix
+    """(n, objectives)."""
     hypervolumes: tuple[float, ...]
+    """The highest so far after each generation.
+
+    In the box from the best to the worst of each objective in generation 0.
+    """
     converged_at: int
     seconds: float
 
@@ -51,7 +52,7 @@ def front(
     patience: int = 15,
     start: Matrix | None = None,
 ) -> ParetoResult:
-    """The predicted front of several objectives, all of which are to be low.
+    """Search the predicted front of several objectives, all of which are to be low.
 
     Parents and children compete for their places, so that nothing is lost as long as the front is
     no larger than the population (rounded up to a multiple of four). Those that are predicted
@@ -76,8 +77,7 @@ def front(
     rng = np.random.default_rng(seed)
     with seeded(seed):
         herd, volumes = _evolve(space, predict, genes, generations, patience, rng)
-    found = _best_front(herd)
-    values = space.decode(np.array(found))
+    values = space.decode(np.array(_best_front(herd)))
     predicted = _predicted(predict, values)
     order = np.lexsort(predicted.T[::-1])
     return ParetoResult(
@@ -97,7 +97,7 @@ def _evolve(
     patience: int,
     rng: np.random.Generator,
 ) -> tuple[list[Individual], list[float]]:
-    """The last population, and the highest hypervolume so far after each generation."""
+    """Return the last population, and the highest hypervolume so far after each generation."""
     from deap import tools
 
     toolbox = generation_toolbox(space, len(predict), rng)
@@ -119,7 +119,7 @@ def _evolve(
 
 
 def _competing(herd: list[Individual], least: int) -> list[Individual]:
-    """One of each that are predicted alike, with others only where there would be too few.
+    """Return one of each that are predicted alike, more only where there would be too few.
 
     Trees say the same of many configurations, which would fill the front with copies.
     """
@@ -133,7 +133,7 @@ def _competing(herd: list[Individual], least: int) -> list[Individual]:
 
 
 def _best_front(herd: list[Individual]) -> list[Individual]:
-    """Those that nobody dominates, one of each that are predicted alike."""
+    """Return individuals that nobody dominates, one of each that are predicted alike."""
     from deap import tools
 
     # A hundredth of the time of DEAP's other sorting, which compares each with each.
@@ -141,12 +141,12 @@ def _best_front(herd: list[Individual]) -> list[Individual]:
 
 
 def _judge(space: Space, predict: Sequence[Predict], herd: list[Individual]) -> Matrix:
-    """The costs (n, objectives) of all, in one prediction of each objective."""
+    """Return the costs (n, objectives) of all, in one prediction of each objective."""
     return _predicted(predict, space.decode(np.array(herd)))
 
 
 def _predicted(predict: Sequence[Predict], values: Matrix) -> Matrix:
-    columns = [np.asarray(one(values), dtype=np.float64) for one in predict]
+    columns = [np.asarray(objective(values), dtype=np.float64) for objective in predict]
     for column in columns:
         if column.shape != (len(values),) or not np.all(np.isfinite(column)):
             raise ValueError(
@@ -165,15 +165,15 @@ def _fit(herd: list[Individual], costs: Matrix) -> None:
 
 
 def _hypervolume(herd: list[Individual]) -> float:
-    """What the front dominates of the box that generation 0 was in."""
+    """Return the share of generation 0's box that the front dominates."""
     from deap.benchmarks.tools import hypervolume
 
-    found = _best_front(herd)
-    return float(hypervolume(found, np.ones(len(found[0].fitness.values))))
+    best = _best_front(herd)
+    return float(hypervolume(best, np.ones(len(best[0].fitness.values))))
 
 
 def _last_growth(volumes: list[float]) -> int:
-    """The generation after which the front grew no more, by more than GROWTH in all."""
+    """Return the generation after which the front grew no more, by more than GROWTH in all."""
     last = 0
     for generation, volume in enumerate(volumes):
         if volume > volumes[last] * (1 + GROWTH):

@@ -26,11 +26,11 @@ MOST_REMEMBERED = 20_000
 
 
 def estimated(predict: Predict, values: Matrix) -> Estimate:
-    """What is predicted of values (n, columns); predictions alone have no spread."""
-    told = predict(values)
-    if isinstance(told, Estimate):
-        return told
-    sure = np.asarray(told, dtype=np.float64)
+    """Return estimates of values (n, columns); predictions alone have no spread."""
+    prediction = predict(values)
+    if isinstance(prediction, Estimate):
+        return prediction
+    sure = np.asarray(prediction, dtype=np.float64)
     return Estimate(sure, np.zeros(sure.shape), sure)
 
 
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def population(self) -> int:
-        """How many individuals a generation has."""
+        """The number of individuals in a generation."""
         return len(self.first)
 
     @property
@@ -83,37 +83,38 @@ class Run:
         return len(self.best) - 1 - self.converged_at >= self.patience
 
     def scores(self, genes: Matrix) -> Vector:
-        """Scores (n,) of genes (n, columns), all in one prediction.
+        """Return scores (n,) of genes (n, columns), all in one prediction.
 
         Raises EndedError when the budget is spent; what it still lasts for is predicted.
         ValueError for predictions that are no finite numbers.
         """
         left = self.population * (self.generations + 1) - self.predictions
         affordable = genes[:left]
-        found = self._predicted(affordable) if len(affordable) else np.empty(0)
+        scores = self._predicted(affordable) if len(affordable) else np.empty(0)
         if len(affordable) < len(genes):
             raise EndedError
-        return found
+        return scores
 
     def scores_unless_stalled(self, genes: Matrix) -> Vector:
-        """The same. Raises EndedError also when patience is at its end."""
+        """Return the same. Raises EndedError also when patience is at its end."""
         if self.is_stalled:
             raise EndedError
         return self.scores(genes)
 
     def ranked(self, count: int) -> list[Known]:
-        """The `count` lowest; of equals the one that was found first."""
+        """Return the `count` lowest; of equals the first one."""
         return nsmallest(count, self._seen.values(), key=lambda known: known.score)
 
     def _predicted(self, genes: Matrix) -> Vector:
         # Adding 0.0 turns -0.0 into 0.0, so that equal configurations have equal bytes.
         values = self.space.decode(genes) + 0.0
-        told = estimated(self.predict, values)
-        if told.score.shape != (len(genes),) or not np.all(np.isfinite(told.score)):
+        estimate = estimated(self.predict, values)
+        scores = estimate.score
+        if scores.shape != (len(genes),) or not np.all(np.isfinite(scores)):
             raise ValueError(
-                f"predict must give {len(genes)} finite numbers, got the shape {told.score.shape}"
+                f"predict must give {len(genes)} finite numbers, got the shape {scores.shape}"
             )
-        columns = (told.score.tolist(), told.log_p99.tolist(), told.spread.tolist())
+        columns = (scores.tolist(), estimate.log_p99.tolist(), estimate.spread.tolist())
         for score, log_p99, spread, row in zip(*columns, values, strict=True):
             place = row.tobytes()
             if place not in self._seen:
@@ -127,11 +128,11 @@ class Run:
         if len(self._seen) > MOST_REMEMBERED:
             kept = self.ranked(MOST_REMEMBERED // 2)
             self._seen = {known.values.tobytes(): known for known in kept}
-        return told.score
+        return scores
 
 
 def first_population(space: Space, population: int, start: Matrix | None, seed: int) -> Matrix:
-    """Genes (population, columns) of generation 0: what was given, and a design that fills up.
+    """Return genes (population, columns) of generation 0: `start`, and a design that fills up.
 
     At most half of it is given. Raises ValueError for genes of another number of columns.
     """
@@ -144,7 +145,7 @@ def first_population(space: Space, population: int, start: Matrix | None, seed: 
 
 
 def last_improvement(scores: list[float]) -> int:
-    """The place after which scores got no lower, by more than IMPROVEMENT in all."""
+    """Return the place after which scores got no lower, by more than IMPROVEMENT in all."""
     last = 0
     for place, score in enumerate(scores):
         if score < scores[last] - IMPROVEMENT:

@@ -14,9 +14,17 @@ from intop.domain.space import Space
 from intop.learn.searching.annealing import annealing
 from intop.learn.searching.evolution import evolution
 from intop.learn.searching.genetic import genetic
-from intop.learn.searching.random_search import random_search
 from intop.learn.searching.run import EndedError, Predict, Run, first_population
 from intop.learn.searching.swarm import swarm
+
+
+def random_search(run: Run) -> None:
+    """Populations drawn evenly from the cube of genes: what every algorithm has to beat."""
+    rng = np.random.default_rng(run.seed)
+    run.scores(run.first)
+    while True:
+        run.scores_unless_stalled(rng.random(run.first.shape))
+
 
 ALGORITHMS: Mapping[str, Callable[[Run], None]] = {
     "genetic": genetic,
@@ -50,7 +58,7 @@ def search(
     start: Matrix | None = None,
     exclude: Collection[Configuration] = (),
 ) -> SearchResult:
-    """The configurations with the lowest predicted P99, at most `keep`.
+    """Search the configurations with the lowest predicted P99, at most `keep`.
 
     `start`: genes (m, columns) that join the first population, such as those of the best trials;
     at most half of it. `exclude`: configurations that are not to be returned (the search itself
@@ -95,7 +103,7 @@ def search(
 def _candidates(
     run: Run, model: str, keep: int, exclude: Collection[Configuration]
 ) -> tuple[Candidate, ...]:
-    """The most promising ones, without those that are excluded."""
+    """Return the most promising ones, without the excluded ones."""
     taken = {row.tobytes() for row in run.space.values(list(exclude)) + 0.0}
     ranked = run.ranked(keep + len(taken))
     fresh = [known for known in ranked if known.values.tobytes() not in taken][:keep]

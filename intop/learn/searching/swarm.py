@@ -15,7 +15,7 @@ FASTEST = 0.5
 
 
 def swarm(run: Run) -> None:
-    """All particles move, and are predicted in one call, until the run has ended.
+    """Move all particles, and predict them in one call, until the run has ended.
 
     Each is pulled to where it was best and to where the best of all was. At a border it stops.
     """

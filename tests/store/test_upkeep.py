@@ -8,13 +8,13 @@ import pytest
 
 from campaigns import sql
 from intop.domain.upkeep import Amounts, Checked
-from intop.store import Store, checking, opened, upkeep
+from intop.store import Store, opened, upkeep
 from stored import SEARCH, kept, rows, trial
 
 
 def checked(store: Store) -> Checked:
     steps: list[int] = []
-    found = checking.check(store, "here", begin=steps.append, step=lambda: steps.append(1))
+    found = upkeep.check(store, "here", begin=steps.append, step=lambda: steps.append(1))
     assert steps[0] == found.amounts.trials
     return found
 
@@ -80,7 +80,7 @@ def test_of_many_problems_some_are_listed(store: Store, url: str) -> None:
     kept(store, *(trial(attempt=n) for n in range(30)))
     rows(url, "update trial set errors = ''")
     found = checked(store)
-    assert (checking.MOST_LISTED, 30 - checking.MOST_LISTED) == (
+    assert (upkeep.MOST_LISTED, 30 - upkeep.MOST_LISTED) == (
         len(found.problems),
         found.unlisted,
     )
