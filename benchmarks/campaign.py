@@ -12,6 +12,7 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.hosts import ssh
 from intop.hosts.host import Connect
+from intop.inspect.doctor import check_ready
 from intop.lab import cluster as lab
 from intop.report.progress import LineProgress, Progress
 from intop.resources import shipped
@@ -131,6 +132,7 @@ def context_of(
         archs=tuple(study.clusters),
         workloads=tuple(study.workloads.values()),
         testbeds=testbeds,
+        check_ready=check_ready,
     )
 
 

@@ -6,7 +6,13 @@ import click
 
 from intop.cli import dry_run, values
 from intop.cli.options import dry_run_option, force_option, stage_options, subcommand
-from intop.cli.running import run_stage
+from intop.cli.running import beginning, run_stage
+
+
+def _asked(names: tuple[str, ...], **options: Any) -> dry_run.Asked:
+    from intop.stages.contest import Request
+
+    return dry_run.Asked(stages=("contest",), options=options, request=Request(names=names))
 
 
 @subcommand(
@@ -33,7 +39,7 @@ from intop.cli.running import run_stage
 )
 @click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @force_option
-@dry_run_option(dry_run.of_contest)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(
     names: tuple[str, ...], rounds: int | None, reference: str, again: bool, **options: Any
 ) -> None:
@@ -49,6 +55,6 @@ def command(
     run_stage(
         lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),
         text,
-        begins=True,
+        choose=beginning(),
         **options,
     )

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from intop.domain.mediation import Block
 
 
+def _asked(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> dry_run.Asked:
+    from intop.stages.mediation import Request
+
+    asked_blocks(blocks, rounds, why=why)
+    if not why:
+        return dry_run.Asked(stages=("explain",), options=options)
+    return dry_run.Asked(stages=("mediation",), options=options, request=Request(rounds=rounds))
+
+
 @subcommand(
     "explain",
     "intop explain",
@@ -47,7 +56,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=4),
     help="With --why: how often each side is measured.  [default: explain_pairs of the file]",
 )
-@dry_run_option(dry_run.of_explain)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> None:
     """Find the fewest changes of the winner that keep its gain, by measurement.
 

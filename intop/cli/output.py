@@ -16,6 +16,9 @@ from intop.report.plain import inert
 if TYPE_CHECKING:
     from intop.report.document.model import Block
 
+FIGURE_FORMAT = "intop.figure_format"
+"""Where click keeps --figure-format."""
+
 
 def output_folder(folder: Path, option: str) -> Path:
     """The folder of an option, which is made when it is missing. Raises UsageError."""
@@ -54,14 +57,14 @@ def writing(output: Path) -> Iterator[None]:
         ) from error
 
 
-def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
-    """Draw what there is to be seen of results by title, and say where.
+def say_figures(folder: Path, results: Mapping[str, object]) -> dict[Path, str]:
+    """Draw results by title, in the form of --figure-format, and say where.
 
     Returns the figures' titles by path.
     """
     from intop.report.figures.files import write_figures
 
-    written = write_figures(folder, form, found)
+    written = write_figures(folder, click.get_current_context().meta[FIGURE_FORMAT], results)
     for path in written:
         say(f"drawn: {path}")
     if not written:

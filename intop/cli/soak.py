@@ -18,12 +18,17 @@ from intop.cli.options import (
 )
 from intop.cli.output import say
 from intop.cli.passwords import connecting
-from intop.cli.running import connect_to, run_stage
+from intop.cli.running import beginning, connect_to, run_stage
 
 if TYPE_CHECKING:
     from intop.config.study import Study
     from intop.domain.soak import Soak
     from intop.stages.soak import Request
+
+
+def _asked(**options: Any) -> dry_run.Asked:
+    request, options = asked_soak(**options)
+    return dry_run.Asked(stages=("soak",), options=options, request=request)
 
 
 @subcommand(
@@ -95,7 +100,7 @@ if TYPE_CHECKING:
 @click.option("--again", is_flag=True, help="Begin again; what was measured stays in the store.")
 @force_option
 @figures_options
-@dry_run_option(dry_run.of_soak)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(again: bool, on_limit: str, **options: Any) -> None:
     """Put hours of constant load on what is applied, and see what drifts.
 
@@ -112,7 +117,7 @@ def command(again: bool, on_limit: str, **options: Any) -> None:
     found = run_stage(
         lambda task: stage(task, request, again=again),
         text,
-        begins=True,
+        choose=beginning(),
         connect=connect_to,
         **options,
     )

@@ -13,10 +13,15 @@ from intop.cli.options import (
     study_of,
     subcommand,
 )
-from intop.cli.running import run_stage
+from intop.cli.running import beginning, run_stage
 
 if TYPE_CHECKING:
     from intop.stages.sweep import Request
+
+
+def _asked(**options: Any) -> dry_run.Asked:
+    request, options = asked_sweep(**options)
+    return dry_run.Asked(stages=("sweep",), options=options, request=request)
 
 
 @subcommand(
@@ -71,7 +76,7 @@ if TYPE_CHECKING:
 @click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @force_option
 @figures_options
-@dry_run_option(dry_run.of_sweep)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(again: bool, **options: Any) -> None:
     """Measure the winner and the default along a load, and find what they carry.
 
@@ -83,7 +88,7 @@ def command(again: bool, **options: Any) -> None:
     from intop.stages.sweep import sweep as stage
 
     request, options = asked_sweep(**options)
-    run_stage(lambda task: stage(task, request, again=again), text, begins=True, **options)
+    run_stage(lambda task: stage(task, request, again=again), text, choose=beginning(), **options)
 
 
 def asked_sweep(

@@ -1,6 +1,7 @@
 """transfer: what one architecture's measurements are worth on another."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +17,19 @@ from intop.cli.options import (
 from intop.cli.output import say, show_result
 from intop.cli.running import connect_to, connect_to_none, stored_context
 from intop.errors import ResultMissingError, UsageError
+
+
+def _asked(one: str, other: str, no_measure: bool, **options: Any) -> dry_run.Asked:
+    _check_two(one, other)
+    if no_measure:
+        raise UsageError("--no-measure writes nothing to any host: leave --dry-run out")
+    return dry_run.Asked(stages=("transfer",), options=options, archs=(one, other))
+
+
+def _check_two(one: str, other: str) -> None:
+    """Raises UsageError where both are the same architecture."""
+    if one == other:
+        raise UsageError(f"{one} has nothing to transfer to itself: intop transfer x86 arm")
 
 
 @subcommand(
@@ -38,7 +52,7 @@ from intop.errors import ResultMissingError, UsageError
     help="How often each configuration is measured.  [default: judge_pairs of the file]",
 )
 @click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
-@dry_run_option(dry_run.of_transfer)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(
     one: str,
     other: str,
@@ -59,8 +73,7 @@ def command(
     from intop.run.context import chosen_archs
     from intop.stages.transfer import transfer
 
-    if one == other:
-        raise UsageError(f"{one} has nothing to transfer to itself: intop transfer x86 arm")
+    _check_two(one, other)
     if no_measure and (again or rounds is not None):
         raise UsageError("--no-measure goes with neither --again nor --rounds")
     found = {}

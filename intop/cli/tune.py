@@ -26,6 +26,19 @@ if TYPE_CHECKING:
     from intop.store import Campaign, Store
 
 
+def _asked(new: bool, resume: bool, **options: Any) -> dry_run.Asked:
+    """All of its stages; where tune would ask, the latest campaign goes on."""
+    from intop.inspect.dry_run import of_tune
+
+    _check_new(new=new, resume=resume)
+    return dry_run.Asked(stages=of_tune(), options=options | {"new": new})
+
+
+def _check_new(*, new: bool, resume: bool) -> None:
+    if new and resume:
+        raise UsageError("--new and --resume exclude each other")
+
+
 @subcommand("tune", "intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
 @stage_options
 @only_option
@@ -33,7 +46,7 @@ if TYPE_CHECKING:
 @force_option
 @fit_on_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
-@dry_run_option(dry_run.of_tune)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     """Run all stages, from screening to the fewest keys that keep a gain. Resumable.
 
@@ -49,8 +62,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     from intop.report.verdict import sentence, verdict
     from intop.stages.tune import tune as stage
 
-    if new and resume:
-        raise UsageError("--new and --resume exclude each other")
+    _check_new(new=new, resume=resume)
 
     def done(tuned: "Tuned") -> None:
         if not as_json:

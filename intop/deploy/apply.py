@@ -18,9 +18,10 @@ from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.report.verdict import sentence
-from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
 from intop.run.executor import OpenTestbeds, execute
+from intop.run.opening import cluster_testbed
 from intop.run.stage import Batch, SoFar, Stage
 from intop.stages.blocks import latest_series, planned_arms
 from intop.stages.pilot import timed

@@ -13,32 +13,31 @@ from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
 from intop.domain.workload import Workload
 from intop.errors import LabError
+from intop.inspect.load_room import problems, rooms_after, rooms_on_lab
 from intop.inspect.status import campaign_status
 from intop.run import registry
 from intop.run.available_space import probed_of
 from intop.run.context import cluster_of
-from intop.run.effort import RETRIED_AT_MOST
-from intop.run.load_room import problems, rooms_after, rooms_on_lab
+from intop.run.effort import RETRIED_AT_MOST, Span
+from intop.run.prospect import Prospect
 from intop.store import Campaign, Store, Subject, shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for: these stages, of a new campaign or of the latest.
-
-    `samples` and `rounds` take the place of the file's numbers. `arms` is how many meet in a round
-    of a stage that is measured when it is asked for, which is planned anew with `again`; or its
-    `own_trials` are known, and what each of them takes (`trial_s`) where that is not the usual.
-    """
+    """What is asked for: these stages, of the latest campaign."""
 
     stages: tuple[str, ...]
     new: bool = False
+    """Whether a campaign begins."""
     again: bool = False
+    """Whether a stage of its own is measured again that is through."""
     samples: int | None = None
+    """In place of the file's number."""
     rounds: int | None = None
-    arms: int = 0
-    own_trials: int | None = None
-    trial_s: float | None = None
+    """In place of the file's number."""
+    of_its_own: object = None
+    """What is asked of a stage of its own, of the type that the stage knows."""
 
 
 def of_tune() -> tuple[str, ...]:
@@ -159,18 +158,26 @@ def _by_itself(
     request: Request,
 ) -> StageStatus:
     """One that is under way goes on; one that is through is measured again where that is said."""
+    prospect = Prospect(
+        study=study,
+        workload=study.workloads[subject.workload],
+        arch=subject.arch,
+        request=request.of_its_own,
+    )
+    expected = registry.stage(name).expected(prospect)
     if stage is not None and (stage.left or not request.again):
         return stage
-    trials = request.own_trials or request.arms * study.budget.judge_pairs
-    trial_s = request.trial_s or subject.trial_s
-    left_s = None if trial_s is None else trials * trial_s
+    time = expected.time
+    if time is None and subject.trial_s is not None:
+        left_s = expected.trials * subject.trial_s
+        time = Span(likely_s=left_s, most_s=RETRIED_AT_MOST * left_s)
     return StageStatus(
         name=name,
         state="to come",
-        trials=trials,
+        trials=expected.trials,
         bound="at most",
-        left_s=left_s,
-        most_s=None if left_s is None else RETRIED_AT_MOST * left_s,
+        left_s=None if time is None else time.likely_s,
+        most_s=None if time is None else time.most_s,
     )
 
 
@@ -191,7 +198,7 @@ def _varied(
 ) -> tuple[str, ...]:
     """What gets other values than its own: the default's trials vary nothing."""
     stages = [registry.stage(name) for name in measured]
-    if all(stage.prepares or not stage.sets_values for stage in stages):
+    if all(stage.prepares or stage.observes for stage in stages):
         return ()
     if chosen is None or "screen" in measured or any(stage.of_its_own for stage in stages):
         return keys

@@ -1,7 +1,7 @@
 """What every stage works with."""
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -19,13 +19,7 @@ from intop.store import Campaign, Store, Subject
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """A study with its store, one campaign of it, a way to its hosts, and who hears of it.
-
-    With `force` a campaign begins in spite of what `intop doctor` calls a problem. Models are
-    fitted on the Dask cluster whose scheduler is at `dask`, or in processes here. `testbeds` is
-    what trials are measured on, if that is not the replicas of the task's cluster. `expected` has
-    what replicas answered before their first trial, by the task's title and the load balancer.
-    """
+    """A study with its store, one campaign of it, a way to its hosts, and who hears of it."""
 
     study: Study
     store: Store
@@ -35,9 +29,15 @@ class Context:
     archs: tuple[str, ...]
     workloads: tuple[Workload, ...]
     force: bool = False
+    """Whether a campaign begins in spite of what `intop doctor` calls a problem."""
     dask: str | None = None
+    """The address of the Dask scheduler that fits models; None for processes of this machine."""
+    check_ready: "Callable[[Task], None] | None" = None
+    """The look at all hosts before the first trial; None for none."""
     testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
+    """Opens what trials are measured on, if that is not the replicas of the task's cluster."""
     expected: dict[tuple[str, str], ExpectedAnswers] = field(default_factory=dict, compare=False)
+    """The answers of replicas before their first trial, by the task's title and the balancer."""
 
     def subjects(self) -> Iterator["Task"]:
         """Everything that was asked for: each architecture with each workload."""
@@ -78,6 +78,11 @@ class Task:
         words = (self.subject.campaign.seed, self.title, *parts)
         return zlib.crc32("/".join(map(str, words)).encode())
 
+    def check_ready(self) -> None:
+        """Examine the hosts before a campaign's first trial, as the context has it."""
+        if self.context.check_ready is not None:
+            self.context.check_ready(self)
+
     def trials(self, *stages: str) -> list[Trial]:
         """The last attempt at each trial of these stages, in order of measurement."""
         return latest(self.store.trials(self.subject, *stages))
@@ -108,15 +113,16 @@ def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:
 
 
 def taking_part(
-    study: Study, archs: Iterable[str], begun: Callable[[str], bool], say: Callable[[str], None]
+    study: Study, arch: str | None, begun: Callable[[str], bool], say: Callable[[str], None]
 ) -> tuple[str, ...]:
-    """The architectures without the optional ones whose lab isn't up.
+    """Return the architecture asked for, else all but the optional ones whose lab isn't up.
 
-    One that was begun is never left out: its lab has to be brought up again. Where workers measure,
-    nothing need be up here.
+    An architecture that was begun stays: its lab has to be brought up again. Where workers measure,
+    nothing need be up here. Raises UsageError for one that the file doesn't have.
     """
-    if study.workers:
-        return tuple(archs)
+    archs = chosen_archs(study, arch)
+    if study.workers or arch is not None:
+        return archs
     present: list[str] = []
     for arch in archs:
         try:

@@ -8,11 +8,11 @@ from intop.domain.agreement import Agreement
 from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError
-from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
 from intop.run.distrust import distrusted, set_aside
-from intop.run.doctor import check_ready
 from intop.run.measuring import is_settled, measure
+from intop.run.opening import cluster_testbed
 from intop.run.remote import RemoteTestbed, as_opened, known, opened_by_workers
 from intop.run.replicas import Replicas, check_alike, in_common
 from intop.run.stage import SoFar, Stage
@@ -137,10 +137,10 @@ def _settled(
 def replicas(task: Task) -> Iterator[tuple[Testbed, ...]]:
     """A testbed on each replica that agrees with the first one, which the first task finds out.
 
-    Raises IncomparableError when they are of different kinds, and what `check_ready`,
+    Raises IncomparableError when they are of different kinds, and what `Task.check_ready`,
     `cluster_testbed` and measuring do.
     """
-    check_ready(task)
+    task.check_ready()
     count = len(task.context.study.clusters[task.subject.arch])
     found = task.store.get(task.subject, Agreement)
     wanted = range(count) if found is None else _still_there(task, found, count)

@@ -7,12 +7,12 @@ from textwrap import shorten
 from typing import Any
 
 from intop.domain.job import LEASE_S, Lease
+from intop.domain.stats import geometric_mean
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError
 from intop.run.context import Task
 from intop.run.distrust import distrusted
 from intop.run.overload import doubted, is_repeated, remedies
-from intop.run.pruner import prune_above_ms
 from intop.run.remote import RemoteTestbed, request_of, this_process
 from intop.run.stage import Stage
 from intop.run.testbed import Testbed
@@ -77,6 +77,20 @@ def measure(
             raise
 
 
+def prune_above_ms(stage: Stage[Any], planned: PlannedTrial, made: Iterable[Trial]) -> float | None:
+    """Return the P99 (ms) above which a trial is pruned; None for one that never is.
+
+    Only stages that explore prune: a configuration that is certainly far above the default is bad,
+    and by how much hardly matters. The limit is `prune_factor` of the budget (0 prunes none) times
+    the geometric mean of P99 of the usable defaults among `made`, the trials of this stage.
+    """
+    factor = stage.budget.prune_factor
+    if not stage.explores or planned.configuration.is_default or not factor:
+        return None
+    defaults = [t.p99_ms for t in made if t.configuration.is_default and t.usable]
+    return factor * geometric_mean(defaults) if defaults else None
+
+
 def is_settled(stage: Stage[Any], trial: Trial | None, made: Mapping[int, Trial]) -> bool:
     """Whether a planned trial needs no further attempt; `made` has the stage's trials by index.
 
@@ -97,7 +111,7 @@ def _has_to_work(trial: Trial) -> bool:
 
 
 def _is_due_again(stage: Stage[Any], trial: Trial) -> bool:
-    retries = stage.task.context.study.budget.retries if stage.repeats else 0
+    retries = 0 if stage.observes else stage.budget.retries
     return trial.status == "disturbed" and trial.attempt < retries
 
 
@@ -184,7 +198,7 @@ def _check_host(stage: Stage[Any], trial: Trial, testbed: Testbed) -> None:
 
     Raises what `check_connections` does.
     """
-    if not stage.repeats and trial.status == "disturbed":
+    if stage.observes and trial.status == "disturbed":
         testbed.check_connections()
 
 

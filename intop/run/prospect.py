@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from intop.config.study import Study
 from intop.domain.campaign_status import Place
@@ -19,22 +20,24 @@ from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
 from intop.store.kinds import KINDS
 
+R = TypeVar("R")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prospect:
-    """A study's architecture and workload, and the trials and results of it so far.
-
-    `kinds` are the results in the store, with when they were stored (UTC in ISO 8601). `training`
-    may be an earlier campaign's, which says how long one takes.
-    """
+    """A study's architecture and workload, and the trials and results of it so far."""
 
     study: Study
     workload: Workload
     arch: str
     stored: Sequence[Place] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
+    """The results in the store, with when they were stored (UTC in ISO 8601)."""
     verdict: Verdict | None = None
     training: Training | None = None
+    """It may be an earlier campaign's, which says how long a training takes."""
+    request: object = None
+    """What a command asks of a stage of its own, such as a sweep over connections."""
 
     @classmethod
     def of(cls, study: Study, workload: Workload, subject: Subject, store: Store) -> "Prospect":
@@ -64,6 +67,10 @@ class Prospect:
     def places(self, stage: str) -> Sequence[Place]:
         """A stage's plan."""
         return self._by_stage.get(stage, ())
+
+    def requested(self, kind: type[R]) -> R | None:
+        """Return the request if it is of this kind."""
+        return self.request if isinstance(self.request, kind) else None
 
     def has(self, result: type) -> bool:
         """Whether a result of this type is stored."""

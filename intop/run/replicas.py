@@ -69,9 +69,8 @@ class Replicas(Stage[Agreement]):
         return len(prospect.study.clusters[prospect.arch]) > 1
 
     @classmethod
-    def expected(cls, prospect: Prospect) -> Expected:
-        planned = len(prospect.places(cls.name))
-        return Expected(trials=planned or prospect.budget.agree_rounds * prospect.replicas)
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        return Expected(trials=prospect.budget.agree_rounds * prospect.replicas)
 
 
 def check_alike(task: Task, one: ClusterTestbed | Opened, other: ClusterTestbed | Opened) -> None:

@@ -80,25 +80,25 @@ class Expected:
 
 
 class Stage(ABC, Generic[R]):
-    """A stage of one architecture under one workload.
-
-    `command` carries it out; `needs` names the stages whose results it takes. What it finds is of
-    `result_type`, and is stored where the store has a kind for it. A stage of its own is not part
-    of `tune`.
-    """
+    """A stage of one architecture under one workload."""
 
     name: ClassVar[str]
     description: ClassVar[str]
     command: ClassVar[str]
+    """The command that carries it out."""
     result_type: ClassVar[type]
+    """The type of its result, which is stored where the store has a kind for it."""
     needs: ClassVar[tuple[str, ...]] = ()
+    """The stages whose results it takes."""
     finds: ClassVar[str] = ""
-    """What its result is called where that is missing."""
+    """The name of its result where that is missing."""
     hands_on: ClassVar[tuple[str, ...]] = ()
     """The paper's names of its result, for static and dynamic requests where they differ."""
     is_of_the_paper: ClassVar[bool] = True
-    measures: ClassVar[bool] = True
+    measures: ClassVar[bool]
+    """Whether it asks for trials. A stage without `ask` only computes."""
     of_its_own: ClassVar[bool] = False
+    """Whether it is no part of `tune`."""
     prepares: ClassVar[bool] = False
     """Whether it comes before there is one duration for all trials."""
     is_apart: ClassVar[bool] = False
@@ -115,12 +115,14 @@ class Stage(ABC, Generic[R]):
     ends_by_overload: ClassVar[bool] = True
     """Whether a default that misses its rate or fails its requests ends it (`domain/overload.py`).
     Else that is a result, such as at a rate that is to be too much."""
-    repeats: ClassVar[bool] = True
-    """Whether a disturbed trial is measured again later."""
-    sets_values: ClassVar[bool] = True
-    """Whether its trials have other values than those that are found on the host."""
+    observes: ClassVar[bool] = False
+    """Whether it measures the host as it is: sets nothing, and never measures a time again."""
     start: int = 0
     """The first place of the plan that it goes by. Those before were given up for later ones."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.measures = cls.ask is not Stage.ask
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -173,8 +175,15 @@ class Stage(ABC, Generic[R]):
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """How much there is to it, by the budget and what is planned."""
-        return Expected(trials=len(prospect.places(cls.name)))
+        """How much there is to it, by its plan and the budget."""
+        planned = len(prospect.places(cls.name))
+        return Expected(trials=planned) if planned else cls.unplanned(prospect)
+
+    @classmethod
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        """How much there is to it without a plan, by the budget and what a command asks for."""
+        del prospect
+        return Expected()
 
 
 AnyStage = Stage[Any]

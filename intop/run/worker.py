@@ -28,8 +28,9 @@ from intop.errors import (
 from intop.hosts.host import Connect
 from intop.report.plain import inert
 from intop.report.progress import Progress
-from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
+from intop.run.opening import cluster_testbed
 from intop.run.requested import requested_study, requested_workload
 from intop.store import Store, Subject
 from intop.store.rows import now

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from intop.domain.across import Across, under_workload
 from intop.domain.baseline import HOST, TUNED
@@ -14,7 +14,8 @@ from intop.errors import ResultMissingError, UsageError
 from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.run.stage import Batch, SoFar, Stage
+from intop.run.prospect import Prospect
+from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
 from intop.stages.blocks import Arms, latest_series, planned_rounds
 from intop.stages.pilot import timed
@@ -23,6 +24,13 @@ WINNER = "winner"
 
 _Place = tuple[str, int | None, str, str]
 """What a trial is of, without its round: the workload, its duration, the arm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The workloads to measure under."""
+
+    workloads: tuple[Workload, ...] = ()
 
 
 class AcrossWorkloads(Stage[Across]):
@@ -71,6 +79,12 @@ class AcrossWorkloads(Stage[Across]):
             raise UsageError(f"{HOST} is what the others are measured against: name another one")
         else:
             chosen_baselines(task.context.study, (configuration,))
+
+    @classmethod
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        request = prospect.requested(Request) or Request()
+        each = 2 * len(request.workloads or prospect.study.workloads)
+        return Expected(trials=each * prospect.budget.judge_pairs)
 
     def ask(self, so_far: SoFar) -> Batch | None:
         if not self.series:

@@ -12,6 +12,8 @@ from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.run.context import Task
 from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.stage import Expected
 from intop.run.testbed import Testbed
 from intop.stages.baselines import chosen_baselines, fit, try_out
 from intop.stages.blocks import (
@@ -26,6 +28,13 @@ from intop.stages.blocks import (
     planned_rounds,
 )
 from intop.stages.pilot import timed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The baselines of a contest, all of them where none is named."""
+
+    names: tuple[str, ...] = ()
 
 
 class MultiArm(InRounds[Contest]):
@@ -80,6 +89,13 @@ class MultiArm(InRounds[Contest]):
             )
         self.start = planned[0].index if planned else len(before)
         super().__init__(timed(task))
+
+    @classmethod
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        request = prospect.requested(Request) or Request()
+        # The host's own values and the winner meet them.
+        arms = len(chosen_baselines(prospect.study, request.names)) + 2
+        return Expected(trials=arms * prospect.budget.judge_pairs)
 
     def arms(self, testbed: Testbed) -> Arms:
         try_out(self.task, testbed, chosen_baselines(self.task.context.study, self._entry.names))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from intop.config.counters import load_counters
 from intop.domain.baseline import HOST, TUNED
@@ -18,7 +18,8 @@ from intop.errors import UsageError
 from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.run.stage import Batch, SoFar
+from intop.run.prospect import Prospect
+from intop.run.stage import Batch, Expected, SoFar
 from intop.run.testbed import Testbed
 from intop.stages.baselines import base_of
 from intop.stages.blocks import (
@@ -36,6 +37,13 @@ from intop.stages.pilot import timed
 from intop.stages.winner import Winner
 
 FEWEST_ROUNDS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """How often each side is measured; None as the budget has it."""
+
+    rounds: int | None = None
 
 
 class Mediate(InRounds[Mediation]):
@@ -83,6 +91,13 @@ class Mediate(InRounds[Mediation]):
             )
             self.series, planned = self.series + 1, []
         self.start = planned[0].index if planned else len(before)
+
+    @classmethod
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        """Each mechanism adds two arms to two. Most verdicts name one or two mechanisms."""
+        request = prospect.requested(Request) or Request()
+        rounds = request.rounds or max(FEWEST_ROUNDS, prospect.budget.explain_pairs)
+        return Expected(trials=6 * rounds)
 
     def ask(self, so_far: SoFar) -> Batch | None:
         return super().ask(so_far) if self._chosen else None

@@ -33,7 +33,7 @@ from intop.run.available_space import stored_probed
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
-from intop.run.stage import Batch, SoFar, Stage
+from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
 from intop.stages.blocks import Arms, latest_series, planned_rounds
 from intop.stages.pilot import timed
@@ -155,6 +155,14 @@ class SweepAlong(Stage[Sweeps]):
         self._verdict = task.store.get(task.subject, Verdict)
         named = chosen_baselines(task.context.study, request.names)
         self._baselines = named if request.names else ()
+
+    @classmethod
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        request = prospect.requested(Request) or Request()
+        named = chosen_baselines(prospect.study, request.names) if request.names else ()
+        # The host's own values and the winner meet them at each point.
+        arms, points = len(named) + 2, len(request.points_for(prospect.workload))
+        return Expected(trials=request.rounds * points * arms)
 
     def ask(self, so_far: SoFar) -> Batch | None:
         if not self.series:

@@ -39,6 +39,8 @@ from intop.run import prerequisites
 from intop.run.available_space import stored_probed
 from intop.run.context import Context, Task
 from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.stage import Expected
 from intop.run.testbed import Testbed
 from intop.stages.baselines import fit as fitted_to_host
 from intop.stages.baselines import try_out
@@ -421,6 +423,11 @@ class Crossing(InRounds[Crosswise]):
         latest, planned = machine.planned()
         before = self.task.store.plan(self.task.subject, self.name)
         self.start = planned[0].index if planned and latest == series else len(before)
+
+    @classmethod
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        """The default, both winners and the compromise."""
+        return Expected(trials=4 * prospect.budget.judge_pairs)
 
     def arms(self, testbed: Testbed) -> Arms:
         try_out(self.task, testbed, self._machine.foreign)

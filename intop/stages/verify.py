@@ -94,9 +94,7 @@ class Pick(InRounds[Picked]):
         return bool(prospect.places("judge")) or prospect.has(Verdict)
 
     @classmethod
-    def expected(cls, prospect: Prospect) -> Expected:
-        if planned := len(prospect.places(cls.name)):
-            return Expected(trials=planned)
+    def unplanned(cls, prospect: Prospect) -> Expected:
         # A winner of a model may be a finalist already.
         budget = prospect.budget
         return Expected(trials=budget.pick_arms * budget.pick_rounds, bound="at most")

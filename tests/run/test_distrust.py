@@ -130,7 +130,6 @@ def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             yield made.testbeds[replica]
 
         monkeypatch.setattr(executor, "cluster_testbed", opened)
-        monkeypatch.setattr(executor, "check_ready", lambda _task: None)
         monkeypatch.setattr(executor, "check_alike", lambda *_: None)
         monkeypatch.setattr(executor, "in_common", list)
         return made

@@ -15,10 +15,11 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts.ssh import connect
 from intop.report.progress import LineProgress
+from intop.run.attempt import pruned
 from intop.run.campaigns import new
-from intop.run.cluster_testbed import _pruned, cluster_testbed
 from intop.run.context import Context
-from intop.run.pruner import prune_above_ms
+from intop.run.measuring import prune_above_ms
+from intop.run.opening import cluster_testbed
 from intop.run.registry import stages
 from intop.stages.collect import Collect
 from intop.stages.sentinels import with_sentinels
@@ -65,8 +66,8 @@ def test_what_a_verdict_rests_on_is_never_pruned(testbed: FakeTestbed) -> None:
 def test_why_it_was_pruned_is_said() -> None:
     assert (
         "pruned after 3.1 of 30 s: its P99 is certainly above 450 ms (prune_factor x the default's)"
-    ) == _pruned(3.14, 30, 450.0)
-    assert "" == _pruned(None, 30, 450.0)
+    ) == pruned(3.14, 30, 450.0)
+    assert "" == pruned(None, 30, 450.0)
 
 
 def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(

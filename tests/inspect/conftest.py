@@ -9,7 +9,7 @@ from intop.config.study import Study
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.diagnosis import Diagnosis
 from intop.errors import UnreachableError
-from intop.run.doctor import examine
+from intop.inspect.doctor import examine
 from shipped_studies import lab_study
 
 

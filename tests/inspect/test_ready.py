@@ -13,10 +13,10 @@ from intop.config.study import Study
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError
+from intop.inspect.doctor import check_ready
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
-from intop.run.doctor import check_ready
 from intop.run.executor import replicas
 from intop.store import Subject, opened
 
@@ -39,6 +39,7 @@ def begin(study: Study, tmp_path: Path) -> Iterator[Begin]:
                 archs=("x86",),
                 workloads=(own.workloads["slt"],),
                 force=force,
+                check_ready=check_ready,
             )
             subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
             return Task(context=context, subject=subject, workload=own.workloads["slt"])

@@ -13,7 +13,7 @@ from intop.hosts.facts import FACTS
 from intop.hosts.host import Completed
 from intop.hosts.readiness import READINESS
 from intop.hosts.sysctl import PROBE
-from intop.run.doctor import examine
+from intop.inspect.doctor import examine
 
 PROXY = 'LISTEN 0 4096 *:80 *:* users:(("docker-proxy",pid=9,fd=4))\n'
 

@@ -6,7 +6,7 @@ import pytest
 
 from intop.domain.workload import Clients, Workload
 from intop.hosts.connection_limits import ConnectionLimits, connection_limits, parse_limits
-from intop.run.connection_limits import warnings
+from intop.inspect.nginx_connections import limit_warnings
 from local_host import LocalHost
 
 DEBIAN = ConnectionLimits(ports=28_232)
@@ -20,7 +20,7 @@ def load(**changes: Any) -> Workload:
 
 
 def told(limits: ConnectionLimits, its_load: Workload, *, is_kept: bool = True) -> str:
-    return "\n".join(warnings("lb", limits, [its_load], backends=2, is_kept=is_kept))
+    return "\n".join(limit_warnings(limits, [its_load], backends=2, is_kept=is_kept))
 
 
 def tracked(now: int, most: int, seconds: int | None = None) -> ConnectionLimits:
@@ -37,19 +37,19 @@ SHORT = (Clients(requests_per_connection=2),)
         (DEBIAN, {"rate_rps": 1_000}, True, ""),
         (DEBIAN, {"rate_rps": 900}, False, ""),
         (DEBIAN, {"rate_rps": 1_000}, False,
-         "lb: each request opens a connection to a backend, 500/s to each, and its 28,232 local"),
+         "each request opens a connection to a backend, 500/s to each, and its 28,232 local"),
         (ConnectionLimits(ports=28_232, reuses_ports=True), {"rate_rps": 1_000}, False, ""),
         (DEBIAN, {"connections": 60_000}, True,
-         "lb: it has 28,232 local ports to each backend, and the load's connections may be 30,000"),
+         "it has 28,232 local ports to each backend, and the load's connections may be 30,000"),
         (ConnectionLimits(), {"rate_rps": 1e6}, False, ""),
         # All of them are reserved.
-        (ConnectionLimits(ports=0), {}, True, "lb: it has 0 local ports to each backend"),
+        (ConnectionLimits(ports=0), {}, True, "it has 0 local ports to each backend"),
         (DEBIAN, {"rate_rps": 1e6}, False, "28,232 local ports last for 0.056 s where"),
         (tracked(100, 262_144), {}, True, ""),
         (tracked(230_000, 262_144), {}, True,
-         f"lb: conntrack follows 230,000 of at most 262,144 connections already: {FULL}"),
+         f"conntrack follows 230,000 of at most 262,144 connections already: {FULL}"),
         (tracked(100, 10_000), {"connections": 6_000}, True,
-         "lb: conntrack follows 100 of at most 10,000 connections, and the load adds up to 12,000"),
+         "conntrack follows 100 of at most 10,000 connections, and the load adds up to 12,000"),
         (tracked(100, 10_000), {"clients": SHORT}, True, ""),
         (tracked(100, 10_000), {"clients": SHORT}, False, "and the load adds up to 18,020"),
         (tracked(100, 10_000, 30), {"clients": SHORT}, False, ""),

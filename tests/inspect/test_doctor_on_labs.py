@@ -18,8 +18,9 @@ from intop.hosts.ssh import connect
 from intop.lab.content import static_paths
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
-from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
+from intop.run.opening import cluster_testbed
 from intop.run.replicas import check_alike, in_common
 from intop.store import Subject, opened
 from samples import trial

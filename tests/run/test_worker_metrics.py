@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from intop.run import metrics_server
-from intop.run.metrics_server import MOST, Handler, Server
+from intop.run import worker_metrics
+from intop.run.worker_metrics import MOST, Handler, Server
 from studies import wait_for
 
 LARGE = b"x" * 50_000_000
@@ -34,7 +34,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> float:
     """A limit that a test can wait for."""
-    monkeypatch.setattr(metrics_server, "LIMIT_S", 1.0)
+    monkeypatch.setattr(worker_metrics, "LIMIT_S", 1.0)
     monkeypatch.setattr(Handler, "timeout", 1.0)
     return 1.0
 
