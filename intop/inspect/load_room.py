@@ -10,17 +10,17 @@ from intop.domain.workload import Clients, Workload
 from intop.run.load_paths import numbered
 
 ROUND_TRIPS = {"http": 2, "https": 3}
-"""Of a request with its connection. On a connection that is kept it has one: the answer's own."""
+"""Of a request with its connection. On a kept connection it has one: the answer's own."""
 UNKNOWN = Held(least_s=0.0, most_s=0.0)
 
 
 def rooms_of(
     workload: Workload, cluster: Cluster, url: str, fetched: Sequence[Fetched], share: float = 1.0
 ) -> tuple[Room, ...]:
-    """The room of each class of clients of a workload, by what a load generator was answered.
+    """Return the room of each class of clients of a workload, by a load generator's answers.
 
-    The generator sends a `share` of the load. What nobody asked for, such as a POST, takes its
-    think time at least.
+    The generator sends a `share` of the load. Requests that nobody tried, such as a POST, take
+    their think time at least.
     """
     paths = [
         numbered(workload, path)
@@ -30,27 +30,27 @@ def rooms_of(
 
 
 def _held(clients: Clients, paths: Sequence[str], url: str, fetched: Sequence[Fetched]) -> Held:
-    """How long a request of a class holds its connection, its think time aside."""
+    """Return how long a request of a class holds its connection, its think time aside."""
     manner = (clients.http, clients.headers)
-    asked = [one for one in fetched if (one.http, one.headers) == manner]
-    answered = {one.path: one for one in asked if one.status and not one.problem}
+    asked = [answer for answer in fetched if (answer.http, answer.headers) == manner]
+    answered = {a.path: a for a in asked if a.status and not a.problem}
     times = [answered[path] for path in paths if path in answered]
     if clients.method != "GET" or not times:
         return UNKNOWN
     read_s = [
-        one.bytes / 1024 / clients.read_kb_per_s if clients.read_kb_per_s else 0.0 for one in times
+        a.bytes / 1024 / clients.read_kb_per_s if clients.read_kb_per_s else 0.0 for a in times
     ]
-    # The first one had to connect, and the load's requests don't, but for those of new connections.
+    # The first answer took a connection, too, which most of the load's requests don't.
     share = 1 / ROUND_TRIPS[url.partition(":")[0]]
-    kept = [one.seconds * (share if one is asked[0] else 1.0) for one in times]
+    kept = [a.seconds * (share if a is asked[0] else 1.0) for a in times]
     return Held(
         least_s=fmean(map(max, kept, read_s)),
-        most_s=fmean(max(one.seconds, read) for one, read in zip(times, read_s, strict=True)),
+        most_s=fmean(max(a.seconds, read) for a, read in zip(times, read_s, strict=True)),
     )
 
 
 def rooms_on_lab(workload: Workload, lab: LabSpec) -> tuple[Room, ...]:
-    """The room of each class of clients on a lab that nobody has asked: by its links alone.
+    """Return the room of each class of clients on a lab, by its links alone.
 
     Where the lab's clients have links of their own, each has its share of rate and connections.
     """
@@ -70,18 +70,18 @@ def _trip_s(link: Link | None) -> float:
 def rooms_after(
     workload: Workload, trip_s: float, share: float = 1.0, way: str = ""
 ) -> tuple[Room, ...]:
-    """The room of each class of clients where an answer takes a round trip and no more."""
+    """Return the room of each class of clients where an answer takes just a round trip."""
     held = Held(least_s=trip_s, most_s=trip_s)
     return rooms(workload, [(clients, held) for clients in workload.clients], share, way)
 
 
 def problems(generator: str, rooms: Iterable[Room]) -> list[str]:
-    """A line for each class of clients that can't reach its rate for lack of connections."""
+    """Return a line for each class of clients that has too few connections for its rate."""
     return [f"{generator}: {room}: {room.remedy()}" for room in rooms if room.is_too_small]
 
 
 def warnings(generator: str, rooms: Iterable[Room]) -> list[str]:
-    """A line for each class of clients that may have too few connections."""
+    """Return a line for each class of clients that may have too few connections."""
     return [
         f"{generator}: {room.whose} may have too few connections: for {room.rate_rps:,.0f} "
         f"requests/s that hold one for up to {in_ms(room.held.most_s)}, {room.has} "

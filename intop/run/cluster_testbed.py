@@ -43,7 +43,7 @@ QUIET_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterTestbed:
-    """Where trials of one task are measured: one replica of its cluster, and what it said."""
+    """One replica of a task's cluster, under guard, with its answers."""
 
     task: Task
     rig: Rig
@@ -55,12 +55,12 @@ class ClusterTestbed:
 
     @property
     def name(self) -> str:
-        """What the replica is told from others by: its load balancer's name."""
+        """The name of its load balancer."""
         return self.rig.load_balancer.address.name
 
     @property
     def applied(self) -> str:
-        """What an earlier apply has left there, in words; "" for nothing."""
+        """The title of what an earlier apply has left there, or ""."""
         about = self.guard.applied
         return f"{title_of(about)}, since {about.get('since', '?')}" if about else ""
 
@@ -163,15 +163,14 @@ class ClusterTestbed:
     ) -> None:
         """Give the load balancer a configuration that stays, and its server sockets that have it.
 
-        The guard's session ends with that; `about` and `file` as in `GuardedHost.keep`, which also
-        says what is raised.
+        This ends the guard's session. `GuardedHost.keep` explains `about`, `file` and the errors.
         """
         self._set(configuration)
         self._settle(self.rig)
         self.guard.keep(configuration, about, file)
 
     def give_server_its_own(self) -> None:
-        """Let the server open its sockets under what the host was found with, after other trials.
+        """Let the server open its sockets under the values that the host had before the session.
 
         That is not the default where an earlier apply has left something.
         """
@@ -180,7 +179,7 @@ class ClusterTestbed:
         self.guard.was_tuned = False
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
-        """What the kernel says against a configuration. It is set, and put back at once."""
+        """Set a configuration and restore at once. Return the kernel's refusal, if there is one."""
         try:
             self._set(configuration)
         except RefusedValueError as error:
@@ -190,7 +189,7 @@ class ClusterTestbed:
         return None
 
     def _set(self, configuration: Configuration) -> None:
-        """Give the load balancer a configuration, whoever asks for it: no other way leads there.
+        """Give the load balancer a configuration. All configurations take this way.
 
         Raises UsageError, before anything is set, for values that don't fit this host, and what
         `GuardedHost.apply` does.
@@ -207,16 +206,18 @@ class ClusterTestbed:
 
     @cached_property
     def _offered(self) -> Probed:
-        """What the host offers by its own answers of this session: no row of the store adds to it.
+        """The host's offer by its own answers of this session: no row of the store adds to it.
 
-        `probed` may be what a campaign's replicas have in common, which the store says.
+        `probed` may be the common offer of a campaign's replicas, which the store has.
         """
         return probed_of(self.task.context.study, replace(self.probe, replicas={}))
 
     def check_connections(self) -> None:
-        """Raises UnreachableError when a host, or our hold on the load balancer, is lost.
+        """Look whether all hosts and the guard are still there.
 
-        ForeignChangeError when somebody else has changed the load balancer, and it stays so.
+        Raises:
+            UnreachableError: when a host, or our hold on the load balancer, is lost.
+            ForeignChangeError: when somebody else has changed the load balancer for good.
         """
         try:
             self.rig.on_all(lambda host: host.run("true"))
@@ -241,9 +242,9 @@ class ClusterTestbed:
             pass
 
     def abort(self) -> None:
-        """Let a trial that is under way in another thread end soon, and badly.
+        """Spoil and end a trial that is under way in another thread.
 
-        Its load ends by itself; the load balancer can still be given back.
+        Its load ends by itself; the load balancer can still be restored.
         """
         for generator in self.rig.load_generators:
             generator.close()
@@ -268,10 +269,9 @@ class ClusterTestbed:
         return settle(rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
 
     def _asked_backends(self, role: TrialRole) -> list[str]:
-        """The backends that must have been connected to.
+        """Return the backends that must have accepted connections.
 
-        A server that answers from its own memory may ask none of them, and in a soak nginx goes on
-        with the connections that it has.
+        A server that caches may ask none of them, and in a soak nginx keeps its connections.
         """
         cluster = self.rig.cluster
         is_sure = role != "soak" and not cluster.server.caches

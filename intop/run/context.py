@@ -1,4 +1,4 @@
-"""What every stage works with."""
+"""The context of a stage: study, store, campaign and hosts."""
 
 import zlib
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ class Context:
     """The answers of replicas before their first trial, by the task's title and the balancer."""
 
     def subjects(self) -> Iterator["Task"]:
-        """Everything that was asked for: each architecture with each workload."""
+        """Yield a task for each architecture with each workload."""
         for arch in self.archs:
             for workload in self.workloads:
                 subject = Subject(campaign=self.campaign, arch=arch, workload=workload.name)
@@ -49,15 +49,13 @@ class Context:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One architecture under one workload.
-
-    A pilot `tries_durations`: its trials are not of the campaign's duration.
-    """
+    """One architecture under one workload."""
 
     context: Context
     subject: Subject
     workload: Workload
     tries_durations: bool = False
+    """Whether its trials have other durations than the campaign's, as those of a pilot."""
 
     @property
     def title(self) -> str:
@@ -66,15 +64,15 @@ class Task:
 
     @property
     def store(self) -> Store:
-        """Where its trials and results are."""
+        """The store of its trials and results."""
         return self.context.store
 
     def clusters(self) -> tuple[Cluster, ...]:
-        """The replicas of the cluster to measure on. Raises LabError for a lab that isn't up."""
+        """Return its cluster's replicas. Raises LabError for a lab that isn't up."""
         return clusters_of(self.context.study, self.subject.arch)
 
     def seed(self, *parts: object) -> int:
-        """A seed (32 bits) that depends on the campaign's, the task and these words only."""
+        """Return a seed (32 bits) by the campaign's seed, the task and these words alone."""
         words = (self.subject.campaign.seed, self.title, *parts)
         return zlib.crc32("/".join(map(str, words)).encode())
 
@@ -84,24 +82,24 @@ class Task:
             self.context.check_ready(self)
 
     def trials(self, *stages: str) -> list[Trial]:
-        """The last attempt at each trial of these stages, in order of measurement."""
+        """Return the last attempt at each trial of these stages, in order of measurement."""
         return latest(self.store.trials(self.subject, *stages))
 
 
 def clusters_of(study: Study, arch: str) -> tuple[Cluster, ...]:
-    """An architecture's replicas. Raises LabError when one of them is a lab that isn't up."""
+    """Return an architecture's replicas. Raises LabError for a lab that isn't up."""
     return tuple(cluster_of(replica) for replica in study.clusters[arch])
 
 
 def cluster_of(replica: Cluster | LabSpec) -> Cluster:
-    """One replica. Raises LabError when it is a lab that isn't up."""
+    """Return the cluster of a replica. Raises LabError for a lab that isn't up."""
     from intop.lab.cluster import cluster
 
     return cluster(replica.name) if isinstance(replica, LabSpec) else replica
 
 
 def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:
-    """The architectures asked for. Raises UsageError for one that the file doesn't have."""
+    """Return the architecture asked for, or all. Raises UsageError for an unknown one."""
     if arch is None:
         return tuple(study.clusters)
     if arch not in study.clusters:
@@ -136,10 +134,7 @@ def taking_part(
 
 
 def chosen_workloads(study: Study, workload: str | None) -> tuple[Workload, ...]:
-    """The workload asked for, or all that are tuned.
-
-    Raises UsageError for one that the file doesn't have.
-    """
+    """Return the workload asked for, or all tuned ones. Raises UsageError for an unknown one."""
     chosen = tuple(
         w for name, w in study.workloads.items() if workload == name or (not workload and w.tuned)
     )

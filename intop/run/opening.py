@@ -143,13 +143,13 @@ def _compared(testbed: ClusterTestbed, replica: int, *, alone: bool) -> ClusterT
 
 
 def _probed_nginx(study: Study, guard: GuardedHost) -> NginxProbe | None:
-    """What nginx is with the files of the snapshot; None where only the kernel is tuned."""
+    """Return what nginx is by the files of the snapshot; None where only the kernel is tuned."""
     nginx = guard.nginx
     return None if nginx is None else probed_nginx(study.directives, nginx.conf, nginx.facts)
 
 
 def _end(testbed: ClusterTestbed, say: Callable[[str], None]) -> None:
-    """Before the host is given back: the server opens its sockets under what it was found with."""
+    """Let the server open its sockets under the values of before, as the last thing."""
     guard = testbed.guard
     if guard.is_left or not guard.was_tuned:
         return
@@ -167,22 +167,22 @@ def _end(testbed: ClusterTestbed, say: Callable[[str], None]) -> None:
 def _refused(
     task: Task, host: Host, readings: Mapping[str, Reading], keys: Collection[str]
 ) -> dict[str, Reading]:
-    """The readings of guarded keys that don't take their own values: those can't be restored."""
+    """Return the readings of guarded keys that refuse their own values: they can't be restored."""
     catalogue = task.context.study.catalogue
     tried = tried_keys(catalogue.parameters, catalogue.constraints, readings)
     refusals = sysctl.write_back(host, [key for key in tried if key in keys])
-    return {key: replace(readings[key], refusal=told) for key, told in refusals.items()}
+    return {key: replace(readings[key], refusal=why) for key, why in refusals.items()}
 
 
 def said_by(probe: Probe | None, replica: str) -> Probe | None:
-    """What a replica other than the first said, None where nobody asked it."""
+    """Return the answers of a replica other than the first; None where nobody asked it."""
     return None if probe is None else probe.replicas.get(replica)
 
 
 def _tell_left_out(task: Task, probe: Probe) -> None:
-    """Before the first trial of all, say how much of the catalogue is left out.
+    """Say before the first trial how much of the catalogue is left out.
 
-    What could only be seen by writing has a line of its own.
+    Each key whose refusal only writing can show has a line.
     """
     if task.store.trials(task.subject):
         return

@@ -26,26 +26,26 @@ STAGES: dict[str, str] = {
     "soak": "intop.stages.soak:SoakApplied",
     "apply": "intop.deploy.apply:RollOut",
 }
-"""Where each of them is. They are imported when they are asked for: most commands need few."""
+"""The place of each stage, by name. Stages are imported on demand: most commands need few."""
 
 
 def stage(name: str) -> "type[AnyStage]":
-    """The stage of this name. Raises KeyError for one that there is not."""
+    """Return the stage of this name. Raises KeyError for an unknown one."""
     return _loaded(STAGES[name])
 
 
 def stages() -> "tuple[type[AnyStage], ...]":
-    """All of them."""
+    """Return all stages."""
     return tuple(map(stage, STAGES))
 
 
 def in_tune() -> "tuple[type[AnyStage], ...]":
-    """Those of `tune`. What prepares a campaign belongs to the first of them that measures."""
+    """Return the stages of `tune`. The first that measures prepares the campaign, too."""
     return tuple(s for s in stages() if not (s.of_its_own or s.prepares))
 
 
 @cache
 def _loaded(place: str) -> "type[AnyStage]":
     module, _, name = place.partition(":")
-    found: type[AnyStage] = getattr(import_module(module), name)
-    return found
+    loaded: type[AnyStage] = getattr(import_module(module), name)
+    return loaded

@@ -77,12 +77,12 @@ def serve(worker: "Worker", address: str, port: int) -> None:
 
 
 class Handler(WSGIRequestHandler):
-    """One request of a connection, of which nothing is logged."""
+    """One request of a connection, without a log."""
 
     timeout = LIMIT_S
 
     def log_message(self, *_: object) -> None:
-        """Nothing: who asks, and how often, is no message of a worker's."""
+        """Nothing: requests are no message of a worker."""
 
 
 class Server(ThreadingMixIn, WSGIServer):
@@ -92,8 +92,8 @@ class Server(ThreadingMixIn, WSGIServer):
     request_queue_size = 128  # of the kernel, for those that come at once
 
     def __init__(self, address: str, port: int, application: Callable[..., Any]) -> None:
-        found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        self.address_family, *_, place = found[0]
+        infos = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family, *_, place = infos[0]
         self._begun: dict[socket.socket, float] = {}
         self._changing = threading.Lock()
         super().__init__((str(place[0]), port), Handler)
@@ -112,7 +112,7 @@ class Server(ThreadingMixIn, WSGIServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """End the connections that have lasted too long. It is called twice a second."""
+        """End the connections that have lasted too long. The server calls it twice a second."""
         with self._changing:
             since = time.monotonic() - LIMIT_S
             for late in [request for request, begun in self._begun.items() if begun < since]:
@@ -125,10 +125,10 @@ class Server(ThreadingMixIn, WSGIServer):
         super().shutdown_request(request)
 
     def handle_error(self, *_: object) -> None:
-        """Nothing: a client that went away, or was sent away, is no error of ours."""
+        """Nothing: a client that went away is no error."""
 
     def _end(self, request: socket.socket) -> None:
-        """Its thread, which waits for it, then closes it."""
+        """End a connection; its waiting thread then closes it."""
         del self._begun[request]
         with suppress(OSError):
             request.shutdown(socket.SHUT_RDWR)
