@@ -33,10 +33,10 @@ def _dry_run(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> 
     """Print the plan that apply would carry out, and whether anything is in the way."""
     from intop.report.plan import sections
 
-    with interruptible(UNTOUCHED), _planned(**options) as (_, found):
+    with interruptible(UNTOUCHED), _planned(**options) as (_, by_arch):
         pass
-    show_result(found, sections, as_json=as_json)
-    plans = [plan for plan in found.values() if plan is not None]
+    show_result(by_arch, sections, as_json=as_json)
+    plans = [plan for plan in by_arch.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)
     if any(plan.problems for plan in plans):
@@ -84,13 +84,13 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     from intop.report.machine import to_json
     from intop.report.plan import sections
 
-    told = "hosts that were told of as applied stay so, and the others are as before: intop status"
-    with interruptible(told), _planned(writes=True, **options) as (context, found):
-        plans = [plan for plan in found.values() if plan is not None]
+    state = "hosts that were told of as applied stay so, and the others are as before: intop status"
+    with interruptible(state), _planned(writes=True, **options) as (context, by_arch):
+        plans = [plan for plan in by_arch.values() if plan is not None]
         if not plans:
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
             sys.exit(NO_GAIN)
-        show(*sections(found), stderr=True)
+        show(*sections(by_arch), stderr=True)
         check(plans)
         _confirm(plans, yes=yes)
         rollouts = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
@@ -128,16 +128,12 @@ def _planned(
 
     if path is None:
         with stored_context(config, arch, workload, connect=connect_to, writes=writes) as context:
-            found = plan(
-                context,
-                whole=winner,
-                persist=persist,
-                rounds=rounds,
-                accept_costs=accept_costs,
+            plans = plan(
+                context, whole=winner, persist=persist, rounds=rounds, accept_costs=accept_costs
             )
-            yield context, found
+            yield context, plans
         return
-    said = {
+    wishes = {
         "--arch": arch,
         "--workload": workload,
         "--winner": winner,
@@ -145,13 +141,13 @@ def _planned(
         "--persist": persist,
         "--rounds": rounds,
     }
-    if given := [option for option, value in said.items() if value]:
+    if given := [option for option, value in wishes.items() if value]:
         raise UsageError(
             f"{path} says what is to be done: leave {', '.join(given)} out here, and say it to "
             f"intop plan --output {path}"
         )
     saved = read_plan(path)
-    archs = [one.deployment.arch for one in saved.plans]
+    archs = [each.deployment.arch for each in saved.plans]
 
     def connect(study: "Study", _: Iterable[str]) -> "Connect":
         return connect_to(study, [name for name in archs if name in study.clusters])

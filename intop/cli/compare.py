@@ -112,8 +112,8 @@ def command(
 
 def _show_sides(
     context: "Context",
-    one: str,
-    other: str,
+    first: str,
+    second: str,
     *,
     force: bool,
     as_json: bool,
@@ -125,13 +125,13 @@ def _show_sides(
     from intop.report.comparison import sections
     from intop.report.comparison_page import page
 
-    found = stage(context, one, other, force=force)
-    drawn = say_figures(folder, {f"{one} and {other}": found}) if folder else {}
+    comparison = stage(context, first, second, force=force)
+    drawn = say_figures(folder, {f"{first} and {second}": comparison}) if folder else {}
     if not as_markdown:
-        show_result(found, sections, as_json=as_json)
+        show_result(comparison, sections, as_json=as_json)
         return
     base = Path.cwd() if output is None else output.parent
-    text = page(found, {os.path.relpath(path, base): title for path, title in drawn.items()})
+    text = page(comparison, {os.path.relpath(path, base): title for path, title in drawn.items()})
     if output is None:
         print_result(text)
         return
@@ -143,7 +143,7 @@ def _show_over_time(context: "Context", side: str, folder: Path | None, *, as_js
     from intop.inspect.history import histories
     from intop.report.history import sections
 
-    found = histories(context, side)
+    results = histories(context, side)
     if folder:
-        say_figures(folder, {one.title: one for one in found})
-    show_result(found, sections, as_json=as_json)
+        say_figures(folder, {history.title: history for history in results})
+    show_result(results, sections, as_json=as_json)

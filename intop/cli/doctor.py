@@ -51,11 +51,11 @@ def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) 
     study = study_of(config)
     archs = taking_part(study, arch, lambda _: False, say)
     connect = connect_to(study, archs)
-    found = [
-        one
+    diagnoses = [
+        diagnosis
         for name in archs
-        for one in examine(clusters_of(study, name), study, connect, writes=writes)
+        for diagnosis in examine(clusters_of(study, name), study, connect, writes=writes)
     ]
-    show_result(found, lambda each: report.examined(*each), as_json=as_json)
-    if any(one.problems for one in found):
+    show_result(diagnoses, lambda each: report.examined(*each), as_json=as_json)
+    if any(diagnosis.problems for diagnosis in diagnoses):
         sys.exit(1)

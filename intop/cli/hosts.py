@@ -1,4 +1,4 @@
-"""Which hosts a command is about: those of a study, or named ones."""
+"""The hosts of a command: those of a study, or named ones."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,13 +41,13 @@ host_options = together(
     click.option("--key-file", help="With --host: the private key, else the agent's or yours."),
     click.option("--known-hosts", help="With --host: the file of known host keys."),
 )
-"""Which hosts: those of a study, or named ones."""
+"""The options that choose hosts."""
 
 
 def chosen_hosts(
     config: Path | None, arch: str | None, words: Sequence[str], **options: Any
 ) -> tuple[list["HostAddress"], list["Answer[None]"]]:
-    """The hosts that were asked for, and an error for each lab among them that isn't up."""
+    """Return the chosen hosts, and an error for each lab among them that isn't up."""
     from intop.deploy.host_states import tuned_hosts
 
     hosts = named_hosts(words, **options)
@@ -60,7 +60,7 @@ def chosen_hosts(
 
 
 def named_hosts(words: Sequence[str], **options: Any) -> list["HostAddress"]:
-    """The hosts of --host. Raises UsageError for options that belong to it and stand alone."""
+    """Return the hosts of --host. Raises UsageError for its options without it."""
     from intop.config.cluster import host_address
 
     given = {name: value for name, value in options.items() if value is not None}

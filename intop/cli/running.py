@@ -1,4 +1,4 @@
-"""What running a stage takes: a study with its store and hosts, and words for what was found."""
+"""Running a stage: its study, store and hosts, and the output of its results."""
 
 import shlex
 import sys
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
-    """The way to the hosts of these architectures, which asks for passwords where it must."""
+    """Return the way to the hosts of these architectures; passwords are asked for now."""
     return reaching(replica for name in archs for replica in study.clusters[name])
 
 
 def reaching(replicas: "Iterable[Cluster | LabSpec]") -> "Connect":
-    """The way to the hosts of these replicas, which asks for passwords where it must."""
+    """Return the way to the hosts of these replicas; passwords are asked for now."""
     return connecting([host for replica in replicas for host in _hosts_of(replica)])
 
 
 def _hosts_of(replica: "Cluster | LabSpec") -> "tuple[HostAddress, ...]":
-    """Those whose passwords may be asked for. Of labs, only machines have one."""
+    """Return the hosts that may want a password. Of labs, only machines do."""
     from intop.domain.cluster import LabSpec
 
     if not isinstance(replica, LabSpec):
@@ -48,11 +48,11 @@ def _hosts_of(replica: "Cluster | LabSpec") -> "tuple[HostAddress, ...]":
     try:
         return tuple(cluster(replica.name).hosts)
     except LabDownError:
-        return ()  # whoever connects to it says so
+        return ()  # connecting to it raises the same
 
 
 def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":
-    """For what reads the store only: no host is reached, and no password asked for."""
+    """Return the way of a command that reaches no host, and asks for no password."""
 
     def refuse(address: "HostAddress") -> "Host":
         raise UsageError(
@@ -64,7 +64,7 @@ def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":
 
 
 def connect_unless_workers(study: "Study", archs: Iterable[str]) -> "Connect":
-    """The same for a command whose trials workers measure, if the study says so."""
+    """Return the way to the hosts, or to none where workers measure."""
     return connect_to_none(study, archs) if study.workers else connect_to(study, archs)
 
 
@@ -79,10 +79,10 @@ def stored_context(
     writes: bool = False,
     force: bool = False,
 ) -> Iterator["Context"]:
-    """A study's latest campaign, to be read, or also written to; or the one that `choose` picks.
+    """Open a study's latest campaign to read, or also to write; or the one that `choose` picks.
 
-    Only `choose` may begin one, and only for it a store is made. Raises ResultMissingError, with
-    the commands to type, where there is no campaign yet.
+    Only `choose` may begin a campaign, and only for it a store is made. Raises ResultMissingError,
+    with the commands to type, where there is no campaign yet.
     """
     from intop.report.progress import progress
     from intop.run import prerequisites
@@ -92,7 +92,6 @@ def stored_context(
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
     dask = dask_address()
-    # Also a store of an earlier intop is one, which opening it to write brings up to date.
     open_store = opened if choose or (writes and is_begun(study.store)) else opened_to_read
     with open_store(study.store, say) as store:
         # Asked before the progress display takes the terminal.
@@ -100,7 +99,7 @@ def stored_context(
         if store is not None:
             campaign = choose(store, study) if choose else store.latest(study.name)
         if store is None or campaign is None:
-            names = [one.name for one in workloads]
+            names = [load.name for load in workloads]
             raise ResultMissingError(prerequisites.no_campaign(study, archs, names, asked()))
         if choose:
             begun = [name for name in archs if not store.is_empty(campaign, name)]
@@ -128,7 +127,7 @@ def _check_ready(task: "Task") -> None:
 
 
 def check_up(config: Path | None, arch: str | None, workload: str | None) -> None:
-    """Before a store is made: raises ResultMissingError where no cluster is there to measure on."""
+    """Raises ResultMissingError where neither a store nor a cluster to measure on is there."""
     from intop.run import prerequisites
     from intop.run.context import chosen_workloads, taking_part
     from intop.store import is_begun
@@ -144,7 +143,7 @@ def check_up(config: Path | None, arch: str | None, workload: str | None) -> Non
 
 
 def asked() -> str:
-    """The command that is being carried out, as it was typed: `compare x86 arm --markdown`.
+    """Return the present command as it was typed: `compare x86 arm --markdown`.
 
     Without --config, --arch and --workload, which a line of several commands gives each of them.
     """
@@ -155,13 +154,13 @@ def asked() -> str:
         source = context.get_parameter_source(name)
         if source is not ParameterSource.COMMANDLINE or name in ("config", "arch", "workload"):
             continue
-        # What commands have no argument for is in `meta`.
+        # Options without an argument of the command are in `meta`.
         value = context.params[name] if name in context.params else context.meta[f"intop.{name}"]
         values = value if isinstance(value, tuple) else (value,)
         if isinstance(value, bool):
             words.append((parameter.opts if value else parameter.secondary_opts)[0])
         elif isinstance(parameter, click.Option):
-            words += [word for one in values for word in (parameter.opts[0], str(one))]
+            words += [word for each in values for word in (parameter.opts[0], str(each))]
         else:
             words += map(str, values)
     return shlex.join(words)

@@ -140,7 +140,7 @@ def command(
 
 
 def _check_without_data(options: Mapping[str, Any]) -> None:
-    """Raises UsageError when one of these options is said where there is no --data."""
+    """Raises UsageError for options of --data without it."""
     for name, value in options.items():
         if value not in (None, ()):
             option = {"ignored": "ignore", "families": "family"}.get(name, name)
@@ -149,13 +149,14 @@ def _check_without_data(options: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Job:
-    """A table to fit models to, and how. Of a foreign one it is shown what was read of it."""
+    """A table to fit models to, and how."""
 
     title: str
     table: "Table"
     effort: "Effort"
     unit: str = ""
     foreign: bool = False
+    """Whether what was read of it is shown."""
 
 
 def _train_table(
@@ -176,8 +177,8 @@ def _train_table(
 
     Without a target it must be an export of trials, and the models are made as its campaign's.
     """
-    said = click.get_current_context().get_parameter_source
-    if ParameterSource.COMMANDLINE in map(said, ("config", "models")):
+    source = click.get_current_context().get_parameter_source
+    if ParameterSource.COMMANDLINE in map(source, ("config", "models")):
         raise UsageError("--data needs no study: leave --config and --models out")
     if target is not None and (arch or workload):
         raise UsageError("--arch and --workload are for exported trials: leave --target out")
@@ -195,14 +196,14 @@ def _train_table(
             jobs = [_foreign(data, target, changes, roles)]
         for job in jobs:
             check_size(job.table, job.effort.folds)
-        found = {job.title: _trained(job, chosen, dask, shows=not as_json) for job in jobs}
+        trainings = {job.title: _trained(job, chosen, dask, shows=not as_json) for job in jobs}
         if as_json and target is not None:
             (job,) = jobs
-            print_result(to_json({"table": job.table.inventory, "training": found[job.title]}))
+            print_result(to_json({"table": job.table.inventory, "training": trainings[job.title]}))
         elif as_json:
-            print_result(to_json(found))
+            print_result(to_json(trainings))
         if folder:
-            say_figures(folder, found)
+            say_figures(folder, trainings)
 
 
 def _trained(job: _Job, families: Sequence[str], dask: str | None, *, shows: bool) -> "Training":
@@ -242,7 +243,7 @@ def _exported(
     changes: Mapping[str, int],
     roles: Mapping[str, tuple[str, ...]],
 ) -> list[_Job]:
-    """A job for each architecture and workload of an export. Raises UsageError."""
+    """Return a job for each architecture and workload of an export. Raises UsageError."""
     from intop.config.exported import read_exports, read_recipes
     from intop.domain.table import schema_of
     from intop.stages.foreign import Effort

@@ -1,4 +1,4 @@
-"""What a command would measure and write: no host is asked, and the store is only read."""
+"""The measurements and writes of a command: no host is asked, and the store is only read."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class Request:
 
 
 def of_tune() -> tuple[str, ...]:
-    """The stages of `tune`, in its order."""
+    """Return the stages of `tune`, in its order."""
     return tuple(stage.name for stage in registry.stages() if not stage.of_its_own)
 
 
@@ -52,18 +52,20 @@ def dry_run(
     workloads: Sequence[Workload],
     request: Request,
 ) -> DryRun:
-    """What these stages would do on these architectures under these workloads."""
+    """Return what these stages would do on these architectures under these workloads."""
     study = _as_asked(study, request)
     asked = () if request.stages == of_tune() else request.stages
-    found = campaign_status(study, store, archs, workloads, new=request.new, asked=asked)
+    status = campaign_status(study, store, archs, workloads, new=request.new, asked=asked)
     campaign = None if store is None or request.new else store.latest(study.name)
     return DryRun(
         study=study.name,
         store=shown(study.store),
-        campaign=found.campaign,
-        is_finished=found.finished_at is not None,
+        campaign=status.campaign,
+        is_finished=status.finished_at is not None,
         hosts=tuple(touched for arch in archs for touched in _touched(study, arch)),
-        intended=tuple(_intended(study, store, campaign, one, request) for one in found.subjects),
+        intended=tuple(
+            _intended(study, store, campaign, each, request) for each in status.subjects
+        ),
     )
 
 
@@ -103,7 +105,7 @@ def _intended(
     request: Request,
 ) -> Intended:
     by_name = {stage.name: stage for stage in subject.stages}
-    # What prepares a campaign, its first stage does before all else.
+    # The first stage prepares a campaign.
     preparing = [stage.name for stage in registry.stages() if stage.prepares]
     first = [n for n in preparing if n not in request.stages and n in by_name and by_name[n].left]
     stages = [
@@ -134,9 +136,9 @@ def _intended(
 
 
 def _starved(study: Study, subject: SubjectStatus) -> Iterable[str]:
-    """A line for each class of clients that has too few connections, whatever the server does.
+    """Return a line for each class of clients that has too few connections in any case.
 
-    Nobody was asked: of what an answer takes, only the think time and a lab's links are known.
+    Only the think time and a lab's links are known: nobody was asked.
     """
     workload = study.workloads[subject.workload]
     lines: list[str] = []
@@ -147,7 +149,7 @@ def _starved(study: Study, subject: SubjectStatus) -> Iterable[str]:
             else rooms_after(workload, 0.0)
         )
         lines += problems(subject.arch, rooms)
-    return dict.fromkeys(lines)  # replicas are alike
+    return dict.fromkeys(lines)  # replicas have the same lines
 
 
 def _by_itself(
@@ -157,7 +159,7 @@ def _by_itself(
     subject: SubjectStatus,
     request: Request,
 ) -> StageStatus:
-    """One that is under way goes on; one that is through is measured again where that is said."""
+    """Return a stage of its own: it goes on, or begins (again) by the request."""
     prospect = Prospect(
         study=study,
         workload=study.workloads[subject.workload],
@@ -182,7 +184,7 @@ def _by_itself(
 
 
 def _allowed(study: Study) -> tuple[str, ...]:
-    """The keys that the study lets be written; a host may have fewer."""
+    """Return the keys that the study allows; a host may have fewer."""
     highest = RISKS.index(study.max_risk)
     return tuple(
         p.key
@@ -196,7 +198,7 @@ def _allowed(study: Study) -> tuple[str, ...]:
 def _varied(
     keys: tuple[str, ...], chosen: Collection[str] | None, measured: Collection[str]
 ) -> tuple[str, ...]:
-    """What gets other values than its own: the default's trials vary nothing."""
+    """Return the keys that get other values than their own. The default's trials vary nothing."""
     stages = [registry.stage(name) for name in measured]
     if all(stage.prepares or stage.observes for stage in stages):
         return ()
