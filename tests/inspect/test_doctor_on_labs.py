@@ -17,12 +17,11 @@ from intop.hosts.guard import guarded
 from intop.hosts.ssh import connect
 from intop.lab.content import static_paths
 from intop.report.progress import LineProgress
-from intop.run.campaigns import new
 from intop.run.cluster_testbed import ClusterTestbed
-from intop.run.context import Context, Task
+from intop.run.context import Task
 from intop.run.opening import cluster_testbed
 from intop.run.replicas import check_alike, in_common
-from intop.store import Subject, opened
+from real_campaigns import contexts
 from samples import trial
 
 READ_ONLY = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys"
@@ -69,18 +68,8 @@ def lab(make_study: Callable[..., Any]) -> Lab:
 @pytest.fixture
 def task(lab: Lab) -> Iterator[Task]:
     study = load_study(lab.study.folder / "intop.toml")
-    with opened(str(lab.study.folder / "own.db")) as store:
-        context = Context(
-            study=study,
-            store=store,
-            campaign=new(store, study),
-            connect=connect,
-            progress=LineProgress(StringIO()),
-            archs=("x86",),
-            workloads=(study.workloads["slt"],),
-        )
-        subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
-        yield Task(context=context, subject=subject, workload=study.workloads["slt"])
+    with contexts(study, lab.study.folder) as context:
+        yield next(task for task in context.subjects() if task.workload.name == "slt")
 
 
 def in_use(task: Task) -> tuple[list[ClusterTestbed], str]:
