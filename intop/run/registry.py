@@ -15,7 +15,7 @@ STAGES: dict[str, str] = {
     "refine": "intop.stages.refine:Refine",
     "train": "intop.stages.train:Train",
     "search": "intop.stages.search:GlobalSearch",
-    "pick": "intop.stages.verify:Pick",
+    "pick": "intop.stages.pick:Pick",
     "judge": "intop.stages.verify:Judge",
     "explain": "intop.stages.explain:Explain",
     "mediation": "intop.stages.mediation:Mediate",

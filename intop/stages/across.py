@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from intop.domain.across import Across, under_workload
 from intop.domain.baseline import HOST, TUNED
+from intop.domain.rounds import Arms, latest_series, planned_rounds
 from intop.domain.stats import bonferroni
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
@@ -16,7 +17,6 @@ from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.stage import Batch, SoFar, Stage
 from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
-from intop.stages.blocks import Arms, latest_series, planned_rounds
 from intop.stages.pilot import timed
 
 WINNER = "winner"

@@ -6,6 +6,15 @@ from dataclasses import dataclass, replace
 from intop.domain.baseline import HOST, TUNED, Fitted
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
+from intop.domain.rounds import (
+    Arms,
+    first_problem,
+    latest_series,
+    p99_by_round,
+    paired,
+    planned_arms,
+    planned_rounds,
+)
 from intop.domain.stats import bonferroni, geometric_interval, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
@@ -14,17 +23,7 @@ from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.testbed import Testbed
 from intop.stages.baselines import chosen_baselines, fit, try_out
-from intop.stages.blocks import (
-    Arms,
-    InRounds,
-    first_problem,
-    is_finished,
-    latest_series,
-    p99_by_round,
-    paired,
-    planned_arms,
-    planned_rounds,
-)
+from intop.stages.blocks import InRounds, is_finished
 from intop.stages.pilot import timed
 
 

@@ -9,6 +9,14 @@ from intop.domain.baseline import HOST, TUNED
 from intop.domain.causes import Cause
 from intop.domain.configuration import Configuration
 from intop.domain.mediation import Block, Mediated, Mediation, share_of
+from intop.domain.rounds import (
+    Arms,
+    first_problem,
+    latest_series,
+    p99_by_round,
+    planned_arms,
+    planned_rounds,
+)
 from intop.domain.space import Space
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import Block as Round
@@ -21,15 +29,7 @@ from intop.run.executor import execute
 from intop.run.stage import Batch, SoFar
 from intop.run.testbed import Testbed
 from intop.stages.baselines import base_of
-from intop.stages.blocks import (
-    Arms,
-    InRounds,
-    first_problem,
-    latest_series,
-    p99_by_round,
-    planned_arms,
-    planned_rounds,
-)
+from intop.stages.blocks import InRounds
 from intop.stages.collected import required_space
 from intop.stages.explain import required_verdict
 from intop.stages.pilot import timed

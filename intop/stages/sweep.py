@@ -10,6 +10,7 @@ from typing import Any
 from intop.config.workload import load_problem, one_request
 from intop.domain.baseline import HOST, TUNED
 from intop.domain.configuration import Configuration
+from intop.domain.rounds import Arms, latest_series, planned_rounds
 from intop.domain.sweep import (
     Arm,
     Axis,
@@ -35,7 +36,6 @@ from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.stage import Batch, SoFar, Stage
 from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
-from intop.stages.blocks import Arms, latest_series, planned_rounds
 from intop.stages.pilot import timed
 
 FEWEST_ROUNDS = 3

@@ -9,6 +9,7 @@ from intop.domain.baseline import HOST, Baseline, Fitted
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix
 from intop.domain.multi_arm import Contestant
+from intop.domain.rounds import Arms, latest_series, planned_arms, planned_rounds
 from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.domain.transfer import (
@@ -42,14 +43,7 @@ from intop.run.executor import execute
 from intop.run.testbed import Testbed
 from intop.stages.baselines import fit as fitted_to_host
 from intop.stages.baselines import try_out
-from intop.stages.blocks import (
-    Arms,
-    InRounds,
-    is_finished,
-    latest_series,
-    planned_arms,
-    planned_rounds,
-)
+from intop.stages.blocks import InRounds, is_finished
 from intop.stages.collected import collected_samples, learned_samples
 from intop.stages.contest import judged
 from intop.stages.pilot import timed

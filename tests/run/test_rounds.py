@@ -3,14 +3,8 @@
 from benchmarks.campaign import measured
 from fakes import FakeTestbed
 from intop.domain.configuration import Configuration
-from intop.stages.blocks import (
-    blocks,
-    latest_series,
-    p99_by_round,
-    paired,
-    planned_arms,
-    planned_rounds,
-)
+from intop.domain.rounds import latest_series, p99_by_round, paired, planned_arms, planned_rounds
+from intop.run.rounds import blocks
 
 
 def configurations(count: int) -> list[Configuration]:
