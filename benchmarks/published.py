@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.campaign import labs_up
 from benchmarks.truth import Cell, cells
 from intop.domain.multi_arm import Contest, Contestant
-from intop.stages.contest import contest
+from intop.experiment.contest import contest
 from intop.store import opened
 
 ROUNDS = 10

@@ -43,12 +43,12 @@ def command(
     is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
     [study] baselines names.
     """
-    from intop.report.contest import contest as text
-    from intop.stages.contest import contest as stage
+    from intop.experiment.contest import contest
+    from intop.experiment.contest_view import contest_section
 
     run_stage(
-        lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),
-        text,
+        lambda task: contest(task, names, rounds=rounds, reference=reference, again=again),
+        contest_section,
         begins=True,
         **options,
     )

@@ -11,7 +11,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, UsageError
-from intop.stages.contest import contest
+from intop.experiment.contest import contest
 
 BLOG, UBUNTU = "openeuler-25.09", "ubuntu-18.04"
 BOTH = (UBUNTU, BLOG)

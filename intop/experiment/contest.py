@@ -1,0 +1,212 @@
+"""contest: the host's own values, baselines and the tuned configuration against each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from intop.domain.baseline import HOST, TUNED, Baseline
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.multi_arm import Contest, Contestant
+from intop.domain.rounds import (
+    Cells,
+    cell,
+    failures,
+    first_problem,
+    mean_interval,
+    p99_by_round,
+    planned_rounds,
+    ratio_interval,
+)
+from intop.domain.stats import bonferroni
+from intop.domain.trial import Trial
+from intop.domain.verdict import Verdict
+from intop.errors import UsageError
+from intop.experiment.stage import Experiment, go_on_together
+from intop.run.context import Task
+from intop.run.executor import execute
+from intop.run.testbed import Testbed
+from intop.stages.baselines import chosen_baselines, fit, try_out
+from intop.stages.pilot import timed
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrants:
+    """Who takes part on one machine."""
+
+    task: Task
+    entries: tuple[Contestant | Baseline, ...]
+    """Whom they are shown in this order. Baselines are cut to what the host takes."""
+    are_merged: bool = False
+    """Whether all equal configurations are measured once, not only those that change nothing."""
+
+    @property
+    def baselines(self) -> tuple[Baseline, ...]:
+        """The entrants that the host may not take as they are."""
+        return tuple(entry for entry in self.entries if isinstance(entry, Baseline))
+
+    def contestants(self) -> list[Contestant]:
+        """Return all of them, with nothing measured. The host must have been probed."""
+        contestants: list[Contestant] = []
+        first: dict[str, str] = {}
+        for entry in self.entries:
+            fresh = self._fitted(entry) if isinstance(entry, Baseline) else entry
+            known = first.setdefault(fresh.configuration.digest, fresh.name)
+            is_merged = self.are_merged or fresh.configuration.is_default
+            same_as = known if is_merged and known != fresh.name else ""
+            contestants.append(replace(fresh, same_as=same_as))
+        return contestants
+
+    def _fitted(self, baseline: Baseline) -> Contestant:
+        fitted = fit(self.task, baseline)
+        return Contestant(
+            name=baseline.name,
+            title=baseline.title,
+            configuration=fitted.configuration,
+            keys=len(baseline.values),
+            already=len(fitted.already),
+            left_out=dict(fitted.left_out),
+        )
+
+
+def entrant(name: str, title: str, configuration: Configuration) -> Contestant:
+    """Return a contestant that the host takes as it is."""
+    return Contestant(
+        name=name,
+        title=title,
+        configuration=configuration,
+        keys=len(configuration.values),
+        already=0,
+        left_out={},
+    )
+
+
+HOSTS_OWN = entrant(HOST, "the host's own values", DEFAULT)
+
+
+class Contesting(Experiment[R]):
+    """Entrants in interleaved rounds. One that equals an earlier one is not measured apart."""
+
+    entrants: Entrants
+
+    def cells(self) -> Cells:
+        return [
+            cell(contestant.name, contestant.configuration)
+            for contestant in self.entrants.contestants()
+            if not contestant.same_as
+        ]
+
+    def prepare(self, testbed: Testbed) -> None:
+        try_out(self.task, testbed, self.entrants.baselines)
+
+
+class MultiArm(Contesting[Contest]):
+    """The host's own values, baselines and the tuned configuration in interleaved rounds.
+
+    Entrants are the host's own values ("default"), the named baselines (or all), and, once there
+    is a verdict, its configuration ("tuned"). What the kernel does not take of a baseline is left
+    out of it. One that fails all the same has failed, and the others go on. `again` plans a new
+    series of rounds, unless the last one is the same and not finished yet; earlier ones stay in
+    the store.
+    Raises UsageError for an unknown name, or when the campaign's contest was planned otherwise.
+    """
+
+    name = "contest"
+    description = "published sets of values against each other"
+    command = "contest"
+    result_type = Contest
+
+    def __init__(
+        self,
+        task: Task,
+        names: Sequence[str] = (),
+        *,
+        rounds: int | None = None,
+        reference: str = HOST,
+        again: bool = False,
+    ) -> None:
+        super().__init__(task)
+        verdict = task.store.get(task.subject, Verdict)
+        baselines = chosen_baselines(task.context.study, names)
+        self.entrants = Entrants(task=task, entries=(HOSTS_OWN, *baselines, *_tuned(verdict)))
+        self._reference = reference
+        self._check_reference()
+        self.rounds = rounds or self.budget.judge_pairs
+        go_on_together([self], rounds, again=again, command=self.command)
+        if verdict is None:
+            task.context.progress.say(
+                f"{task.title}: there is no verdict yet, so the contest is without a tuned "
+                f"configuration (intop tune finds one)"
+            )
+        self.task = timed(task)
+
+    def result(self, trials: Sequence[Trial]) -> Contest:
+        contestants, reference = self.entrants.contestants(), self._reference
+        if any(c.name == reference and c.same_as for c in contestants):
+            self.task.context.progress.say(
+                f"{self.task.title}: {reference} changes nothing on this host, so the others are "
+                f"judged against the host's own values"
+            )
+            reference = HOST
+        return compared(contestants, trials, reference, self.budget.level)
+
+    def _check_reference(self) -> None:
+        """Raises UsageError for one that takes no part."""
+        names = [entry.name for entry in self.entrants.entries]
+        if self._reference not in names:
+            raise UsageError(
+                f"{self.task.title}: {self._reference} is no entrant of this contest, so it can't "
+                f"be its default; there are {', '.join(names)}"
+            )
+
+
+def _tuned(verdict: Verdict | None) -> tuple[Contestant, ...]:
+    if verdict is None:
+        return ()
+    title = f"this campaign's configuration ({verdict.origin})"
+    return (entrant(TUNED, title, verdict.configuration),)
+
+
+def contest(
+    task: Task,
+    names: Sequence[str] = (),
+    *,
+    rounds: int | None = None,
+    reference: str = HOST,
+    again: bool = False,
+) -> Contest:
+    """Measure all entrants, and compare them with the reference. Raises what `MultiArm` does."""
+    return execute(MultiArm(task, names, rounds=rounds, reference=reference, again=again))
+
+
+def compared(
+    contestants: Sequence[Contestant], trials: Sequence[Trial], reference: str, level: float
+) -> Contest:
+    """Return the contestants with what their trials say, compared with one of them."""
+    p99_ms = p99_by_round(trials)
+    others = sum(not c.same_as and c.name != reference for c in contestants)
+    ratio_level = bonferroni(level, others)
+
+    def measured(contestant: Contestant) -> Contestant:
+        name, own = contestant.name, p99_ms.get(contestant.name, {})
+        is_reference = name == reference
+        mine = [trial for trial in trials if trial.planned.arm == name]
+        return replace(
+            contestant,
+            is_reference=is_reference,
+            p99_ms=mean_interval(list(own.values()), level=level),
+            ratio=None
+            if is_reference
+            else ratio_interval(p99_ms.get(reference, {}), own, level=ratio_level),
+            failures=failures(mine),
+            detail=first_problem(mine),
+        )
+
+    return Contest(
+        contestants=tuple(map(measured, contestants)),
+        reference=reference,
+        rounds=planned_rounds([trial.planned for trial in trials]),
+        level=level,
+        ratio_level=ratio_level,
+    )
