@@ -66,8 +66,8 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
 
     wanted = asked_blocks(blocks, rounds, why=why)
     if why:
+        from intop.experiment.mediation import mediate
         from intop.report.mediation import mediation
-        from intop.stages.mediation import mediate
 
         found = run_stage(lambda task: mediate(task, wanted, rounds), mediation, **options)
         if all(isinstance(one, Verdict) for one in found.values()):

@@ -18,7 +18,7 @@ STAGES: dict[str, str] = {
     "pick": "intop.stages.pick:Pick",
     "judge": "intop.stages.verify:Judge",
     "explain": "intop.stages.explain:Explain",
-    "mediation": "intop.stages.mediation:Mediate",
+    "mediation": "intop.experiment.mediation:Mediate",
     "transfer": "intop.experiment.transfer:Crossing",
     "contest": "intop.experiment.contest:MultiArm",
     "sweep": "intop.stages.sweep:SweepAlong",
