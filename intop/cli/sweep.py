@@ -16,7 +16,7 @@ from intop.cli.options import (
 from intop.cli.running import run_stage
 
 if TYPE_CHECKING:
-    from intop.stages.sweep import Request
+    from intop.experiment.sweep_request import Request
 
 
 @subcommand(
@@ -79,11 +79,11 @@ def command(again: bool, **options: Any) -> None:
     point in interleaved rounds. The knee is where more load brings no more answers. Failures are
     results here. An interrupted sweep goes on; asked again, it is read from the store.
     """
-    from intop.report.sweep import sweep as text
-    from intop.stages.sweep import sweep as stage
+    from intop.experiment.sweep import sweep
+    from intop.report.sweep import sweep_section
 
     request, options = asked_sweep(**options)
-    run_stage(lambda task: stage(task, request, again=again), text, begins=True, **options)
+    run_stage(lambda task: sweep(task, request, again=again), sweep_section, begins=True, **options)
 
 
 def asked_sweep(
@@ -101,8 +101,8 @@ def asked_sweep(
 
     Raises UsageError for what one of the workloads can't have, before anything is measured.
     """
+    from intop.experiment.sweep_request import Request
     from intop.run.context import chosen_workloads
-    from intop.stages.sweep import Request
 
     request = Request(
         axis=axis,  # type: ignore[arg-type]

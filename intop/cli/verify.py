@@ -126,8 +126,8 @@ def asked_workloads(
 def _across(
     against: str, configuration: str, *, rounds: int | None, again: bool, **options: Any
 ) -> None:
+    from intop.experiment.across import across as stage
     from intop.report.across import across as text
-    from intop.stages.across import across as stage
 
     workloads, options = asked_workloads(against, configuration, **options)
     found = run_stage(

@@ -21,8 +21,8 @@ STAGES: dict[str, str] = {
     "mediation": "intop.experiment.mediation:Mediate",
     "transfer": "intop.experiment.transfer:Crossing",
     "contest": "intop.experiment.contest:MultiArm",
-    "sweep": "intop.stages.sweep:SweepAlong",
-    "across": "intop.stages.across:AcrossWorkloads",
+    "sweep": "intop.experiment.sweep:SweepAlong",
+    "across": "intop.experiment.across:AcrossWorkloads",
     "soak": "intop.stages.soak:SoakApplied",
     "apply": "intop.deploy.apply:RollOut",
 }

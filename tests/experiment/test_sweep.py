@@ -14,8 +14,9 @@ from intop.domain.sweep import Sweep, Sweeps
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Clients
 from intop.errors import IncomparableError, UsageError
+from intop.experiment.sweep import SweepAlong, sweep
+from intop.experiment.sweep_request import Request
 from intop.run.comparability import check_same
-from intop.stages.sweep import Request, SweepAlong, sweep
 from samples import CONDITIONS
 
 QUICK = Configuration({"net.core.somaxconn": "64"})

@@ -9,20 +9,11 @@ import pytest
 from findings import SWEEP, VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.stats import Interval
-from intop.domain.sweep import (
-    Arm,
-    Curve,
-    Curves,
-    Sweeps,
-    arms_at,
-    bends,
-    capacities,
-    carried_rps,
-    points_of,
-    saturations,
-    winners_sweeps,
-)
+from intop.domain.sweep import Arm, Sweeps, winners_sweeps
 from intop.domain.trial import Status, Trial
+from intop.experiment.curves import Curve, Curves, bends, capacities, carried_rps, saturations
+from intop.experiment.sweep import arms_at
+from intop.experiment.sweep_request import points_of
 from samples import trial
 
 

@@ -13,10 +13,11 @@ from intop.domain.sweep import Sweeps
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError, UsageError
+from intop.experiment.across import across
+from intop.experiment.sweep import sweep
+from intop.experiment.sweep_request import Request
 from intop.run.comparability import check_same
 from intop.run.context import Task
-from intop.stages.across import across
-from intop.stages.sweep import Request, sweep
 from samples import CONDITIONS
 
 QUICK = Configuration({"net.core.somaxconn": "64"})

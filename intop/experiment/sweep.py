@@ -1,0 +1,228 @@
+"""sweep: the host's own values, the winner and baselines along a load, or along nginx's workers."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from statistics import fmean
+
+from intop.domain.baseline import HOST, TUNED
+from intop.domain.configuration import Configuration
+from intop.domain.rounds import (
+    Arms,
+    Cells,
+    cell,
+    failures,
+    mean_interval,
+    p99_by_round,
+    ratio_interval,
+)
+from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep, Sweeps
+from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.verdict import Verdict
+from intop.errors import UsageError
+from intop.experiment.curves import Curves, bends, capacities, saturations
+from intop.experiment.stage import Experiment
+from intop.experiment.sweep_request import Request, own_value
+from intop.run.available_space import stored_probed
+from intop.run.context import Task
+from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.testbed import Testbed
+from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
+from intop.stages.pilot import timed
+
+WORKERS = "nginx:main.worker_processes"
+AFFINITY = "nginx:main.worker_cpu_affinity"
+
+
+class SweepAlong(Experiment[Sweeps]):
+    """Arms along an axis: each round has every point with every arm once.
+
+    Arms are the host's own values, the verdict's configuration once there is a verdict (its own
+    default then takes the place of the host's values), and baselines. A sweep that was asked for
+    before goes on, or is read from the store. Raises UsageError for what can't be measured on this
+    cluster.
+    """
+
+    name = "sweep"
+    description = "the winner and others along a load"
+    command = "sweep"
+    result_type = Sweeps
+    is_apart = True
+    looks_back = True
+    measures_all = "another sweep than those before: all of it is measured"
+
+    def __init__(self, task: Task, request: Request, *, again: bool = False) -> None:
+        super().__init__(timed(task))
+        self.request, self.rounds = request, request.rounds
+        self.points = request.points_for(task.workload)
+        self._verdict = task.store.get(task.subject, Verdict)
+        named = chosen_baselines(task.context.study, request.names)
+        self._baselines = named if request.names else ()
+        self.go_on(again=again)
+
+    def prepare(self, testbed: Testbed) -> None:
+        try_out(self.task, testbed, self._baselines)
+
+    def cells(self) -> Cells:
+        arms = self._arms()
+        return [
+            self._cell(point, name, configuration)
+            for point in self.points
+            for name, configuration in arms.items()
+        ]
+
+    def order_words(self) -> tuple[str | int, ...]:
+        return ("order", self.series)
+
+    def result(self, trials: Sequence[Trial]) -> Sweeps:
+        mine, arms, level = self.measured(trials), self._arms(), self.budget.level
+        reference, limit = next(iter(arms)), self.request.limit_ms
+        by_arm = {name: [t for t in mine if t.planned.arm == name] for name in arms}
+        curves = {name: self._curves(own) for name, own in by_arm.items()}
+        sweep = Sweep(
+            axis=self.request.axis,
+            loop=self.request.loop,
+            arms=tuple(Arm(name=name, configuration=c) for name, c in arms.items()),
+            points=tuple(self._at(point, by_arm, reference) for point in self.points),
+            rounds=self.rounds,
+            level=level,
+            limit_ms=limit,
+            capacities=() if limit is None else capacities(curves, reference, limit, level=level),
+            knees=self._knees(curves),
+        )
+        before = self.task.store.get(self.task.subject, Sweeps) or Sweeps()
+        return before.with_one(sweep)
+
+    @classmethod
+    def is_done(cls, prospect: Prospect) -> bool:
+        """Whether the last one that was begun has ended: a default that failed is a result here."""
+        places = prospect.places(cls.name)
+        return super().is_done(prospect) and all(p.is_done(prospect.budget.retries) for p in places)
+
+    # -- cells -----------------------------------------------------------------------------------
+
+    def _arms(self) -> Arms:
+        """Return the arms, the reference first. The host must have been probed."""
+        verdict = self._verdict
+        against = verdict.against if verdict else ""
+        arms = {against or HOST: base_of(self.task, against)}
+        if verdict is not None:
+            arms[TUNED] = verdict.configuration
+        for baseline in self._baselines:
+            arms.setdefault(baseline.name, fit(self.task, baseline).configuration)
+        return arms
+
+    def _cell(self, point: float, arm: str, configuration: Configuration) -> PlannedTrial:
+        axis = self.request.axis
+        return cell(
+            arm,
+            self._with_workers(configuration, point) if axis == "cores" else configuration,
+            duration_s=self.request.seconds,
+            rate_rps=point if axis == "rate" else None,
+            connections=int(point) if axis == "connections" else None,
+            closed_loop=self.request.loop == "closed",
+            path=self.points[point] if axis == "file" else "",
+        )
+
+    def _with_workers(self, configuration: Configuration, count: float) -> Configuration:
+        """Return a configuration with so many of nginx's workers.
+
+        Raises UsageError where they can't be set.
+        """
+        probed = stored_probed(self.task)
+        offered = {p.key for p in probed.space.parameters} if probed else set()
+        if WORKERS not in offered:
+            why = probed.refused.get(WORKERS, "") if probed else ""
+            raise UsageError(
+                f"{self.task.title}: --over cores sets {WORKERS}, which is not tuned here"
+                + (f" ({why})" if why else ': set tunes = ["kernel", "nginx"] in [study]')
+            )
+        own = {WORKERS: f"{count:.0f}"} | ({AFFINITY: "auto"} if AFFINITY in offered else {})
+        return Configuration({**configuration.values, **own})
+
+    # -- results ---------------------------------------------------------------------------------
+
+    def _at(self, point: float, by_arm: Mapping[str, Sequence[Trial]], reference: str) -> Point:
+        own = own_value(self.task.workload, self.request.axis)
+        here = {
+            name: [t for t in trials if self._point(t.planned) == point]
+            for name, trials in by_arm.items()
+        }
+        return Point(
+            value=point,
+            label=self.points[point],
+            times=point / own if own else None,
+            arms=arms_at(here, reference, level=self.budget.level),
+        )
+
+    def _knees(self, curves: Mapping[str, Curves]) -> tuple[Knee, ...]:
+        if self.request.loop == "closed" and self.request.axis != "file":
+            return bends(curves, level=self.budget.level)
+        return saturations(curves, level=self.budget.level) if self.request.axis == "rate" else ()
+
+    def _curves(self, trials: Sequence[Trial]) -> Curves:
+        """Return an arm's curves by round, without rounds in which a point is missing."""
+        curves: dict[Block, list[tuple[float, Trial]]] = defaultdict(list)
+        for trial in trials:
+            if trial.status != "disturbed" and trial.planned.block is not None:
+                curves[trial.planned.block].append((self._point(trial.planned), trial))
+        return {
+            block: sorted(curve, key=itemgetter(0))
+            for block, curve in curves.items()
+            if len(curve) == len(self.points)
+        }
+
+    def _point(self, planned: PlannedTrial) -> float:
+        """Return where a trial of this sweep is on its axis."""
+        if self.request.axis == "rate":
+            return float(planned.rate_rps or 0.0)
+        if self.request.axis == "connections":
+            return float(planned.connections or 0)
+        if self.request.axis == "file":
+            return next(point for point, path in self.points.items() if path == planned.path)
+        return float(planned.configuration.values[WORKERS])
+
+
+def sweep(task: Task, request: Request, *, again: bool = False) -> Sweep:
+    """Measure a sweep. Raises what `SweepAlong` and `execute` do."""
+    return execute(SweepAlong(task, request, again=again)).found[-1]
+
+
+def arms_at(
+    trials: Mapping[str, Sequence[Trial]], reference: str, *, level: float
+) -> tuple[ArmAt, ...]:
+    """Return all arms at one point, by the trials of each, which have rounds."""
+    p99_ms = p99_by_round([trial for own in trials.values() for trial in own])
+    base = p99_ms.get(reference, {})
+
+    def at(arm: str, own: Sequence[Trial]) -> ArmAt:
+        p99 = p99_ms.get(arm, {})
+        usable = [trial for trial in own if trial.usable]
+        observed = [trial for trial in usable if trial.metrics]
+        requests = [trial.histogram.total for trial in own if trial.histogram is not None]
+        is_reference = arm == reference
+        return ArmAt(
+            arm=arm,
+            is_reference=is_reference,
+            trials=len(own),
+            overloaded=sum(trial.status == "overloaded" for trial in own),
+            failed=failures(own),
+            fails_more=failures(own) > failures(trials[reference]),
+            p99_ms=mean_interval(list(p99.values()), level=level),
+            mean_ms=_mean(usable, lambda t: t.histogram.mean_ms if t.histogram else None),
+            achieved_rps=_mean(usable, lambda t: t.achieved_rps),
+            received_mb_s=_mean(usable, lambda t: t.received_mb_s or None),
+            cpu=_mean(observed, lambda t: t.balancer.cpu),
+            memory_mib=_mean(observed, lambda t: t.balancer.memory_mib),
+            ratio=None if is_reference else ratio_interval(base, p99, level=level),
+            fewest_requests=min(requests, default=None),
+        )
+
+    return tuple(at(arm, own) for arm, own in trials.items())
+
+
+def _mean(trials: Sequence[Trial], of: Callable[[Trial], float | None]) -> float | None:
+    """Return the mean over the trials that have a value; None without any."""
+    values = [value for trial in trials if (value := of(trial)) is not None]
+    return fmean(values) if values else None
