@@ -127,14 +127,14 @@ def _across(
     against: str, configuration: str, *, rounds: int | None, again: bool, **options: Any
 ) -> None:
     from intop.experiment.across import across as stage
-    from intop.report.across import across as text
+    from intop.report.across import across_section
 
     workloads, options = asked_workloads(against, configuration, **options)
     found = run_stage(
         lambda task: stage(
             task, workloads, configuration=configuration, rounds=rounds, again=again
         ),
-        text,
+        across_section,
         begins=configuration != "winner",
         **options,
     )

@@ -1,38 +1,48 @@
 """across: a configuration and the default under all workloads of a study, in the same rounds."""
 
-import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from random import Random
 
-from intop.domain.across import Across, under_workload
-from intop.domain.baseline import HOST, TUNED
-from intop.domain.rounds import Arms, latest_series, planned_rounds
+from intop.domain.across import Across, UnderWorkload
+from intop.domain.baseline import HOST, TUNED, Baseline
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.rounds import (
+    Arms,
+    Cells,
+    cell,
+    failures,
+    first_problem,
+    paired,
+    shuffled,
+    usable_by_round,
+)
+from intop.domain.sides import judged
 from intop.domain.stats import bonferroni
 from intop.domain.trial import PlannedTrial, Trial
-from intop.domain.verdict import Verdict
+from intop.domain.verdict import Pairwise, Verdict
 from intop.domain.workload import Workload
 from intop.errors import ResultMissingError, UsageError
+from intop.experiment.stage import Experiment
 from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.run.stage import Batch, SoFar, Stage
+from intop.run.testbed import Testbed
 from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
 from intop.stages.pilot import timed
 
 WINNER = "winner"
+TIMEOUT = "timeout"
+"""What load tools call a request without an answer in time, among a trial's errors."""
 
-_Place = tuple[str, int | None, str, str]
-"""What a trial is of, without its round: the workload, its duration, the arm."""
 
-
-class AcrossWorkloads(Stage[Across]):
-    """A configuration and the default under several workloads, in interleaved rounds.
+class AcrossWorkloads(Experiment[Across]):
+    """A configuration and the default under several workloads.
 
     The configuration is the verdict's (`winner`) or a baseline; the default is the one that the
     verdict was against, else the host's own values. In each round every workload has both once, one
-    right after the other. What fails under another workload than the task's is a result. The same
-    that was asked for before goes on, or is read from the store; another one, or the same `again`,
-    is a further series. Raises UsageError for a configuration that there is none of,
+    right after the other. Raises UsageError for a configuration that there is none of,
     ResultMissingError without a verdict, and what a pilot does, for workloads that have none yet.
     """
 
@@ -40,10 +50,8 @@ class AcrossWorkloads(Stage[Across]):
     description = "the winner under all workloads"
     command = "verify"
     result_type = Across
-    of_its_own = True
     is_apart = True
-    ends_by_failures = False
-    ends_by_overload = False
+    measures_all = "other workloads, rounds or values than the last time: all of it is measured"
 
     def __init__(
         self,
@@ -57,44 +65,55 @@ class AcrossWorkloads(Stage[Across]):
         super().__init__(timed(task))
         self.configuration = configuration
         self.rounds = rounds or self.budget.judge_pairs
-        self.again = again
-        self.series = 0
-        """Which one of the plan this is, once that is known."""
-        self.workloads = {one.name: self._timed(one) for one in workloads}
-        self._verdict = task.store.get(task.subject, Verdict)
-        if configuration == WINNER:
-            if self._verdict is None:
-                # In its own words: the verify that is missing is another one than what was asked.
-                why = str(prerequisites.missing(task, "no verdict yet", "verify"))
-                raise ResultMissingError(why)
-        elif configuration == HOST:
-            raise UsageError(f"{HOST} is what the others are measured against: name another one")
-        else:
-            chosen_baselines(task.context.study, (configuration,))
+        self.workloads = {workload.name: self._timed(workload) for workload in workloads}
+        verdict = task.store.get(task.subject, Verdict)
+        self._verdict = verdict if configuration == WINNER else None
+        self._baselines = self._chosen_baselines()
+        self.go_on(again=again)
 
-    def ask(self, so_far: SoFar) -> Batch | None:
-        if not self.series:
-            self.series = self._series(so_far)
-        mine = [p for p in so_far.plan if p.series == self.series]
-        if not mine:
-            if self.configuration != WINNER:
-                named = chosen_baselines(self.task.context.study, (self.configuration,))
-                try_out(self.task, so_far.testbed(), named)
-            return Batch(self._plan(len(so_far.plan), self.rounds, self.series))
-        settled = sum(t.planned.series == self.series for t in so_far.trials)
-        return Batch(mine) if settled < len(mine) else None
+    def prepare(self, testbed: Testbed) -> None:
+        try_out(self.task, testbed, self._baselines)
+
+    def cells(self) -> Cells:
+        """Return both arms of each workload, one after the other."""
+        return [
+            self._cell(workload, name, configuration)
+            for workload in self.workloads.values()
+            for name, configuration in self._arms().items()
+        ]
+
+    def order(self, cells: Cells, rng: Random) -> Cells:
+        """Leave the arms of a workload together, so that little drifts between them."""
+        pairs = [cells[n : n + 2] for n in range(0, len(cells), 2)]
+        return [c for pair in rng.sample(pairs, len(pairs)) for c in shuffled(pair, rng)]
+
+    def order_words(self) -> tuple[str | int, ...]:
+        return ("order", self.series)
+
+    def is_same(self, planned: Sequence[PlannedTrial]) -> bool:
+        """Return whether a series has these cells, and was measured under today's loads."""
+        if not super().is_same(planned):
+            return False
+        trials = self.task.trials(self.name)
+        return all(self._has_its_load(t) for t in trials if t.planned.series == planned[0].series)
 
     def result(self, trials: Sequence[Trial]) -> Across:
-        mine = [t for t in trials if t.planned.series == self.series]
-        arms = self._arms()
-        reference, name = arms
-        configuration = arms[name]
+        (reference, _), (name, configuration) = self._arms().items()
         against = "" if reference == HOST else reference
         level, each_level = self.budget.level, bonferroni(self.budget.level, len(self.workloads))
-
-        def side(workload: str, arm: str) -> list[Trial]:
-            own = [t for t in mine if self._workload_of(t.planned) == workload]
-            return [t for t in own if t.planned.arm == arm]
+        by_workload: dict[str, list[Trial]] = {workload: [] for workload in self.workloads}
+        for trial in self.measured(trials):
+            by_workload[self._workload_of(trial.planned)].append(trial)
+        judge = partial(
+            judged,
+            configuration=configuration,
+            origin=self.configuration,
+            against=against,
+            rounds=self.rounds,
+            margins=self.task.context.study.guardrails,
+            level=level,
+            each_level=each_level,
+        )
 
         return Across(
             name=self.configuration,
@@ -104,89 +123,45 @@ class AcrossWorkloads(Stage[Across]):
             level=level,
             each_level=each_level,
             workloads=tuple(
-                under_workload(
-                    workload,
-                    side(workload, reference),
-                    side(workload, name),
-                    configuration,
-                    origin=self.configuration,
-                    against=against,
-                    rounds=self.rounds,
-                    margins=self.task.context.study.guardrails,
-                    level=level,
-                    each_level=each_level,
-                )
-                for workload in self.workloads
+                under_workload(workload, own, (reference, name), judge)
+                for workload, own in by_workload.items()
             ),
         )
 
-    # -- plan ------------------------------------------------------------------------------------
+    def _chosen_baselines(self) -> tuple[Baseline, ...]:
+        """Return the baseline that is measured in a winner's place."""
+        if self.configuration == HOST:
+            raise UsageError(f"{HOST} is what the others are measured against: name another one")
+        if self.configuration != WINNER:
+            return chosen_baselines(self.task.context.study, (self.configuration,))
+        if self._verdict is None:
+            # In its own words: the verify that is missing is another one than what was asked.
+            raise ResultMissingError(
+                str(prerequisites.missing(self.task, "no verdict yet", "verify"))
+            )
+        return ()
 
     def _arms(self) -> Arms:
-        """The default and then the configuration. The host must have been looked at.
+        """Return the default and then the configuration. The host must have been probed.
 
         Raises UsageError for a baseline that changes nothing.
         """
-        verdict = self._verdict
-        against = verdict.against if verdict and self.configuration == WINNER else ""
-        default = {against or HOST: base_of(self.task, against)}
-        if verdict is not None and self.configuration == WINNER:
-            return {**default, TUNED: verdict.configuration}
-        (baseline,) = chosen_baselines(self.task.context.study, (self.configuration,))
-        found = fit(self.task, baseline).configuration
-        if found.is_default:
+        if (verdict := self._verdict) is not None:
+            default = base_of(self.task, verdict.against)
+            return {verdict.against or HOST: default, TUNED: verdict.configuration}
+        (baseline,) = self._baselines
+        configuration = fit(self.task, baseline).configuration
+        if configuration.is_default:
             raise UsageError(f"{self.task.title}: {baseline.name} changes nothing on this host")
-        return {**default, baseline.name: found}
+        return {HOST: DEFAULT, baseline.name: configuration}
 
-    def _series(self, so_far: SoFar) -> int:
-        """The latest series, if it is this one, else a further one."""
-        latest, planned = latest_series(so_far.plan)
-        if not planned:
-            return latest
-        made = [t for t in so_far.trials if t.planned.series == latest]
-        wanted = {_place(p) for p in self._plan(0, 1, latest)}
-        is_same = (
-            {_place(p) for p in planned} == wanted
-            and planned_rounds(planned) == self.rounds
-            and all(map(self._has_its_load, made))
-        )
-        if is_same and not (self.again and len(made) == len(planned)):
-            return latest
-        if not is_same:
-            self.task.context.progress.say(
-                f"{self.task.title}: other workloads, rounds or values than the last time: all of "
-                "it is measured"
-            )
-        return latest + 1
-
-    def _plan(self, start: int, rounds: int, series: int) -> list[PlannedTrial]:
-        """Each workload with both arms once a round, in orders of the round's own.
-
-        The arms of a workload follow one another, so that little drifts between them.
-        """
-        rng = random.Random(self.task.seed(self.name, "order", series))
-        workloads, arms = list(self.workloads), self._arms()
-        plan: list[PlannedTrial] = []
-        for number in range(1, rounds + 1):
-            for workload in rng.sample(workloads, len(workloads)):
-                is_own = workload == self.task.workload.name
-                for arm in rng.sample(list(arms), len(arms)):
-                    plan.append(
-                        PlannedTrial(
-                            index=start + len(plan),
-                            role="sentinel" if arms[arm].is_default else "finalist",
-                            configuration=arms[arm],
-                            arm=arm,
-                            round=number,
-                            series=series,
-                            duration_s=None if is_own else self.workloads[workload].counted_s,
-                            other_workload="" if is_own else workload,
-                        )
-                    )
-        return plan
+    def _cell(self, workload: Workload, arm: str, configuration: Configuration) -> PlannedTrial:
+        if workload.name == self.task.workload.name:
+            return cell(arm, configuration)
+        return cell(arm, configuration, duration_s=workload.counted_s, other_workload=workload.name)
 
     def _timed(self, workload: Workload) -> Workload:
-        """With the duration of its trials, the file's or its pilot's."""
+        """Return a workload with the duration of its trials, the file's or its pilot's."""
         subject = replace(self.task.subject, workload=workload.name)
         return timed(replace(self.task, subject=subject, workload=workload)).workload
 
@@ -194,7 +169,7 @@ class AcrossWorkloads(Stage[Across]):
         return planned.other_workload or self.task.workload.name
 
     def _has_its_load(self, trial: Trial) -> bool:
-        """Whether a trial was measured under what its workload is by now."""
+        """Return whether a trial was measured under what its workload is by now."""
         workload, then = self.workloads[self._workload_of(trial.planned)], trial.conditions
         return (workload.due_rps, workload.connections, workload.traffic, workload.timeout_s) == (
             then.rate_rps,
@@ -218,5 +193,37 @@ def across(
     )
 
 
-def _place(p: PlannedTrial) -> _Place:
-    return p.other_workload, p.duration_s, p.arm, p.configuration.digest
+def under_workload(
+    workload: str,
+    trials: Sequence[Trial],
+    arms: tuple[str, str],
+    judge: Callable[..., Verdict],
+) -> UnderWorkload:
+    """Return what the trials of both arms, the default first, come to under one workload."""
+    default, tuned = ([t for t in trials if t.planned.arm == arm] for arm in arms)
+    rounds = usable_by_round(trials)
+    before, after = paired(*(rounds.get(arm, {}) for arm in arms))
+    failed = failures(default), failures(tuned)
+    verdict, problem = None, ""
+    if len(before) < 2:
+        why = first_problem([*default, *tuned])
+        problem = f"{len(before)} pairs could be measured, and it takes two: {why}"
+    else:
+        verdict = judge(before, after, failures=max(0, failed[1] - failed[0]))
+    conditions = trials[0].conditions if trials else None
+    return UnderWorkload(
+        workload=workload,
+        load=f"{conditions.rate_rps:g} requests/s on {conditions.connections} connections"
+        if conditions
+        else "",
+        verdict=verdict,
+        timeouts=Pairwise(default=_timeouts(before), tuned=_timeouts(after)),
+        trials=len(tuned),
+        default_failed=failed[0],
+        tuned_failed=failed[1],
+        problem=problem,
+    )
+
+
+def _timeouts(trials: Sequence[Trial]) -> int:
+    return sum(trial.errors.get(TIMEOUT, 0) for trial in trials)
