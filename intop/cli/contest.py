@@ -43,12 +43,11 @@ def command(
     is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
     [study] baselines names.
     """
-    from intop.experiment.contest import contest
+    from intop.experiment.contest import MultiArm, Request
     from intop.experiment.contest_view import contest_section
+    from intop.run.executor import execute
 
+    request = Request(names=names, rounds=rounds, reference=reference, again=again)
     run_stage(
-        lambda task: contest(task, names, rounds=rounds, reference=reference, again=again),
-        contest_section,
-        begins=True,
-        **options,
+        lambda task: execute(MultiArm(task, request)), contest_section, begins=True, **options
     )

@@ -66,10 +66,11 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
 
     wanted = asked_blocks(blocks, rounds, why=why)
     if why:
-        from intop.experiment.mediation import mediate
+        from intop.experiment.mediation import Request, mediate
         from intop.report.mediation import mediation
 
-        found = run_stage(lambda task: mediate(task, wanted, rounds), mediation, **options)
+        request = Request(blocks=tuple(wanted), rounds=rounds)
+        found = run_stage(lambda task: mediate(task, request), mediation, **options)
         if all(isinstance(one, Verdict) for one in found.values()):
             exit_by(found)
         return

@@ -1,5 +1,6 @@
 """sweep: the winner and others along a load."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -79,11 +80,18 @@ def command(again: bool, **options: Any) -> None:
     point in interleaved rounds. The knee is where more load brings no more answers. Failures are
     results here. An interrupted sweep goes on; asked again, it is read from the store.
     """
-    from intop.experiment.sweep import sweep
+    from intop.experiment.sweep import SweepAlong
     from intop.report.sweep import sweep_section
+    from intop.run.executor import execute
 
     request, options = asked_sweep(**options)
-    run_stage(lambda task: sweep(task, request, again=again), sweep_section, begins=True, **options)
+    request = replace(request, again=again)
+    run_stage(
+        lambda task: execute(SweepAlong(task, request)).latest,
+        sweep_section,
+        begins=True,
+        **options,
+    )
 
 
 def asked_sweep(

@@ -5,8 +5,8 @@ all of them alike.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeVar
 
@@ -149,6 +149,53 @@ def mean_interval(values: Sequence[float], *, level: float) -> Interval | None:
     if len(values) < 2 or min(values) <= 0:
         return None
     return geometric_interval(values, level=level)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmResult:
+    """An arm's trials, and their P99 compared with a reference's."""
+
+    trials: tuple[Trial, ...]
+    p99_ms: Interval | None
+    """The geometric mean over its rounds, None with fewer than two."""
+    ratio: Interval | None
+    """The reference's P99 / its own over the rounds that both have (above 1 is better).
+
+    None for the reference itself and with fewer than two rounds.
+    """
+
+    @property
+    def failures(self) -> int:
+        """How many of its trials failed."""
+        return failures(self.trials)
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with its first unusable trial, "" without any."""
+        return first_problem(self.trials)
+
+
+def compare(
+    trials: Sequence[Trial],
+    arms: Iterable[str],
+    reference: str,
+    *,
+    level: float,
+    ratio_level: float | None = None,
+) -> dict[str, ArmResult]:
+    """Return each arm beside one of them; the ratios may have another level than P99."""
+    p99_ms = p99_by_round(trials)
+
+    def result(arm: str) -> ArmResult:
+        own, base = p99_ms.get(arm, {}), p99_ms.get(reference, {})
+        ratio = ratio_interval(base, own, level=ratio_level or level)
+        return ArmResult(
+            trials=tuple(trial for trial in trials if trial.planned.arm == arm),
+            p99_ms=mean_interval(list(own.values()), level=level),
+            ratio=None if arm == reference else ratio,
+        )
+
+    return {arm: result(arm) for arm in arms}
 
 
 def failures(trials: Sequence[M]) -> int:

@@ -163,6 +163,11 @@ class Sweeps:
 
     found: tuple[Sweep, ...] = ()
 
+    @property
+    def latest(self) -> Sweep:
+        """The one that was measured last."""
+        return self.found[-1]
+
     def with_one(self, sweep: Sweep) -> "Sweeps":
         """Return these with a sweep in place of an earlier one of its kind."""
         others = (s for s in self.found if (s.axis, s.loop) != (sweep.axis, sweep.loop))

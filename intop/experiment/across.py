@@ -1,7 +1,7 @@
 """across: a configuration and the default under all workloads of a study, in the same rounds."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -27,7 +27,6 @@ from intop.errors import ResultMissingError, UsageError
 from intop.experiment.stage import Experiment
 from intop.run import prerequisites
 from intop.run.context import Task
-from intop.run.executor import execute
 from intop.run.testbed import Testbed
 from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
 from intop.stages.pilot import timed
@@ -35,6 +34,19 @@ from intop.stages.pilot import timed
 WINNER = "winner"
 TIMEOUT = "timeout"
 """What load tools call a request without an answer in time, among a trial's errors."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is measured under which workloads."""
+
+    workloads: tuple[Workload, ...]
+    configuration: str = WINNER
+    """The verdict's, or the name of a baseline."""
+    rounds: int | None = None
+    """How often both sides are measured under each workload; None: as for a verdict."""
+    again: bool = False
+    """Whether it is measured again where it is finished."""
 
 
 class AcrossWorkloads(Experiment[Across]):
@@ -53,23 +65,15 @@ class AcrossWorkloads(Experiment[Across]):
     is_apart = True
     measures_all = "other workloads, rounds or values than the last time: all of it is measured"
 
-    def __init__(
-        self,
-        task: Task,
-        workloads: Sequence[Workload],
-        *,
-        configuration: str = WINNER,
-        rounds: int | None = None,
-        again: bool = False,
-    ) -> None:
+    def __init__(self, task: Task, request: Request) -> None:
         super().__init__(timed(task))
-        self.configuration = configuration
-        self.rounds = rounds or self.budget.judge_pairs
-        self.workloads = {workload.name: self._timed(workload) for workload in workloads}
+        self.configuration = request.configuration
+        self.rounds = request.rounds or self.budget.judge_pairs
+        self.workloads = {workload.name: self._timed(workload) for workload in request.workloads}
         verdict = task.store.get(task.subject, Verdict)
-        self._verdict = verdict if configuration == WINNER else None
+        self._verdict = verdict if self.configuration == WINNER else None
         self._baselines = self._chosen_baselines()
-        self.go_on(again=again)
+        self.go_on(again=request.again)
 
     def prepare(self, testbed: Testbed) -> None:
         try_out(self.task, testbed, self._baselines)
@@ -177,20 +181,6 @@ class AcrossWorkloads(Experiment[Across]):
             then.traffic,
             then.timeout_s,
         )
-
-
-def across(
-    task: Task,
-    workloads: Sequence[Workload],
-    *,
-    configuration: str = WINNER,
-    rounds: int | None = None,
-    again: bool = False,
-) -> Across:
-    """Measure a configuration in all these workloads. Raises what the stage and `execute` do."""
-    return execute(
-        AcrossWorkloads(task, workloads, configuration=configuration, rounds=rounds, again=again)
-    )
 
 
 def under_workload(

@@ -7,28 +7,32 @@ from typing import TypeVar
 from intop.domain.baseline import HOST, TUNED, Baseline
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
-from intop.domain.rounds import (
-    Cells,
-    cell,
-    failures,
-    first_problem,
-    mean_interval,
-    p99_by_round,
-    planned_rounds,
-    ratio_interval,
-)
+from intop.domain.rounds import Cells, cell, compare, planned_rounds
 from intop.domain.stats import bonferroni
 from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.experiment.stage import Experiment, go_on_together
 from intop.run.context import Task
-from intop.run.executor import execute
 from intop.run.testbed import Testbed
 from intop.stages.baselines import chosen_baselines, fit, try_out
 from intop.stages.pilot import timed
 
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a contest is asked for."""
+
+    names: tuple[str, ...] = ()
+    """The baselines that take part; all of them where none is named."""
+    rounds: int | None = None
+    """How often each is measured; None is the planned number, else that of a verdict's pairs."""
+    reference: str = HOST
+    """The entrant that the others are compared with."""
+    again: bool = False
+    """Whether it is measured again where it is finished, or was planned otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,23 +121,15 @@ class MultiArm(Contesting[Contest]):
     command = "contest"
     result_type = Contest
 
-    def __init__(
-        self,
-        task: Task,
-        names: Sequence[str] = (),
-        *,
-        rounds: int | None = None,
-        reference: str = HOST,
-        again: bool = False,
-    ) -> None:
+    def __init__(self, task: Task, request: Request) -> None:
         super().__init__(task)
         verdict = task.store.get(task.subject, Verdict)
-        baselines = chosen_baselines(task.context.study, names)
+        baselines = chosen_baselines(task.context.study, request.names)
         self.entrants = Entrants(task=task, entries=(HOSTS_OWN, *baselines, *_tuned(verdict)))
-        self._reference = reference
+        self._reference = request.reference
         self._check_reference()
-        self.rounds = rounds or self.budget.judge_pairs
-        go_on_together([self], rounds, again=again, command=self.command)
+        self.rounds = request.rounds or self.budget.judge_pairs
+        go_on_together([self], request.rounds, again=request.again, command=self.command)
         if verdict is None:
             task.context.progress.say(
                 f"{task.title}: there is no verdict yet, so the contest is without a tuned "
@@ -149,7 +145,7 @@ class MultiArm(Contesting[Contest]):
                 f"judged against the host's own values"
             )
             reference = HOST
-        return compared(contestants, trials, reference, self.budget.level)
+        return with_results(contestants, trials, reference, self.budget.level)
 
     def _check_reference(self) -> None:
         """Raises UsageError for one that takes no part."""
@@ -168,43 +164,26 @@ def _tuned(verdict: Verdict | None) -> tuple[Contestant, ...]:
     return (entrant(TUNED, title, verdict.configuration),)
 
 
-def contest(
-    task: Task,
-    names: Sequence[str] = (),
-    *,
-    rounds: int | None = None,
-    reference: str = HOST,
-    again: bool = False,
-) -> Contest:
-    """Measure all entrants, and compare them with the reference. Raises what `MultiArm` does."""
-    return execute(MultiArm(task, names, rounds=rounds, reference=reference, again=again))
-
-
-def compared(
+def with_results(
     contestants: Sequence[Contestant], trials: Sequence[Trial], reference: str, level: float
 ) -> Contest:
-    """Return the contestants with what their trials say, compared with one of them."""
-    p99_ms = p99_by_round(trials)
+    """Return the contestants with their trials, compared with one of them."""
     others = sum(not c.same_as and c.name != reference for c in contestants)
     ratio_level = bonferroni(level, others)
-
-    def measured(contestant: Contestant) -> Contestant:
-        name, own = contestant.name, p99_ms.get(contestant.name, {})
-        is_reference = name == reference
-        mine = [trial for trial in trials if trial.planned.arm == name]
-        return replace(
-            contestant,
-            is_reference=is_reference,
-            p99_ms=mean_interval(list(own.values()), level=level),
-            ratio=None
-            if is_reference
-            else ratio_interval(p99_ms.get(reference, {}), own, level=ratio_level),
-            failures=failures(mine),
-            detail=first_problem(mine),
-        )
-
+    names = [contestant.name for contestant in contestants]
+    arms = compare(trials, names, reference, level=level, ratio_level=ratio_level)
     return Contest(
-        contestants=tuple(map(measured, contestants)),
+        contestants=tuple(
+            replace(
+                contestant,
+                is_reference=name == reference,
+                p99_ms=arms[name].p99_ms,
+                ratio=arms[name].ratio,
+                failures=arms[name].failures,
+                detail=arms[name].problem,
+            )
+            for name, contestant in zip(names, contestants, strict=True)
+        ),
         reference=reference,
         rounds=planned_rounds([trial.planned for trial in trials]),
         level=level,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from intop.config.counters import load_counters
@@ -30,6 +30,16 @@ from intop.stages.winner import Winner
 FEWEST_ROUNDS = 4
 
 
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is taken away, and how often it is measured."""
+
+    blocks: tuple[Block, ...] = ()
+    """Values that take mechanisms away, in place of those of the catalogue of counters."""
+    rounds: int | None = None
+    """None is the budget's number."""
+
+
 class Mediate(Experiment[Mediation]):
     """The verdict's winner and default, with and without each mechanism that the verdict names.
 
@@ -45,23 +55,17 @@ class Mediate(Experiment[Mediation]):
     needs = ("judge",)
     measures_all = "mediation: other blocks or rounds than before are measured anew"
 
-    def __init__(
-        self,
-        task: Task,
-        verdict: Verdict,
-        blocks: Sequence[Block] = (),
-        rounds: int | None = None,
-    ) -> None:
+    def __init__(self, task: Task, verdict: Verdict, request: Request) -> None:
         super().__init__(timed(task))
         self.verdict = verdict
-        self.rounds = rounds or max(FEWEST_ROUNDS, self.budget.explain_pairs)
+        self.rounds = request.rounds or max(FEWEST_ROUNDS, self.budget.explain_pairs)
         self._base = base_of(task, verdict.against)
         self._default = verdict.against or HOST
         self._space = required_space(task)
         # It may also name keys that it leaves at their defaults.
         winner = Winner.of(self._space, verdict.configuration, self._base)
         self._changed = winner.values.keys()
-        self._chosen, self._untold = self._choose({block.mechanism: block for block in blocks})
+        self._chosen, self._untold = self._choose({b.mechanism: b for b in request.blocks})
         self.go_on()
 
     def ask(self, so_far: SoFar) -> Batch | None:
@@ -165,16 +169,14 @@ class Mediate(Experiment[Mediation]):
         )
 
 
-def mediate(
-    task: Task, blocks: Sequence[Block] = (), rounds: int | None = None
-) -> Mediation | Verdict:
+def mediate(task: Task, request: Request) -> Mediation | Verdict:
     """Measure what each mechanism brings.
 
     A verdict that is no gain is returned as it is, and nothing is measured. Raises
     ResultMissingError before there is a verdict, and what `Mediate` and `execute` do.
     """
     verdict = required_verdict(task)
-    return execute(Mediate(task, verdict, blocks, rounds)) if verdict.is_gain else verdict
+    return execute(Mediate(task, verdict, request)) if verdict.is_gain else verdict
 
 
 def share_of(gains: Sequence[float], left: Sequence[float], *, level: float) -> Interval | None:

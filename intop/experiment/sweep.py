@@ -1,21 +1,13 @@
 """sweep: the host's own values, the winner and baselines along a load, or along nginx's workers."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from statistics import fmean
 
 from intop.domain.baseline import HOST, TUNED
 from intop.domain.configuration import Configuration
-from intop.domain.rounds import (
-    Arms,
-    Cells,
-    cell,
-    failures,
-    mean_interval,
-    p99_by_round,
-    ratio_interval,
-)
+from intop.domain.rounds import ArmResult, Arms, Cells, cell, compare
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep, Sweeps
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
@@ -25,7 +17,6 @@ from intop.experiment.stage import Experiment
 from intop.experiment.sweep_request import Request, own_value
 from intop.run.available_space import stored_probed
 from intop.run.context import Task
-from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.testbed import Testbed
 from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
@@ -52,14 +43,14 @@ class SweepAlong(Experiment[Sweeps]):
     looks_back = True
     measures_all = "another sweep than those before: all of it is measured"
 
-    def __init__(self, task: Task, request: Request, *, again: bool = False) -> None:
+    def __init__(self, task: Task, request: Request) -> None:
         super().__init__(timed(task))
         self.request, self.rounds = request, request.rounds
         self.points = request.points_for(task.workload)
         self._verdict = task.store.get(task.subject, Verdict)
         named = chosen_baselines(task.context.study, request.names)
         self._baselines = named if request.names else ()
-        self.go_on(again=again)
+        self.go_on(again=request.again)
 
     def prepare(self, testbed: Testbed) -> None:
         try_out(self.task, testbed, self._baselines)
@@ -78,13 +69,12 @@ class SweepAlong(Experiment[Sweeps]):
     def result(self, trials: Sequence[Trial]) -> Sweeps:
         mine, arms, level = self.measured(trials), self._arms(), self.budget.level
         reference, limit = next(iter(arms)), self.request.limit_ms
-        by_arm = {name: [t for t in mine if t.planned.arm == name] for name in arms}
-        curves = {name: self._curves(own) for name, own in by_arm.items()}
+        curves = {name: self._curves([t for t in mine if t.planned.arm == name]) for name in arms}
         sweep = Sweep(
             axis=self.request.axis,
             loop=self.request.loop,
             arms=tuple(Arm(name=name, configuration=c) for name, c in arms.items()),
-            points=tuple(self._at(point, by_arm, reference) for point in self.points),
+            points=tuple(self._at(point, mine, arms) for point in self.points),
             rounds=self.rounds,
             level=level,
             limit_ms=limit,
@@ -143,17 +133,14 @@ class SweepAlong(Experiment[Sweeps]):
 
     # -- results ---------------------------------------------------------------------------------
 
-    def _at(self, point: float, by_arm: Mapping[str, Sequence[Trial]], reference: str) -> Point:
+    def _at(self, point: float, trials: Sequence[Trial], arms: Arms) -> Point:
         own = own_value(self.task.workload, self.request.axis)
-        here = {
-            name: [t for t in trials if self._point(t.planned) == point]
-            for name, trials in by_arm.items()
-        }
+        here = [trial for trial in trials if self._point(trial.planned) == point]
         return Point(
             value=point,
             label=self.points[point],
             times=point / own if own else None,
-            arms=arms_at(here, reference, level=self.budget.level),
+            arms=arms_at(here, arms, next(iter(arms)), level=self.budget.level),
         )
 
     def _knees(self, curves: Mapping[str, Curves]) -> tuple[Knee, ...]:
@@ -184,42 +171,34 @@ class SweepAlong(Experiment[Sweeps]):
         return float(planned.configuration.values[WORKERS])
 
 
-def sweep(task: Task, request: Request, *, again: bool = False) -> Sweep:
-    """Measure a sweep. Raises what `SweepAlong` and `execute` do."""
-    return execute(SweepAlong(task, request, again=again)).found[-1]
-
-
 def arms_at(
-    trials: Mapping[str, Sequence[Trial]], reference: str, *, level: float
+    trials: Sequence[Trial], arms: Iterable[str], reference: str, *, level: float
 ) -> tuple[ArmAt, ...]:
-    """Return all arms at one point, by the trials of each, which have rounds."""
-    p99_ms = p99_by_round([trial for own in trials.values() for trial in own])
-    base = p99_ms.get(reference, {})
+    """Return all arms at one point, by the trials there."""
+    results = compare(trials, arms, reference, level=level)
 
-    def at(arm: str, own: Sequence[Trial]) -> ArmAt:
-        p99 = p99_ms.get(arm, {})
-        usable = [trial for trial in own if trial.usable]
+    def at(arm: str, own: ArmResult) -> ArmAt:
+        usable = [trial for trial in own.trials if trial.usable]
         observed = [trial for trial in usable if trial.metrics]
-        requests = [trial.histogram.total for trial in own if trial.histogram is not None]
-        is_reference = arm == reference
+        requests = [trial.histogram.total for trial in own.trials if trial.histogram is not None]
         return ArmAt(
             arm=arm,
-            is_reference=is_reference,
-            trials=len(own),
-            overloaded=sum(trial.status == "overloaded" for trial in own),
-            failed=failures(own),
-            fails_more=failures(own) > failures(trials[reference]),
-            p99_ms=mean_interval(list(p99.values()), level=level),
+            is_reference=arm == reference,
+            trials=len(own.trials),
+            overloaded=sum(trial.status == "overloaded" for trial in own.trials),
+            failed=own.failures,
+            fails_more=own.failures > results[reference].failures,
+            p99_ms=own.p99_ms,
             mean_ms=_mean(usable, lambda t: t.histogram.mean_ms if t.histogram else None),
             achieved_rps=_mean(usable, lambda t: t.achieved_rps),
             received_mb_s=_mean(usable, lambda t: t.received_mb_s or None),
             cpu=_mean(observed, lambda t: t.balancer.cpu),
             memory_mib=_mean(observed, lambda t: t.balancer.memory_mib),
-            ratio=None if is_reference else ratio_interval(base, p99, level=level),
+            ratio=own.ratio,
             fewest_requests=min(requests, default=None),
         )
 
-    return tuple(at(arm, own) for arm, own in trials.items())
+    return tuple(at(arm, own) for arm, own in results.items())
 
 
 def _mean(trials: Sequence[Trial], of: Callable[[Trial], float | None]) -> float | None:

@@ -33,6 +33,8 @@ class Request:
     """The limit of P99 for which a sweep over the rate finds the capacity."""
     names: tuple[str, ...] = ()
     """The baselines that take part."""
+    again: bool = False
+    """Whether it is measured again where it is finished."""
 
     def points_for(self, workload: Workload) -> Mapping[float, str]:
         """Return the points under a workload, in order, with their labels. Raises UsageError."""

@@ -12,7 +12,7 @@ from intop.domain.verdict import Verdict
 from intop.domain.workload import Workload
 from intop.errors import ResultMissingError
 from intop.experiment.compromise import compromise
-from intop.experiment.contest import HOSTS_OWN, Contesting, Entrants, compared, entrant
+from intop.experiment.contest import HOSTS_OWN, Contesting, Entrants, entrant, with_results
 from intop.experiment.stage import go_on_together
 from intop.experiment.warm_starts import WarmStart, warm_starts
 from intop.run import prerequisites
@@ -143,7 +143,7 @@ class Crossing(Contesting[Crosswise]):
         return Crosswise(
             arch=self.task.subject.arch,
             emulation=trials[0].conditions.emulation,
-            contest=compared(self.entrants.contestants(), trials, HOST, self.budget.level),
+            contest=with_results(self.entrants.contestants(), trials, HOST, self.budget.level),
         )
 
 
