@@ -1,4 +1,4 @@
-"""What the tree models' own winners are worth, from the rounds that finalists are picked in."""
+"""The worth of the tree models' own winners, from the rounds that finalists are picked in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

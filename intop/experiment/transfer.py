@@ -197,8 +197,8 @@ def _foreign(name: str, title: str, configuration: Configuration) -> Baseline:
 def worst_cases(crosswise: Sequence[Crosswise]) -> tuple[WorstCase, ...]:
     """Return what was measured, by its least ratio over all machines, without the default."""
     by_arch = {
-        one.arch: {c.name: _ratio(one.contest, c) for c in one.contest.contestants}
-        for one in crosswise
+        machine.arch: {c.name: _ratio(machine.contest, c) for c in machine.contest.contestants}
+        for machine in crosswise
     }
     cases: list[WorstCase] = []
     for name in dict.fromkeys(name for ratios in by_arch.values() for name in ratios):

@@ -12,7 +12,7 @@ from intop.run.testbed import Testbed
 
 
 def chosen_baselines(study: Study, names: Sequence[str]) -> tuple[Baseline, ...]:
-    """The baselines asked for, all of them for none. Raises UsageError for one that is unknown."""
+    """Return the named baselines, all of them for no names. Raises UsageError for an unknown one."""
     for name in names:
         if name not in study.baselines:
             raise UsageError(
@@ -23,7 +23,7 @@ def chosen_baselines(study: Study, names: Sequence[str]) -> tuple[Baseline, ...]
 
 
 def fit(task: Task, baseline: Baseline) -> Fitted:
-    """A baseline on the task's host as it was probed. Raises ResultMissingError before that."""
+    """Return a baseline on the task's host as probed. Raises ResultMissingError before that."""
     probed = stored_probed(task)
     if probed is None:
         raise ResultMissingError(f"{task.title}: the host was not looked at yet")
@@ -32,7 +32,9 @@ def fit(task: Task, baseline: Baseline) -> Fitted:
 
 
 def base_of(task: Task, against: str) -> Configuration:
-    """What a verdict's default applied, by the name that it is `against`; "" for the host's own.
+    """Return what a verdict's default applied, by the name that it is `against`.
+
+    That is "" for the host's own values.
 
     Raises what `chosen_baselines` and `fit` do.
     """
@@ -48,8 +50,8 @@ def try_out(task: Task, testbed: Testbed, baselines: Iterable[Baseline]) -> None
     Which they are can't be known before: a kernel's own limits are in no file below /proc/sys.
     """
     for baseline in baselines:
-        while (found := testbed.refusal(fit(task, baseline).configuration)) is not None:
-            known = _refusals(task).with_one(found.key, found.value, found.got or "")
+        while (refusal := testbed.refusal(fit(task, baseline).configuration)) is not None:
+            known = _refusals(task).with_one(refusal.key, refusal.value, refusal.got or "")
             task.store.put(task.subject, known)
 
 
