@@ -43,8 +43,7 @@ def command(
     is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
     [study] baselines names.
     """
-    from intop.experiment.contest import MultiArm, Request
-    from intop.experiment.contest_view import contest_section
+    from intop.experiment.contest import MultiArm, Request, contest_section
     from intop.run.executor import execute
 
     request = Request(names=names, rounds=rounds, reference=reference, again=again)

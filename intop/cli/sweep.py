@@ -19,6 +19,9 @@ from intop.cli.running import run_stage
 if TYPE_CHECKING:
     from intop.experiment.sweep_request import Request
 
+REQUESTED = ("names", "axis", "points", "rounds", "seconds", "limit_ms")
+"""The options that say what to sweep over."""
+
 
 @subcommand(
     "sweep",
@@ -94,33 +97,16 @@ def command(again: bool, **options: Any) -> None:
     )
 
 
-def asked_sweep(
-    *,
-    names: tuple[str, ...],
-    axis: str,
-    points: str | None,
-    closed: bool,
-    rounds: int,
-    seconds: int | None,
-    limit_ms: float | None,
-    **options: Any,
-) -> "tuple[Request, dict[str, Any]]":
-    """What to sweep over, and the options that all stages have.
+def asked_sweep(*, closed: bool, **options: Any) -> "tuple[Request, dict[str, Any]]":
+    """Return what to sweep over, and the options that all stages have.
 
     Raises UsageError for what one of the workloads can't have, before anything is measured.
     """
     from intop.experiment.sweep_request import Request
     from intop.run.context import chosen_workloads
 
-    request = Request(
-        axis=axis,  # type: ignore[arg-type]
-        loop="closed" if closed else "open",
-        points=points,
-        rounds=rounds,
-        seconds=seconds,
-        limit_ms=limit_ms,
-        names=names,
-    )
+    own = {name: options.pop(name) for name in REQUESTED}
+    request = Request(loop="closed" if closed else "open", **own)
     for workload in chosen_workloads(study_of(options["config"]), options["workload"]):
         request.points_for(workload)
     return request, options

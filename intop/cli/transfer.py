@@ -55,8 +55,7 @@ def command(
     measures on each architecture, in interleaved rounds: the default, its own winner, the other's,
     and a compromise that the models of both find good.
     """
-    from intop.experiment.transfer import transfer
-    from intop.experiment.transfer_view import transfer_sections
+    from intop.experiment.transfer import transfer, transfer_sections
     from intop.run.context import chosen_archs
 
     if one == other:

@@ -12,7 +12,7 @@ from intop.run.testbed import Testbed
 
 
 def chosen_baselines(study: Study, names: Sequence[str]) -> tuple[Baseline, ...]:
-    """Return the named baselines, all of them for no names. Raises UsageError for an unknown one."""
+    """Return the named baselines, all of them for no names. Raises UsageError for others."""
     for name in names:
         if name not in study.baselines:
             raise UsageError(

@@ -9,7 +9,7 @@ import pytest
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import Interval
-from intop.experiment.contest_view import contest_section
+from intop.experiment.contest import contest_section
 from intop.report.document.text import show
 from intop.report.machine import to_json
 

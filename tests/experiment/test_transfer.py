@@ -17,7 +17,6 @@ from intop.domain.training import FittedFamily
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.experiment import transfer, warm_starts
-from intop.experiment.transfer_view import transfer_sections
 from intop.learn.families import FAMILIES
 from intop.report.document.text import show
 from intop.report.machine import to_json
@@ -175,7 +174,7 @@ def test_both_winners_and_the_compromise_meet_on_both(
     assert found.compromise is not None
     assert {QUEUE} == set(found.compromise.left_out)
     assert int(found.compromise.configuration.values[WAIT]) < 60
-    show(*transfer_sections(found))
+    show(*transfer.transfer_sections(found))
     printed = capsys.readouterr().out
     assert "measured gain, crosswise" in printed
     assert f"{len(found.warm_starts[0].common)} parameters in common: {WAIT}" in printed
