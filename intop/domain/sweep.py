@@ -152,6 +152,10 @@ class Sweep:
         """Whether there is a P99 of any arm at any point."""
         return any(arm.p99_ms for point in self.points for arm in point.arms)
 
+    def along(self, arm: str) -> list[tuple[Point, ArmAt]]:
+        """Return an arm at each point."""
+        return [(point, at) for point in self.points for at in point.arms if at.arm == arm]
+
     def is_about(self, configuration: Configuration) -> bool:
         """Return whether one of the arms has this configuration."""
         return any(arm.configuration == configuration for arm in self.arms)

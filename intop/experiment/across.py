@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 
 from intop.domain.across import Across, UnderWorkload
-from intop.domain.baseline import HOST, TUNED, Baseline
+from intop.domain.baseline import HOST, Baseline
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.rounds import (
     Arms,
@@ -28,7 +28,7 @@ from intop.experiment.stage import Experiment
 from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.testbed import Testbed
-from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
+from intop.stages.baselines import both_sides, chosen_baselines, fit, try_out
 from intop.stages.pilot import timed
 
 WINNER = "winner"
@@ -150,9 +150,8 @@ class AcrossWorkloads(Experiment[Across]):
 
         Raises UsageError for a baseline that changes nothing.
         """
-        if (verdict := self._verdict) is not None:
-            default = base_of(self.task, verdict.against)
-            return {verdict.against or HOST: default, TUNED: verdict.configuration}
+        if self._verdict is not None:
+            return both_sides(self.task, self._verdict)
         (baseline,) = self._baselines
         configuration = fit(self.task, baseline).configuration
         if configuration.is_default:

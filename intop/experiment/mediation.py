@@ -21,7 +21,7 @@ from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.stage import Batch, SoFar
-from intop.stages.baselines import base_of
+from intop.stages.baselines import base_of, both_sides
 from intop.stages.collected import required_space
 from intop.stages.explain import required_verdict
 from intop.stages.pilot import timed
@@ -72,7 +72,7 @@ class Mediate(Experiment[Mediation]):
         return super().ask(so_far) if self._chosen else None
 
     def cells(self) -> Cells:
-        sides = {self._default: self._base, TUNED: self.verdict.configuration}
+        sides = both_sides(self.task, self.verdict)
         blocked = {
             _without(block, name): Configuration({**side.values, **block.values})
             for _, block in self._chosen

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from statistics import fmean
 
-from intop.domain.baseline import HOST, TUNED
 from intop.domain.configuration import Configuration
 from intop.domain.rounds import ArmResult, Arms, Cells, cell, compare
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep, Sweeps
@@ -19,7 +18,7 @@ from intop.run.available_space import stored_probed
 from intop.run.context import Task
 from intop.run.prospect import Prospect
 from intop.run.testbed import Testbed
-from intop.stages.baselines import base_of, chosen_baselines, fit, try_out
+from intop.stages.baselines import both_sides, chosen_baselines, fit, try_out
 from intop.stages.pilot import timed
 
 WORKERS = "nginx:main.worker_processes"
@@ -94,11 +93,7 @@ class SweepAlong(Experiment[Sweeps]):
 
     def _arms(self) -> Arms:
         """Return the arms, the reference first. The host must have been probed."""
-        verdict = self._verdict
-        against = verdict.against if verdict else ""
-        arms = {against or HOST: base_of(self.task, against)}
-        if verdict is not None:
-            arms[TUNED] = verdict.configuration
+        arms = both_sides(self.task, self._verdict)
         for baseline in self._baselines:
             arms.setdefault(baseline.name, fit(self.task, baseline).configuration)
         return arms

@@ -148,9 +148,8 @@ def _knee(sweep: Sweep, knee: Knee) -> str:
 def _outcomes(sweep: Sweep, arm: str) -> str:
     """Return such as: gain at 50, 100, worse at 150 requests/s."""
     places: dict[str, list[str]] = {}
-    for label, arm_at in _rows(sweep):
-        if arm_at.arm == arm:
-            places.setdefault(arm_at.outcome, []).append(label)
+    for point, arm_at in sweep.along(arm):
+        places.setdefault(arm_at.outcome, []).append(point.label)
     parts = [f"{outcome} at {', '.join(labels)}" for outcome, labels in places.items()]
     return f"{', '.join(parts)} {UNITS[sweep.axis]}".rstrip()
 

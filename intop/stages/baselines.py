@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from intop.config.study import Study
-from intop.domain.baseline import NONE_REFUSED, Baseline, Fitted, Refusals, fitted
+from intop.domain.baseline import HOST, NONE_REFUSED, TUNED, Baseline, Fitted, Refusals, fitted
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
 from intop.run.available_space import stored_probed
 from intop.run.context import Task
@@ -32,9 +33,7 @@ def fit(task: Task, baseline: Baseline) -> Fitted:
 
 
 def base_of(task: Task, against: str) -> Configuration:
-    """Return what a verdict's default applied, by the name that it is `against`.
-
-    That is "" for the host's own values.
+    """Return what a verdict's default applied, by the name that it is `against`, if any.
 
     Raises what `chosen_baselines` and `fit` do.
     """
@@ -42,6 +41,17 @@ def base_of(task: Task, against: str) -> Configuration:
         return DEFAULT
     (baseline,) = chosen_baselines(task.context.study, (against,))
     return fit(task, baseline).configuration
+
+
+def both_sides(task: Task, verdict: Verdict | None) -> dict[str, Configuration]:
+    """Return the arms of a verdict: its default, and its winner. Raises what `base_of` does.
+
+    Without a verdict there are the host's own values alone.
+    """
+    if verdict is None:
+        return {HOST: DEFAULT}
+    default = base_of(task, verdict.against)
+    return {verdict.against or HOST: default, TUNED: verdict.configuration}
 
 
 def try_out(task: Task, testbed: Testbed, baselines: Iterable[Baseline]) -> None:

@@ -1,6 +1,6 @@
 """A sweep: P99, the rate that is reached, and processor and memory along its axis."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 
 from matplotlib.axes import Axes
@@ -65,7 +65,8 @@ def _lines(axes: Axes, sweep: Sweep, value: Callable[[ArmAt], float | None]) -> 
     marks = cycle(MARKS)
     for arm in sweep.arms:
         colour = _colour(sweep, arm.name)
-        shown = [(x, y) for x, at in _along(sweep, arm.name) if (y := value(at)) is not None]
+        at = [(point.value, value(arm_at)) for point, arm_at in sweep.along(arm.name)]
+        shown = [(x, y) for x, y in at if y is not None]
         axes.plot(
             [x for x, _ in shown],
             [y for _, y in shown],
@@ -82,7 +83,8 @@ def _latencies(axes: Axes, sweep: Sweep) -> None:
     """Draw the bands and the limit of P99, on a logarithmic axis."""
     axes.set_yscale("log")
     for arm in sweep.arms:
-        shown = [(x, at.p99_ms) for x, at in _along(sweep, arm.name) if at.p99_ms is not None]
+        at = [(point.value, arm_at.p99_ms) for point, arm_at in sweep.along(arm.name)]
+        shown = [(x, p99) for x, p99 in at if p99 is not None]
         axes.fill_between(
             [x for x, _ in shown],
             [p99.low for _, p99 in shown],
@@ -108,12 +110,6 @@ def _scales(panels: Sequence[Axes], sweep: Sweep) -> None:
         plain_ticks(latency.xaxis, values)
     for axes in panels[1:]:
         axes.set_ylim(bottom=0)
-
-
-def _along(sweep: Sweep, arm: str) -> Iterator[tuple[float, ArmAt]]:
-    """Yield an arm at each point."""
-    for point in sweep.points:
-        yield from ((point.value, at) for at in point.arms if at.arm == arm)
 
 
 def _colour(sweep: Sweep, arm: str) -> str:
