@@ -1,10 +1,27 @@
 """Interleaved rounds."""
 
+from random import Random
+
+import pytest
+
 from benchmarks.campaign import measured
 from fakes import FakeTestbed
 from intop.domain.configuration import Configuration
-from intop.domain.rounds import latest_series, p99_by_round, paired, planned_arms, planned_rounds
+from intop.domain.rounds import (
+    cell,
+    compare,
+    differences,
+    in_rounds,
+    latest_series,
+    p99_by_round,
+    paired,
+    planned_arms,
+    planned_rounds,
+)
+from intop.domain.trial import PlannedTrial
 from intop.run.rounds import blocks
+
+ONE, OTHER = (Configuration({"net.core.somaxconn": count}) for count in ("1", "2"))
 
 
 def configurations(count: int) -> list[Configuration]:
@@ -46,3 +63,53 @@ def test_only_rounds_that_both_arms_have_are_pairs(testbed: FakeTestbed) -> None
     before, after = paired(found["other"], found["one"])
     assert (2, 2) == (len(before), len(after))
     assert all(b > a for b, a in zip(before, after, strict=True))
+
+
+def test_pairs_of_several_arms_are_the_rounds_that_all_of_them_have() -> None:
+    assert ([1, 3], [10, 30], [100, 300]) == paired(
+        {(1, 1): 1, (1, 2): 2, (1, 3): 3},
+        {(1, 3): 30, (1, 1): 10},
+        {(1, 1): 100, (1, 2): 200, (1, 3): 300},
+    )
+
+
+def test_a_series_with_the_same_cells_and_rounds_is_the_same(testbed: FakeTestbed) -> None:
+    one, other = configurations(2)
+    cells = [cell("one", one, rate_rps=50.0), cell("one", one, rate_rps=60.0), cell("other", other)]
+    planned = in_rounds(cells, 3, Random(1), series=2, start=7)
+    assert [] == differences(planned, cells[::-1], 3)
+    assert [] == differences(planned, cells, None)
+
+
+@pytest.mark.parametrize(
+    ("cells", "rounds", "lines"),
+    [
+        ([cell("one", ONE)], 3, ["entrants: one, other against one"]),
+        ([cell("one", ONE), cell("other", ONE)], 3, ["other: its values are not those of then"]),
+        (
+            [cell("one", ONE, path="/"), cell("other", OTHER)],
+            4,
+            ["one: its values are not those of then", "rounds: 3 against 4"],
+        ),
+    ],
+)
+def test_another_series_says_how_it_differs(
+    cells: list[PlannedTrial], rounds: int, lines: list[str]
+) -> None:
+    planned = in_rounds([cell("one", ONE), cell("other", OTHER)], 3, Random(1))
+    assert lines == differences(planned, cells, rounds)
+
+
+def test_arms_are_compared_with_a_reference_by_round(testbed: FakeTestbed) -> None:
+    plan = blocks(testbed.task, "contest", {"one": ONE, "other": OTHER}, 3)
+    testbed.p99_us = {ONE.digest: 4_000, OTHER.digest: 2_000}
+    testbed.statuses = ["failed" if (p.round, p.arm) == (1, "other") else "ok" for p in plan]
+    trials = measured(testbed.task, "contest", plan)
+    arms = compare(trials, ("one", "other", "none"), "one", level=0.95)
+    assert (None, 0, "") == (arms["one"].ratio, arms["one"].failures, arms["one"].problem)
+    other = arms["other"]
+    assert (3, 1, "because") == (len(other.trials), other.failures, other.problem)
+    assert other.ratio is not None
+    assert other.p99_ms is not None
+    assert (2.0, 2.0) == pytest.approx((other.ratio.value, other.p99_ms.value), rel=0.01)
+    assert (None, None, ()) == (arms["none"].ratio, arms["none"].p99_ms, arms["none"].trials)
