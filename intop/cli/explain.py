@@ -81,7 +81,7 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
 
 
 def asked_blocks(texts: tuple[str, ...], rounds: int | None, *, why: bool) -> "list[Block]":
-    """What --block says, by mechanism. Raises UsageError."""
+    """Return the values of --block by mechanism. Raises UsageError."""
     from intop.domain.mediation import Block
 
     if not why and (texts or rounds is not None):

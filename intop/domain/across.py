@@ -1,4 +1,4 @@
-"""A configuration under several workloads: what it is worth in each, and where it is worse."""
+"""A configuration under several workloads: its worth in each, and where it is worse."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from intop.domain.verdict import Outcome, Pairwise, Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class UnderWorkload:
-    """What a configuration is worth under one workload."""
+    """The worth of a configuration under one workload."""
 
     workload: str
     load: str
     """Rate and connections in words."""
     verdict: Verdict | None
-    """It rests on the rounds in which both sides are usable; None with fewer than two of them."""
+    """The verdict by the rounds in which both sides are usable; None with fewer than two."""
     timeouts: Pairwise
     """Requests of these rounds that had no answer in time."""
     trials: int
@@ -41,7 +41,7 @@ class UnderWorkload:
 
     @property
     def harms(self) -> tuple[str, ...]:
-        """What is worse, in words: P99 is 1.30 times higher (1.10 to 1.54); CPU is higher by ..."""
+        """All that is worse, in words: P99 is 1.30 times higher (1.10 to 1.54); CPU is higher by ..."""
         return tuple(self._harms())
 
     def _harms(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class Across:
     """A configuration against the default under several workloads, in the same rounds."""
 
     name: str
-    """What the configuration is called."""
+    """The name of the configuration."""
     configuration: Configuration
     against: str
     """The baseline that stood for the default, "" for the host's own values."""
@@ -73,17 +73,17 @@ class Across:
 
     @property
     def reference(self) -> str:
-        """What the configuration is compared with."""
+        """The name of the other side."""
         return self.against or "default"
 
     @property
     def worse(self) -> tuple[UnderWorkload, ...]:
-        """Where it is worse than what is accepted."""
+        """The workloads in which it is worse than what is accepted."""
         return tuple(under for under in self.workloads if under.is_worse)
 
     @property
     def gains(self) -> tuple[UnderWorkload, ...]:
-        """Where it is a gain, with no guardrail broken."""
+        """The workloads in which it is a gain, with no guardrail broken."""
         return tuple(u for u in self.workloads if u.verdict and u.verdict.is_gain)
 
     @property

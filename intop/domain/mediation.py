@@ -16,7 +16,7 @@ class Block:
 
     @property
     def told(self) -> str:
-        """Such as `net.ipv4.tcp_syncookies=1`."""
+        """The values in words, such as `net.ipv4.tcp_syncookies=1`."""
         return ", ".join(f"{key}={value}" for key, value in self.values.items())
 
 
@@ -31,7 +31,7 @@ class Mediated:
     gain: Interval | None = None
     """P99 of the default / P99 of the winner without the block."""
     left: Interval | None = None
-    """The same with the block; None with fewer than two rounds."""
+    """The gain with the block; None with fewer than two rounds."""
     share: Interval | None = None
     """The part of the gain (of log P99) that the mechanism brings: 1 is all of it, 0 nothing.
 
@@ -46,7 +46,7 @@ class Mediated:
 
 @dataclass(frozen=True, kw_only=True)
 class Mediation:
-    """What each mechanism that a verdict names brings of the gain."""
+    """The part of the gain that each mechanism brings, of those that a verdict names."""
 
     winner: Configuration
     against: str

@@ -80,5 +80,5 @@ class Crosswise:
 
     arch: str
     emulation: str
-    """What carries the machine out where that is no hardware."""
+    """The emulator of a machine that is no hardware, else empty."""
     contest: Contest

@@ -20,7 +20,7 @@ T = TypeVar("T")
 Arms = Mapping[str, Configuration]
 """Configurations by the name of their arm, in the order in which they are shown."""
 Cells = Sequence[PlannedTrial]
-"""What every round has once: an arm under a load, as a place without a number and a round."""
+"""The arms under loads that every round has once, as places without a number and a round."""
 Order = Callable[[Cells, Random], Cells]
 """The order of a round's cells."""
 
@@ -171,7 +171,7 @@ class ArmResult:
 
     @property
     def problem(self) -> str:
-        """What is wrong with its first unusable trial, "" without any."""
+        """The detail of its first unusable trial, "" without any."""
         return first_problem(self.trials)
 
 
@@ -204,5 +204,5 @@ def failures(trials: Sequence[M]) -> int:
 
 
 def first_problem(trials: Sequence[M]) -> str:
-    """Return what the first unusable trial says, "" without any."""
+    """Return the detail of the first unusable trial, "" without any."""
     return next((trial.detail for trial in trials if not trial.usable), "")

@@ -32,7 +32,7 @@ class SpeedUps:
     models: tuple[ModelSpeedUp, ...]
     level: float
     rounds: int
-    """Those that all models with a ratio have."""
+    """The rounds that all models with a ratio have."""
     mean: Interval | None
     """The geometric mean over these models and rounds; None with fewer than two rounds."""
 

@@ -1,4 +1,4 @@
-"""A sweep: what configurations are worth along a load, or along nginx's workers.
+"""A sweep: the worth of configurations along a load, or along nginx's workers.
 
 The curves of several arms are measured in the same rounds. Two numbers are read off each curve. The
 *capacity* is the highest rate at which P99 is within a limit. The *knee* is where more load brings
@@ -106,12 +106,12 @@ class Capacity:
     outside: Literal["", "below", "above", "unclear"]
     """`below` the first point or `above` the last one, or `unclear` where rounds disagree."""
     ratio: Interval | None
-    """It / the reference's, None for the reference itself and where one of both is outside."""
+    """The capacity / the reference's, None for the reference itself and where one of both is outside."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Knee:
-    """Where more load brings no more answers."""
+    """The place from which on more load brings no more answers."""
 
     arm: str
     value: Interval | None

@@ -33,12 +33,12 @@ from intop.stages.pilot import timed
 
 WINNER = "winner"
 TIMEOUT = "timeout"
-"""What load tools call a request without an answer in time, among a trial's errors."""
+"""The name that load tools give a request without an answer in time, among a trial's errors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is measured under which workloads."""
+    """A configuration and the workloads to measure it under."""
 
     workloads: tuple[Workload, ...]
     configuration: str = WINNER

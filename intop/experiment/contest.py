@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a contest is asked for."""
+    """The options of a contest."""
 
     names: tuple[str, ...] = ()
     """The baselines that take part; all of them where none is named."""
@@ -46,7 +46,7 @@ class Entrants:
 
     task: Task
     entries: tuple[Contestant | Baseline, ...]
-    """Whom they are shown in this order. Baselines are cut to what the host takes."""
+    """All of them, in the order in which they are shown. Baselines are cut to what the host takes."""
     are_merged: bool = False
     """Whether all equal configurations are measured once, not only those that change nothing."""
 

@@ -1,4 +1,4 @@
-"""What the curves of a sweep come to: the capacity at a limit of P99, and the knee.
+"""The results of a sweep's curves: the capacity at a limit of P99, and the knee.
 
 Both are computed in each round, so that their intervals say how they scatter.
 """

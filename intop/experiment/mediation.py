@@ -32,7 +32,7 @@ FEWEST_ROUNDS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is taken away, and how often it is measured."""
+    """The mechanisms to take away, and the number of rounds."""
 
     blocks: tuple[Block, ...] = ()
     """Values that take mechanisms away, in place of those of the catalogue of counters."""

@@ -1,7 +1,7 @@
-"""What all experiments have in common: their cells in rounds, and the series that they go on with.
+"""The base of all experiments: cells in rounds, and the series that they go on with.
 
-A plan has a series for each time that an experiment was begun. Which one is asked for again, is
-decided here alone.
+A plan has a series for each time that an experiment was begun. This module alone decides which one
+is asked for again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Experiment(InRounds[R]):
     looks_back: ClassVar[bool] = False
     """Whether it goes on with any earlier series that is the same, not only with the last one."""
     measures_all: ClassVar[str] = ""
-    """What it says where another one was planned before."""
+    """The message where another one was planned before."""
 
     def is_same(self, planned: Sequence[PlannedTrial]) -> bool:
         """Return whether a planned series, if there is any, is what is asked for."""

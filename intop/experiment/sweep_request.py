@@ -1,4 +1,4 @@
-"""What a user asks a sweep for: an axis, its points, and a loop."""
+"""The options of a sweep: an axis, its points, and a loop."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ POINTS = {"rate": "0.25x,0.5x,0.75x,1x,1.25x,1.5x,2x", "connections": "0.25x,0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What to sweep over."""
+    """The options of a sweep."""
 
     axis: Axis = "rate"
     loop: Loop = "open"

@@ -42,7 +42,7 @@ class WorstCase:
     name: str
     ratios: dict[str, Interval | None]
     arch: str | None
-    """Where it gains least, None where it could not be measured on each of them."""
+    """The machine on which it gains least, None where it could not be measured on each of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,13 +51,13 @@ class Transfer:
 
     workload: str
     warm_starts: tuple[WarmStart, ...]
-    """What stored trials say."""
+    """The worth of stored trials, both ways."""
     crosswise: tuple[Crosswise, ...]
-    """What was measured: one of each architecture, or empty."""
+    """The measurements of each architecture, or empty."""
     worst_cases: tuple[WorstCase, ...]
     compromise: Compromise | None
     missing: tuple[str, ...]
-    """What could not be done, and what to do about it."""
+    """Lines that say what could not be done, and what to do about it."""
 
 
 def transfer(

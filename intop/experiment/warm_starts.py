@@ -1,4 +1,4 @@
-"""What one architecture's stored trials are worth for models of another."""
+"""Warm starts: the worth of one architecture's stored trials for models of another."""
 
 import math
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ SIZES = (10, 15, 20, 30, 40, 60, 80, 120)
 HELD_OUT = 8
 REPEATS = 10
 FAMILY = "RFR"
-"""Where nothing is trained yet: quick, and hard to upset."""
+"""The family where nothing is trained yet: quick, and hard to upset."""
 
 _Curve = tuple[list[tuple[float, float]], dict[str, float]]
 """The errors from scratch and warm by size, and the shares of the largest size."""
@@ -45,7 +45,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class WarmStart:
-    """What the trials of one architecture are worth for models of another."""
+    """The worth of one architecture's trials for models of another."""
 
     source: str
     target: str
@@ -53,7 +53,7 @@ class WarmStart:
     common: tuple[str, ...]
     """The parameters that both know."""
     own: tuple[str, ...]
-    """Those that only the target's configurations vary."""
+    """The parameters that only the target's configurations vary."""
     configurations: tuple[int, int]
     """How many the target and the source have measured."""
     repeats: int

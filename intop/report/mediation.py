@@ -1,4 +1,4 @@
-"""What each mechanism brings of a gain, as a document."""
+"""The part of a gain that each mechanism brings, as a document."""
 
 from collections.abc import Iterator
 

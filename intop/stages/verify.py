@@ -1,4 +1,4 @@
-"""verify: what the best candidate is worth, measured against the default."""
+"""verify: the best candidate, measured against the default."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -59,7 +59,7 @@ class Judgement:
     """The duration of a trial's load; None is the workload's."""
     series: int = 1
     start: int = 0
-    """Where its part of the plan begins."""
+    """The first place of its part of the plan."""
     beside: Mapping[str, Configuration] = field(default_factory=dict)
     """Arms that are measured beside these two."""
 

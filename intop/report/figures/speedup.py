@@ -1,4 +1,4 @@
-"""What tuning brought, by architecture and workload, with intervals."""
+"""The gain of tuning by architecture and workload, with intervals."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ MARKS = {
     MEAN: (INK, "D"),
     BEST: (INK, "^"),
 }
-"""Of a verdict by its outcome, and of the models' own winners."""
+"""The marks of a verdict by its outcome, and of the models' own winners."""
 
 
 @dataclass(frozen=True)

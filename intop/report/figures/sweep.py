@@ -14,7 +14,7 @@ from intop.report.figures.drawing import Drawing, drawn
 
 HEIGHT, NARROW_HEIGHT = 5.0, 8.4
 MARKS = ("s", "^", "D", "v", "P", "X")
-"""Of the arms that are neither the reference nor tuned, which are all grey."""
+"""The marks of arms that are neither the reference nor tuned, which are all grey."""
 
 
 PANELS: Mapping[str, Callable[[ArmAt], float | None]] = {

@@ -1,4 +1,4 @@
-"""What the winner is worth under the study's other workloads."""
+"""The worth of the winner under the study's other workloads."""
 
 from collections.abc import Iterator
 from functools import partial
