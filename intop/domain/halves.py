@@ -38,7 +38,7 @@ class Halves:
 
     @property
     def told(self) -> str:
-        """The halves in words: the kernel alone 1.80 (1.60 to 2.00), nginx alone 1.01 (0.95 to 1.07); ..."""
+        """The halves in words: the kernel alone 1.80 (1.60 to 2.00), nginx alone 1.01 ..."""
         if self.together.low > 1:
             says = "together they are more than the product of both"
         elif self.together.high < 1:

@@ -106,7 +106,7 @@ class Capacity:
     outside: Literal["", "below", "above", "unclear"]
     """`below` the first point or `above` the last one, or `unclear` where rounds disagree."""
     ratio: Interval | None
-    """The capacity / the reference's, None for the reference itself and where one of both is outside."""
+    """The capacity / the reference's, None for itself and where one of both is outside."""
 
 
 @dataclass(frozen=True, kw_only=True)

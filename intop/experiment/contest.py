@@ -46,7 +46,7 @@ class Entrants:
 
     task: Task
     entries: tuple[Contestant | Baseline, ...]
-    """All of them, in the order in which they are shown. Baselines are cut to what the host takes."""
+    """All of them in the order of the table. Baselines are cut to what the host takes."""
     are_merged: bool = False
     """Whether all equal configurations are measured once, not only those that change nothing."""
 
