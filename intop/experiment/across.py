@@ -40,7 +40,8 @@ TIMEOUT = "timeout"
 class Request:
     """A configuration and the workloads to measure it under."""
 
-    workloads: tuple[Workload, ...]
+    workloads: tuple[Workload, ...] = ()
+    """All of the study's where none is named."""
     configuration: str = WINNER
     """The verdict's, or the name of a baseline."""
     rounds: int | None = None
@@ -69,7 +70,8 @@ class AcrossWorkloads(Experiment[Across]):
         super().__init__(timed(task))
         self.configuration = request.configuration
         self.rounds = request.rounds or self.budget.judge_pairs
-        self.workloads = {workload.name: self._timed(workload) for workload in request.workloads}
+        workloads = request.workloads or task.context.study.workloads.values()
+        self.workloads = {workload.name: self._timed(workload) for workload in workloads}
         verdict = task.store.get(task.subject, Verdict)
         self._verdict = verdict if self.configuration == WINNER else None
         self._baselines = self._chosen_baselines()
