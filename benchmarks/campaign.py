@@ -22,7 +22,8 @@ from intop.run.context import Context, Task
 from intop.run.executor import OpenTestbeds, execute, replicas
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
-from intop.stages.verify import Judge, Picked
+from intop.stages.pick import Picked
+from intop.stages.verify import Judge
 from intop.store import Campaign, Store
 
 Plan = Sequence[PlannedTrial] | Callable[[Testbed], Sequence[PlannedTrial]]

@@ -10,7 +10,7 @@ from intop.cli.running import beginning, run_stage
 
 
 def _asked(names: tuple[str, ...], **options: Any) -> dry_run.Asked:
-    from intop.stages.contest import Request
+    from intop.experiment.contest import Request
 
     return dry_run.Asked(stages=("contest",), options=options, request=Request(names=names))
 
@@ -49,12 +49,13 @@ def command(
     is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
     [study] baselines names.
     """
-    from intop.report.contest import contest as text
-    from intop.stages.contest import contest as stage
+    from intop.experiment.contest import MultiArm, Request, contest_section
+    from intop.run.executor import execute
 
+    request = Request(names=names, rounds=rounds, reference=reference, again=again)
     run_stage(
-        lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),
-        text,
+        lambda task: execute(MultiArm(task, request)),
+        contest_section,
         choose=beginning(),
         **options,
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _asked(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> dry_run.Asked:
-    from intop.stages.mediation import Request
+    from intop.experiment.mediation import Request
 
     asked_blocks(blocks, rounds, why=why)
     if not why:
@@ -75,10 +75,11 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
 
     wanted = asked_blocks(blocks, rounds, why=why)
     if why:
+        from intop.experiment.mediation import Request, mediate
         from intop.report.mediation import mediation
-        from intop.stages.mediation import mediate
 
-        found = run_stage(lambda task: mediate(task, wanted, rounds), mediation, **options)
+        request = Request(blocks=tuple(wanted), rounds=rounds)
+        found = run_stage(lambda task: mediate(task, request), mediation, **options)
         if all(isinstance(one, Verdict) for one in found.values()):
             exit_by(found)
         return
@@ -89,7 +90,7 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
 
 
 def asked_blocks(texts: tuple[str, ...], rounds: int | None, *, why: bool) -> "list[Block]":
-    """What --block says, by mechanism. Raises UsageError."""
+    """Return the values of --block by mechanism. Raises UsageError."""
     from intop.domain.mediation import Block
 
     if not why and (texts or rounds is not None):

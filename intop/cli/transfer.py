@@ -69,14 +69,13 @@ def command(
     measures on each architecture, in interleaved rounds: the default, its own winner, the other's,
     and a compromise that the models of both find good.
     """
-    from intop.report.transfer import transfer as text
+    from intop.experiment.transfer import transfer, transfer_sections
     from intop.run.context import chosen_archs
-    from intop.stages.transfer import transfer
 
     _check_two(one, other)
     if no_measure and (again or rounds is not None):
         raise UsageError("--no-measure goes with neither --again nor --rounds")
-    found = {}
+    results = {}
     missing: list[str] = []
     connect = connect_to_none if no_measure else connect_to
     with stored_context(config, None, workload, connect=connect, writes=True) as context:
@@ -84,7 +83,7 @@ def command(
             chosen_archs(context.study, arch)
         for chosen in context.workloads:
             try:
-                found[chosen.name] = transfer(
+                results[chosen.name] = transfer(
                     context,
                     (one, other),
                     chosen,
@@ -94,10 +93,12 @@ def command(
                 )
             except ResultMissingError as error:
                 missing.append(str(error))
-    if not found:
+    if not results:
         raise ResultMissingError("\n".join(missing))
     show_result(
-        found, lambda each: (part for one in each.values() for part in text(one)), as_json=as_json
+        results,
+        lambda each: (part for result in each.values() for part in transfer_sections(result)),
+        as_json=as_json,
     )
     for line in missing:
         say(line)

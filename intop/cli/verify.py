@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _asked(against: str, configuration: str | None, **options: Any) -> dry_run.Asked:
-    from intop.stages.across import Request
+    from intop.experiment.across import Request
 
     if configuration is None:
         return dry_run.Asked(stages=("pick", "judge"), options=without_configuration(**options))
@@ -136,17 +136,17 @@ def asked_workloads(
 def _across(
     against: str, configuration: str, *, rounds: int | None, again: bool, **options: Any
 ) -> None:
-    from intop.report.across import across as text
-    from intop.stages.across import across as stage
+    from intop.experiment.across import AcrossWorkloads, Request
+    from intop.report.across import across_section
+    from intop.run.executor import execute
 
     workloads, options = asked_workloads(against, configuration, **options)
-    found = run_stage(
-        lambda task: stage(
-            task, workloads, configuration=configuration, rounds=rounds, again=again
-        ),
-        text,
+    request = Request(workloads=workloads, configuration=configuration, rounds=rounds, again=again)
+    results = run_stage(
+        lambda task: execute(AcrossWorkloads(task, request)),
+        across_section,
         choose=None if configuration == "winner" else beginning(),
         **options,
     )
-    if not all(one.is_gain for one in found.values()):
+    if not all(across.is_gain for across in results.values()):
         sys.exit(NO_GAIN)

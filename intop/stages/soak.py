@@ -10,6 +10,7 @@ from intop.config.study import Study
 from intop.config.workload import load_problem
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT
+from intop.domain.rounds import latest_series
 from intop.domain.soak import (
     Limits,
     Soak,
@@ -30,7 +31,6 @@ from intop.run.opening import cluster_testbed
 from intop.run.prospect import Prospect
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
-from intop.stages.blocks import latest_series
 from intop.store.kinds import KINDS
 
 BLOCK_S = 60

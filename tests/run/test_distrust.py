@@ -19,8 +19,8 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.report.text import replica_sentences
 from intop.run import executor
 from intop.run.context import Task
+from intop.run.rounds import blocks
 from intop.run.stage import Stage
-from intop.stages.blocks import blocks
 from intop.stages.explain import Explain
 from intop.stages.sentinels import with_sentinels
 from samples import places

@@ -13,10 +13,11 @@ from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
 from intop.domain.trial import TrialRole
+from intop.experiment import across, contest, mediation, sweep_request
 from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
-from intop.stages import across, contest, mediation, soak, sweep
+from intop.stages import soak
 from intop.stages.explain import explained, explained_at_most
 from shipped_studies import lab_study
 
@@ -90,8 +91,8 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
         ("mediation", mediation.Request(rounds=5), 5 * 6),
         ("across", across.Request(workloads=(STUDY.workloads["dlt"],)), 10 * 2),
         ("across", across.Request(), 10 * 2 * len(STUDY.workloads)),
-        ("sweep", sweep.Request(points="0.5x,2x", rounds=4), 4 * 2 * 2),
-        ("sweep", sweep.Request(names=("kernel-6.1",)), 3 * 7 * 3),
+        ("sweep", sweep_request.Request(points="0.5x,2x", rounds=4), 4 * 2 * 2),
+        ("sweep", sweep_request.Request(names=("kernel-6.1",)), 3 * 7 * 3),
         ("soak", soak.Request(hours=2, block_s=120), 60),
     ],
 )

@@ -11,7 +11,9 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, UsageError
-from intop.stages.contest import contest
+from intop.experiment.contest import MultiArm, Request
+from intop.run.context import Task
+from intop.run.executor import execute
 
 BLOG, UBUNTU = "openeuler-25.09", "ubuntu-18.04"
 BOTH = (UBUNTU, BLOG)
@@ -36,6 +38,10 @@ def arena(testbed: FakeTestbed) -> FakeTestbed:
     testbed.p99_us = {c.digest: P99_US[name] for name, c in ON_HOST.items()}
     testbed.p99_us[DEFAULT.digest] = P99_US["default"]
     return testbed
+
+
+def contest(task: Task, names: tuple[str, ...], **options: Any) -> Contest:
+    return execute(MultiArm(task, Request(names=names, **options)))
 
 
 def named(found: Contest) -> dict[str, Contestant]:

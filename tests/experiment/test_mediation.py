@@ -13,7 +13,7 @@ from intop.domain.mediation import Block, Mediation
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from intop.stages.mediation import mediate
+from intop.experiment.mediation import Request, mediate
 
 IDLE, SYNACKS = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_synack_retries"
 FIN, SOMAXCONN = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
@@ -52,7 +52,7 @@ def _ready(testbed: FakeTestbed) -> FakeTestbed:
 
 def measured(testbed: FakeTestbed, verdict: Verdict, *blocks: Block) -> Mediation:
     testbed.task.store.put(testbed.task.subject, verdict)
-    found = mediate(testbed.task, blocks, ROUNDS)
+    found = mediate(testbed.task, Request(blocks=blocks, rounds=ROUNDS))
     assert isinstance(found, Mediation)
     return found
 
@@ -151,4 +151,4 @@ def test_what_fails_is_told(ready: FakeTestbed, monkeypatch: pytest.MonkeyPatch)
 def test_a_verdict_that_is_no_gain_is_returned(ready: FakeTestbed) -> None:
     verdict = replace(verdict_of(NAMED), ratio_low=0.9)
     ready.task.store.put(ready.task.subject, verdict)
-    assert verdict == mediate(ready.task)
+    assert verdict == mediate(ready.task, Request())

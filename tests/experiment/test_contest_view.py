@@ -9,7 +9,7 @@ import pytest
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import Interval
-from intop.report.contest import contest
+from intop.experiment.contest import contest_section
 from intop.report.document.text import show
 from intop.report.machine import to_json
 
@@ -60,7 +60,7 @@ FOUND = Contest(
 @pytest.fixture
 def out(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("COLUMNS", "200")
-    show(contest("x86 slt", FOUND))
+    show(contest_section("x86 slt", FOUND))
     return capsys.readouterr().out
 
 
@@ -97,7 +97,7 @@ def test_why_a_contestant_failed_is_told(out: str) -> None:
 
 
 def test_one_comparison_needs_no_correction(capsys: pytest.CaptureFixture[str]) -> None:
-    show(contest("x", replace(FOUND, contestants=(HOST, contestant()), ratio_level=0.95)))
+    show(contest_section("x", replace(FOUND, contestants=(HOST, contestant()), ratio_level=0.95)))
     assert "Bonferroni" not in capsys.readouterr().out
 
 

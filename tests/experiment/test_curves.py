@@ -9,20 +9,11 @@ import pytest
 from findings import SWEEP, VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.stats import Interval
-from intop.domain.sweep import (
-    Arm,
-    Curve,
-    Curves,
-    Sweeps,
-    arms_at,
-    bends,
-    capacities,
-    carried_rps,
-    points_of,
-    saturations,
-    winners_sweeps,
-)
+from intop.domain.sweep import Arm, Sweeps, winners_sweeps
 from intop.domain.trial import Status, Trial
+from intop.experiment.curves import Curve, Curves, bends, capacities, carried_rps, saturations
+from intop.experiment.sweep import arms_at
+from intop.experiment.sweep_request import points_of
 from samples import trial
 
 
@@ -80,6 +71,8 @@ def test_what_is_no_list_of_points_is_refused(text: str, own: float | None, told
         points_of(text, own)
 
 
+ARMS = ("default", "tuned")
+
 # One point ----------------------------------------------------------------------------------------
 
 
@@ -94,7 +87,7 @@ def test_an_arm_says_what_its_trials_did_and_where_they_failed() -> None:
     default = numbered([trial(p99_us=1000), trial(p99_us=1000), trial(status="failed")], "default")
     late = replace(trial(p99_us=500, status="overloaded"), achieved_rps=80.0)
     tuned = numbered([trial(p99_us=500), late, trial(status="failed")], "tuned")
-    base, other = arms_at({"default": default, "tuned": tuned}, "default", level=0.9)
+    base, other = arms_at([*default, *tuned], ARMS, "default", level=0.9)
     assert (True, None, "", 3, 0, 1) == (
         base.is_reference,
         base.ratio,
@@ -120,8 +113,8 @@ def test_an_arm_says_what_its_trials_did_and_where_they_failed() -> None:
 
 def test_an_arm_that_always_fails_has_no_latency_and_is_worse() -> None:
     failed = [trial(status="failed")] * 2
-    sides = {"default": numbered([trial()] * 2, "default"), "tuned": numbered(failed, "tuned")}
-    _, alone = arms_at(sides, "default", level=0.95)
+    sides = [*numbered([trial()] * 2, "default"), *numbered(failed, "tuned")]
+    _, alone = arms_at(sides, ARMS, "default", level=0.95)
     assert (None, None, None, None, "worse") == (
         alone.ratio,
         alone.p99_ms,
@@ -129,8 +122,9 @@ def test_an_arm_that_always_fails_has_no_latency_and_is_worse() -> None:
         alone.fewest_requests,
         alone.outcome,
     )
-    both = {"default": numbered(failed, "default"), "tuned": numbered(failed, "tuned")}
-    assert ["", "not measured"] == [one.outcome for one in arms_at(both, "default", level=0.95)]
+    both = [*numbered(failed, "default"), *numbered(failed, "tuned")]
+    arms = arms_at(both, ARMS, "default", level=0.95)
+    assert ["", "not measured"] == [one.outcome for one in arms]
 
 
 def test_an_unclear_ratio_is_no_gain() -> None:

@@ -13,10 +13,11 @@ from intop.domain.sweep import Sweeps
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError, UsageError
+from intop.experiment import sweep, sweep_request
+from intop.experiment.across import AcrossWorkloads, Request
 from intop.run.comparability import check_same
 from intop.run.context import Task
-from intop.stages.across import across
-from intop.stages.sweep import Request, sweep
+from intop.run.executor import execute
 from samples import CONDITIONS
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
@@ -64,6 +65,10 @@ def judged(testbed: FakeTestbed) -> FakeTestbed:
     testbed.trial = trial  # type: ignore[method-assign]
     testbed.latency = slow_where()
     return testbed
+
+
+def across(task: Task, workloads: tuple[Workload, ...], **options: Any) -> Across:
+    return execute(AcrossWorkloads(task, Request(workloads=workloads, **options)))
 
 
 def workloads(task: Task) -> tuple[Workload, ...]:
@@ -194,6 +199,6 @@ def test_a_campaign_of_other_workloads_alone_can_go_on(judged: FakeTestbed) -> N
 
 
 def test_sweeps_stay_what_they_are(judged: FakeTestbed) -> None:
-    swept = sweep(judged.task, Request(points="1x"))
+    swept = execute(sweep.SweepAlong(judged.task, sweep_request.Request(points="1x"))).latest
     across(judged.task, workloads(judged.task), rounds=2)
     assert Sweeps((swept,)) == judged.task.store.get(judged.task.subject, Sweeps)

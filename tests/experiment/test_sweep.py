@@ -14,8 +14,11 @@ from intop.domain.sweep import Sweep, Sweeps
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Clients
 from intop.errors import IncomparableError, UsageError
+from intop.experiment.sweep import SweepAlong
+from intop.experiment.sweep_request import Request
 from intop.run.comparability import check_same
-from intop.stages.sweep import Request, SweepAlong, sweep
+from intop.run.context import Task
+from intop.run.executor import execute
 from samples import CONDITIONS
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
@@ -30,6 +33,10 @@ def judged(testbed: FakeTestbed) -> FakeTestbed:
     testbed.task.store.put(testbed.task.subject, VERDICT)
     testbed.task.store.put(testbed.task.subject, probe_of(FILE_MAX))
     return testbed
+
+
+def sweep(task: Task, request: Request) -> Sweep:
+    return execute(SweepAlong(task, request)).latest
 
 
 def planned(testbed: FakeTestbed) -> list[PlannedTrial]:
@@ -141,9 +148,9 @@ def test_again_measures_anew_unless_the_last_one_was_interrupted(judged: FakeTes
     assert 6 == len(judged.measured)
     judged.dies_after = 9
     with pytest.raises(KeyboardInterrupt):
-        sweep(judged.task, one, again=True)
+        sweep(judged.task, replace(one, again=True))
     judged.dies_after = None
-    sweep(judged.task, one, again=True)
+    sweep(judged.task, replace(one, again=True))
     assert list(range(12)) == judged.measured
 
 

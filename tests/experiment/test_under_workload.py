@@ -1,14 +1,17 @@
 """What a configuration is worth under several workloads."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from findings import ACROSS, BETTER, COSTLIER, DOUBTED, SLOWER, UNMEASURED, VERDICT
-from intop.domain.across import about, under_workload
+from intop.domain.across import UnderWorkload, about
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrails
+from intop.domain.sides import judged as verdict_of
 from intop.domain.trial import Trial
+from intop.experiment.across import under_workload
 from samples import trial
 
 TUNED = Configuration({"net.core.somaxconn": "64"})
@@ -21,12 +24,10 @@ def side(arm: str, p99_us: int, rounds: int = 3, **changes: object) -> list[Tria
     return [replace(one, **changes) for one in made]  # type: ignore[arg-type]
 
 
-def judged(default: list[Trial], tuned: list[Trial]):  # type: ignore[no-untyped-def]
-    return under_workload(
-        "cdn",
-        default,
-        tuned,
-        TUNED,
+def judged(default: list[Trial], tuned: list[Trial]) -> UnderWorkload:
+    judge = partial(
+        verdict_of,
+        configuration=TUNED,
         origin="winner",
         against="",
         rounds=3,
@@ -34,6 +35,7 @@ def judged(default: list[Trial], tuned: list[Trial]):  # type: ignore[no-untyped
         level=0.95,
         each_level=0.99,
     )
+    return under_workload("cdn", [*default, *tuned], ("default", "tuned"), judge)
 
 
 def test_pairs_are_those_that_both_sides_have() -> None:

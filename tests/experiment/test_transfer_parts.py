@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.multi_arm import Contest, Contestant
+from intop.domain.multi_arm import Contest, Contestant, Crosswise
 from intop.domain.parameter import Component, Parameter
 from intop.domain.stats import Interval
-from intop.domain.transfer import Crosswise, common_parameters, worst_cases, worth
+from intop.experiment.compromise import common_parameters
+from intop.experiment.transfer import worst_cases
+from intop.experiment.warm_starts import worth
 
 
 def test_an_error_between_two_sizes_goes_with_the_logarithm_of_the_rows() -> None:

@@ -12,18 +12,17 @@ import pytest
 from fakes import FakeTestbed, probe_of
 from findings import VERDICT
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.multi_arm import COMPROMISE, Crosswise
 from intop.domain.training import FittedFamily
-from intop.domain.transfer import COMPROMISE, Crosswise, Transfer
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
+from intop.experiment import transfer, warm_starts
 from intop.learn.families import FAMILIES
 from intop.report.document.text import show
 from intop.report.machine import to_json
 from intop.report.progress import LineProgress
-from intop.report.transfer import transfer as text
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
-from intop.stages import transfer
 from intop.store import Subject, opened
 from samples import training, trial
 from shipped_studies import lab_study
@@ -88,7 +87,7 @@ class Site:
         found = replace(VERDICT, configuration=configuration)
         self.task(arch).store.put(self.task(arch).subject, found)
 
-    def transfer(self, **options: Any) -> Transfer:
+    def transfer(self, **options: Any) -> transfer.Transfer:
         return transfer.transfer(
             self.context, BOTH, self.context.workloads[0], **{"rounds": ROUNDS, **options}
         )
@@ -108,9 +107,9 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     )
     told = StringIO()
     testbeds: dict[str, FakeTestbed] = {}
-    monkeypatch.setattr(transfer, "REPEATS", 1)
+    monkeypatch.setattr(warm_starts, "REPEATS", 1)
     in_turn = lambda work, jobs, dask=None: [work(*job) for job in jobs]  # noqa: E731
-    monkeypatch.setattr(transfer, "each", in_turn)
+    monkeypatch.setattr(warm_starts, "each", in_turn)
     with opened(str(tmp_path / "store.db")) as store:
         context = Context(
             study=study,
@@ -175,7 +174,7 @@ def test_both_winners_and_the_compromise_meet_on_both(
     assert found.compromise is not None
     assert {QUEUE} == set(found.compromise.left_out)
     assert int(found.compromise.configuration.values[WAIT]) < 60
-    show(*text(found))
+    show(*transfer.transfer_sections(found))
     printed = capsys.readouterr().out
     assert "measured gain, crosswise" in printed
     assert f"{len(found.warm_starts[0].common)} parameters in common: {WAIT}" in printed
