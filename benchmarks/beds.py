@@ -23,13 +23,14 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix, encode
 from intop.domain.probing import Probe
+from intop.domain.rounds import Arms, p99_by_round
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.executor import execute
+from intop.run.rounds import blocks
 from intop.run.stage import Batch, SoFar, Stage
-from intop.stages.blocks import Arms, blocks, p99_by_round
 from intop.store import opened
 
 DATA = Path(__file__).parent / "data"

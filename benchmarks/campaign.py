@@ -12,6 +12,7 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.hosts import ssh
 from intop.hosts.host import Connect
+from intop.inspect.doctor import check_ready
 from intop.lab import cluster as lab
 from intop.report.progress import LineProgress, Progress
 from intop.resources import shipped
@@ -21,7 +22,8 @@ from intop.run.context import Context, Task
 from intop.run.executor import OpenTestbeds, execute, replicas
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
-from intop.stages.verify import Judge, Picked
+from intop.stages.pick import Picked
+from intop.stages.verify import Judge
 from intop.store import Campaign, Store
 
 Plan = Sequence[PlannedTrial] | Callable[[Testbed], Sequence[PlannedTrial]]
@@ -131,6 +133,7 @@ def context_of(
         archs=tuple(study.clusters),
         workloads=tuple(study.workloads.values()),
         testbeds=testbeds,
+        check_ready=check_ready,
     )
 
 

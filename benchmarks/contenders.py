@@ -18,16 +18,16 @@ import numpy as np
 
 from benchmarks.recorded import Answer, Offer, Onward, Shot, TrainTrees, campaign
 from intop.domain.configuration import Configuration
+from intop.domain.rounds import planned_arms
 from intop.domain.space import Space
 from intop.domain.stats import geometric_mean
 from intop.domain.trial import PlannedTrial
 from intop.learn.parallel import one_thread
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.stages.blocks import planned_arms
 from intop.stages.collect import Collect
+from intop.stages.pick import Pick
 from intop.stages.search import GlobalSearch
-from intop.stages.verify import Pick
 
 MOST = 100
 """Trials of a tuner, at most."""

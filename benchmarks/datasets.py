@@ -38,14 +38,15 @@ from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration
+from intop.domain.rounds import Arms
 from intop.domain.space import Column, Space
 from intop.domain.trial import PlannedTrial, Trial
 from intop.lab import cluster as lab
 from intop.learn.design import latin_hypercube
 from intop.run.context import Task
 from intop.run.replicas import replicas_in_use
+from intop.run.rounds import blocks
 from intop.run.testbed import Testbed
-from intop.stages.blocks import Arms, blocks
 from intop.stages.collected import required_space
 from intop.stages.screen import screen
 from intop.stages.sentinels import with_sentinels

@@ -39,7 +39,7 @@ from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.verdict import Verdict
 from intop.lab import cluster as lab
 from intop.run.campaigns import latest_or_new
-from intop.run.cluster_testbed import cluster_testbed
+from intop.run.opening import cluster_testbed
 from intop.stages.tune import tune
 from intop.store import Store, opened
 

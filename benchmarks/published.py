@@ -22,7 +22,8 @@ from pathlib import Path
 from benchmarks.campaign import labs_up
 from benchmarks.truth import Cell, cells
 from intop.domain.multi_arm import Contest, Contestant
-from intop.stages.contest import contest
+from intop.experiment.contest import MultiArm, Request
+from intop.run.executor import execute
 from intop.store import opened
 
 ROUNDS = 10
@@ -44,7 +45,8 @@ def main() -> int:
         with opened(str(arguments.store / f"{scenario}.db")) as store:
             for cell in cells(scenario, store, replicas=arguments.replicas):
                 with labs_up(cell.study):
-                    found = contest(cell.task("published"), rounds=arguments.rounds)
+                    request = Request(rounds=arguments.rounds)
+                    found = execute(MultiArm(cell.task("published"), request))
                 write(arguments.out / f"{cell.name}.csv", cell, found)
     (arguments.out / "README.md").write_text(summary(arguments.out))
     return 0

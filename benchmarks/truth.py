@@ -51,8 +51,8 @@ from intop.errors import IntopError
 from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.replicas import replicas_in_use
+from intop.run.rounds import blocks
 from intop.run.testbed import Testbed
-from intop.stages.blocks import blocks
 from intop.stages.collected import required_space
 from intop.store import Store, opened
 

@@ -40,6 +40,7 @@ from intop.config.study import Study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
+from intop.domain.rounds import p99_by_round, paired
 from intop.domain.stats import geometric_interval, geometric_mean
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
@@ -48,7 +49,6 @@ from intop.lab import cluster as lab
 from intop.lab.commands import run
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.loads import Loads
-from intop.stages.blocks import p99_by_round, paired
 from intop.store import Store, opened
 
 SIDE = "other side"

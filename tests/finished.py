@@ -9,8 +9,8 @@ from intop.hosts.host import Connect
 from intop.hosts.ssh import connect
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
-from intop.run.cluster_testbed import cluster_testbed
 from intop.run.context import Context, Task
+from intop.run.opening import cluster_testbed
 from intop.store import Subject, opened
 from studies import Study
 

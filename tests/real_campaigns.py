@@ -9,6 +9,7 @@ from intop.config.study import Study
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts.ssh import connect
+from intop.inspect.doctor import check_ready
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.cluster_testbed import ClusterTestbed
@@ -29,6 +30,7 @@ def contexts(study: Study, folder: Path) -> Iterator[Context]:
             progress=LineProgress(StringIO()),
             archs=("x86",),
             workloads=tuple(study.workloads.values()),
+            check_ready=check_ready,
         )
 
 

@@ -24,9 +24,10 @@ from intop.learn.samples import Samples
 from intop.run.executor import execute
 from intop.run.stage import Stage
 from intop.stages.collect import Collect
+from intop.stages.pick import Pick
 from intop.stages.refine import Refine
 from intop.stages.search import GlobalSearch
-from intop.stages.verify import Judge, Pick
+from intop.stages.verify import Judge
 
 ROWS = np.array(
     [(a, b, c) for a, b, c in product((1, 10, 100, 1000), range(5), range(4)) if b + c < 7]

@@ -21,8 +21,8 @@ from intop.domain.probing import Probe, Probed
 from intop.domain.trial import PlannedTrial, Trial
 from intop.report.progress import LineProgress
 from intop.run import registry
+from intop.run.attempt import load_words
 from intop.run.available_space import stored_probed
-from intop.run.cluster_testbed import load_words
 from intop.run.context import Context, Task
 from intop.stages import explain
 from intop.stages.collect import collect

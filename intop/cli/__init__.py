@@ -100,7 +100,7 @@ for command in (
 
 
 class _Stop:
-    """The first signal stops the work, so that the hosts are given back; later ones wait for it."""
+    """The first signal stops the work, so that hosts are restored; later ones wait for that."""
 
     def __init__(self) -> None:
         self._stopping = False
@@ -132,7 +132,7 @@ def main() -> None:
         say(f"intop: {error}")
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # Whoever read the results has heard enough, such as head. Nothing can be told there.
+        # The reader of the results, such as head, has ended.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
@@ -142,6 +142,6 @@ def main() -> None:
         )
         sys.exit(INTERRUPTED)
     finally:
-        # All is given back by now: what is still to end are our own idle processes.
+        # All is restored by now: only our own idle processes are still to end.
         for name in signals:
             signal.signal(name, signal.SIG_DFL)

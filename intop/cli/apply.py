@@ -1,13 +1,14 @@
 """`intop apply`: carries out a plan, host by host, as long as each shows a gain."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from intop.cli import dry_run
+from intop.cli.dry_run import UNTOUCHED
 from intop.cli.exit_codes import NO_GAIN
 from intop.cli.options import (
     costs_option,
@@ -18,10 +19,28 @@ from intop.cli.options import (
     winner_option,
 )
 from intop.cli.output import confirm, interruptible, print_result, show_result
-from intop.cli.planned import planned
+from intop.cli.running import connect_to, stored_context
+from intop.errors import UsageError
 
 if TYPE_CHECKING:
+    from intop.config.study import Study
     from intop.domain.plan import Plan
+    from intop.hosts.host import Connect
+    from intop.run.context import Context
+
+
+def _dry_run(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> None:  # noqa: ARG001
+    """Print the plan that apply would carry out, and whether anything is in the way."""
+    from intop.report.plan import sections
+
+    with interruptible(UNTOUCHED), _planned(**options) as (_, by_arch):
+        pass
+    show_result(by_arch, sections, as_json=as_json)
+    plans = [plan for plan in by_arch.values() if plan is not None]
+    if not plans:
+        sys.exit(NO_GAIN)
+    if any(plan.problems for plan in plans):
+        sys.exit(1)
 
 
 @subcommand(
@@ -46,7 +65,7 @@ if TYPE_CHECKING:
     help="Go on also where the gain is not significant, but never where it is worse.",
 )
 @click.option("--yes", is_flag=True, help="Don't ask before hosts are changed.")
-@dry_run_option(dry_run.of_apply)
+@dry_run_option(_dry_run)
 def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> None:
     """Apply what a campaign has found, host by host, each after an A/B on that host.
 
@@ -65,13 +84,13 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     from intop.report.machine import to_json
     from intop.report.plan import sections
 
-    told = "hosts that were told of as applied stay so, and the others are as before: intop status"
-    with interruptible(told), planned(writes=True, **options) as (context, found):
-        plans = [plan for plan in found.values() if plan is not None]
+    state = "hosts that were told of as applied stay so, and the others are as before: intop status"
+    with interruptible(state), _planned(writes=True, **options) as (context, by_arch):
+        plans = [plan for plan in by_arch.values() if plan is not None]
         if not plans:
             print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
             sys.exit(NO_GAIN)
-        show(*sections(found), stderr=True)
+        show(*sections(by_arch), stderr=True)
         check(plans)
         _confirm(plans, yes=yes)
         rollouts = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
@@ -84,3 +103,54 @@ def _confirm(plans: "Sequence[Plan]", *, yes: bool) -> None:
     """Ask before hosts are changed."""
     if not yes and not all(plan.is_done for plan in plans):
         confirm("this changes hosts, and nobody is there to be asked: say --yes to do it")
+
+
+@contextmanager
+def _planned(
+    *,
+    path: Path | None,
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    winner: bool,
+    accept_costs: bool,
+    persist: bool,
+    rounds: int | None,
+    writes: bool = False,
+) -> "Iterator[tuple[Context, Mapping[str, Plan | None]]]":
+    """The context of a campaign, and the plan of each architecture; None: keep the defaults.
+
+    Raises what making a plan does, IntopError where a host has changed since the plan of a file,
+    and UsageError for that together with options that belong to intop plan.
+    """
+    from intop.config.plan_file import read_plan
+    from intop.deploy.plan import plan, plan_again
+
+    if path is None:
+        with stored_context(config, arch, workload, connect=connect_to, writes=writes) as context:
+            plans = plan(
+                context, whole=winner, persist=persist, rounds=rounds, accept_costs=accept_costs
+            )
+            yield context, plans
+        return
+    wishes = {
+        "--arch": arch,
+        "--workload": workload,
+        "--winner": winner,
+        "--accept-costs": accept_costs,
+        "--persist": persist,
+        "--rounds": rounds,
+    }
+    if given := [option for option, value in wishes.items() if value]:
+        raise UsageError(
+            f"{path} says what is to be done: leave {', '.join(given)} out here, and say it to "
+            f"intop plan --output {path}"
+        )
+    saved = read_plan(path)
+    archs = [each.deployment.arch for each in saved.plans]
+
+    def connect(study: "Study", _: Iterable[str]) -> "Connect":
+        return connect_to(study, [name for name in archs if name in study.clusters])
+
+    with stored_context(config, None, None, connect=connect, writes=writes) as context:
+        yield context, plan_again(context, saved)

@@ -13,7 +13,7 @@ from intop.cli.options import (
     stage_options,
     subcommand,
 )
-from intop.cli.running import run_stage
+from intop.cli.running import beginning, run_stage
 
 
 @subcommand(
@@ -25,10 +25,12 @@ from intop.cli.running import run_stage
 @new_option
 @force_option
 @figures_options
-@dry_run_option(dry_run.of_stages("collect"))
+@dry_run_option(dry_run.measuring("collect"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
     """Measure configurations that fill the space of the chosen parameters (SDS, DDS)."""
     from intop.report import text
     from intop.stages.collect import collect as stage
 
-    run_stage(lambda task: stage(task, samples), text.collected, begins=True, new=new, **options)
+    run_stage(
+        lambda task: stage(task, samples), text.collected, choose=beginning(new=new), **options
+    )

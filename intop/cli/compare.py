@@ -63,7 +63,6 @@ def command(
     output: Path | None,
     force: bool,
     figures: Path | None,
-    figure_format: str,
 ) -> None:
     """Lay two sides of a store next to each other, from measured trials only.
 
@@ -98,7 +97,7 @@ def command(
     with stored_context(config, None, workload) as context:
         folder = output_folder(figures, "--figures") if figures else None
         if over_time:
-            _show_over_time(context, "".join(sides), folder, figure_format, as_json=as_json)
+            _show_over_time(context, "".join(sides), folder, as_json=as_json)
             return
         _show_sides(
             context,
@@ -108,33 +107,31 @@ def command(
             as_markdown=as_markdown,
             output=output,
             folder=folder,
-            figure_format=figure_format,
         )
 
 
 def _show_sides(
     context: "Context",
-    one: str,
-    other: str,
+    first: str,
+    second: str,
     *,
     force: bool,
     as_json: bool,
     as_markdown: bool,
     output: Path | None,
     folder: Path | None,
-    figure_format: str,
 ) -> None:
     from intop.inspect.compare import compare as stage
     from intop.report.comparison import sections
     from intop.report.comparison_page import page
 
-    found = stage(context, one, other, force=force)
-    drawn = say_figures(folder, figure_format, {f"{one} and {other}": found}) if folder else {}
+    comparison = stage(context, first, second, force=force)
+    drawn = say_figures(folder, {f"{first} and {second}": comparison}) if folder else {}
     if not as_markdown:
-        show_result(found, sections, as_json=as_json)
+        show_result(comparison, sections, as_json=as_json)
         return
     base = Path.cwd() if output is None else output.parent
-    text = page(found, {os.path.relpath(path, base): title for path, title in drawn.items()})
+    text = page(comparison, {os.path.relpath(path, base): title for path, title in drawn.items()})
     if output is None:
         print_result(text)
         return
@@ -142,13 +139,11 @@ def _show_sides(
     say(f"written: {output}")
 
 
-def _show_over_time(
-    context: "Context", side: str, folder: Path | None, figure_format: str, *, as_json: bool
-) -> None:
+def _show_over_time(context: "Context", side: str, folder: Path | None, *, as_json: bool) -> None:
     from intop.inspect.history import histories
     from intop.report.history import sections
 
-    found = histories(context, side)
+    results = histories(context, side)
     if folder:
-        say_figures(folder, figure_format, {one.title: one for one in found})
-    show_result(found, sections, as_json=as_json)
+        say_figures(folder, {history.title: history for history in results})
+    show_result(results, sections, as_json=as_json)

@@ -8,7 +8,7 @@ from intop.cli.output import print_result
 from intop.errors import UsageError
 
 PROGRAM, VARIABLE = "intop", "_INTOP_COMPLETE"
-"""The name that is completed, and what the shell asks by."""
+"""The completed name, and the variable by which the shell asks."""
 
 
 @subcommand(
@@ -26,10 +26,9 @@ def command(context: click.Context, shell: str) -> None:
     Put it where the examples say and open another shell. --arch and --workload are completed with
     what the study's file in the current folder has.
     """
-    made = get_completion_class(shell)
-    if made is None:
+    completion = get_completion_class(shell)
+    if completion is None:
         raise UsageError(f"there is no completion for {shell}")
-    # Without click's own look at the version: it asks the bash of this machine, which need not be
-    # the one that reads the script, and warns where there is none.
-    found = made(context.find_root().command, {}, PROGRAM, VARIABLE)
-    print_result(found.source_template % found.source_vars())
+    # Without click's own look at the version of bash here: another bash may read the script.
+    script = completion(context.find_root().command, {}, PROGRAM, VARIABLE)
+    print_result(script.source_template % script.source_vars())

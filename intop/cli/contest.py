@@ -6,7 +6,13 @@ import click
 
 from intop.cli import dry_run, values
 from intop.cli.options import dry_run_option, force_option, stage_options, subcommand
-from intop.cli.running import run_stage
+from intop.cli.running import beginning, run_stage
+
+
+def _asked(names: tuple[str, ...], **options: Any) -> dry_run.Asked:
+    from intop.experiment.contest import Request
+
+    return dry_run.Asked(stages=("contest",), options=options, request=Request(names=names))
 
 
 @subcommand(
@@ -33,7 +39,7 @@ from intop.cli.running import run_stage
 )
 @click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @force_option
-@dry_run_option(dry_run.of_contest)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(
     names: tuple[str, ...], rounds: int | None, reference: str, again: bool, **options: Any
 ) -> None:
@@ -43,12 +49,13 @@ def command(
     is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
     [study] baselines names.
     """
-    from intop.report.contest import contest as text
-    from intop.stages.contest import contest as stage
+    from intop.experiment.contest import MultiArm, Request, contest_section
+    from intop.run.executor import execute
 
+    request = Request(names=names, rounds=rounds, reference=reference, again=again)
     run_stage(
-        lambda task: stage(task, names, rounds=rounds, reference=reference, again=again),
-        text,
-        begins=True,
+        lambda task: execute(MultiArm(task, request)),
+        contest_section,
+        choose=beginning(),
         **options,
     )

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +17,13 @@ from intop.cli.options import (
 )
 from intop.cli.output import say, show_result
 from intop.cli.running import connect_to
+from intop.errors import UsageError
+
+
+def _asked(writes: bool, **options: Any) -> dry_run.Asked:
+    if not writes:
+        raise UsageError("--dry-run belongs to --write-test: without it doctor writes nothing")
+    return dry_run.Asked(stages=(), options=options)
 
 
 @subcommand("doctor", "intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test")
@@ -28,7 +36,7 @@ from intop.cli.running import connect_to
     is_flag=True,
     help="Also write keys their own values, to see whether the kernel takes them.",
 )
-@dry_run_option(dry_run.of_doctor)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
     """Check that every host can be reached, read and measured, and that all paths answer.
 
@@ -36,20 +44,18 @@ def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) 
     scripts are put for it. No setting is changed: what --write-test writes are the keys' own
     values.
     """
+    from intop.inspect.doctor import examine
     from intop.report import doctor as report
-    from intop.run.context import chosen_archs, clusters_of, taking_part
-    from intop.run.doctor import examine
+    from intop.run.context import clusters_of, taking_part
 
     study = study_of(config)
-    archs = chosen_archs(study, arch)
-    if arch is None:
-        archs = taking_part(study, archs, lambda _: False, say)
+    archs = taking_part(study, arch, lambda _: False, say)
     connect = connect_to(study, archs)
-    found = [
-        one
+    diagnoses = [
+        diagnosis
         for name in archs
-        for one in examine(clusters_of(study, name), study, connect, writes=writes)
+        for diagnosis in examine(clusters_of(study, name), study, connect, writes=writes)
     ]
-    show_result(found, lambda each: report.examined(*each), as_json=as_json)
-    if any(one.problems for one in found):
+    show_result(diagnoses, lambda each: report.examined(*each), as_json=as_json)
+    if any(diagnosis.problems for diagnosis in diagnoses):
         sys.exit(1)

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from intop.domain.mediation import Block
 
 
+def _asked(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> dry_run.Asked:
+    from intop.experiment.mediation import Request
+
+    asked_blocks(blocks, rounds, why=why)
+    if not why:
+        return dry_run.Asked(stages=("explain",), options=options)
+    return dry_run.Asked(stages=("mediation",), options=options, request=Request(rounds=rounds))
+
+
 @subcommand(
     "explain",
     "intop explain",
@@ -47,7 +56,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=4),
     help="With --why: how often each side is measured.  [default: explain_pairs of the file]",
 )
-@dry_run_option(dry_run.of_explain)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> None:
     """Find the fewest changes of the winner that keep its gain, by measurement.
 
@@ -66,10 +75,11 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
 
     wanted = asked_blocks(blocks, rounds, why=why)
     if why:
+        from intop.experiment.mediation import Request, mediate
         from intop.report.mediation import mediation
-        from intop.stages.mediation import mediate
 
-        found = run_stage(lambda task: mediate(task, wanted, rounds), mediation, **options)
+        request = Request(blocks=tuple(wanted), rounds=rounds)
+        found = run_stage(lambda task: mediate(task, request), mediation, **options)
         if all(isinstance(one, Verdict) for one in found.values()):
             exit_by(found)
         return
@@ -80,7 +90,7 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
 
 
 def asked_blocks(texts: tuple[str, ...], rounds: int | None, *, why: bool) -> "list[Block]":
-    """What --block says, by mechanism. Raises UsageError."""
+    """Return the values of --block by mechanism. Raises UsageError."""
     from intop.domain.mediation import Block
 
     if not why and (texts or rounds is not None):

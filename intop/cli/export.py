@@ -129,9 +129,8 @@ def command(
     if deployment is None:
         say("no gain: keep the defaults. There is nothing to export")
         sys.exit(NO_GAIN)
-    for told in (deployment.verdict.costs, deployment.verdict.doubts):
-        if told:
-            say(f"{deployment.title}: {told}")
+    for doubt in filter(None, (deployment.verdict.costs, deployment.verdict.doubts)):
+        say(f"{deployment.title}: {doubt}")
     if output is None:
         print_result(text.rstrip("\n"))
     else:
@@ -159,8 +158,8 @@ def _export_trials(
     if output is not None and (form == PARQUET) != (output.suffix.lower() == SUFFIX):
         raise UsageError(f"--output {output}: {SUFFIX} is the ending of Parquet, and of no other")
     with stored_context(config, arch, workload) as context:
-        found = export(context, stages, counters=counters)
-    data = to_parquet(found.table) if form == PARQUET else to_csv(found.table, output)
+        trials = export(context, stages, counters=counters)
+    data = to_parquet(trials.table) if form == PARQUET else to_csv(trials.table, output)
     if output is None:
         print_result(data.decode().rstrip("\n"))
         return
@@ -169,8 +168,8 @@ def _export_trials(
         if output.exists() and not (force or beside.exists()):
             raise UsageError(f"{output} was not written by intop. Name another, or say --force")
         write_atomically(output, data)
-        write_atomically(beside, schema(found.fields, found.recipes))
-    say(f"written: {output}: {len(found.table)} trials; {beside}: what its columns are")
+        write_atomically(beside, schema(trials.fields, trials.recipes))
+    say(f"written: {output}: {len(trials.table)} trials; {beside}: what its columns are")
 
 
 def _text(context: "Context", deployment: "Deployment", form: str, include: str | None) -> str:
@@ -208,7 +207,7 @@ def _text(context: "Context", deployment: "Deployment", form: str, include: str 
 
 
 def _write(output: Path, form: str, text: str, *, force: bool) -> Path:
-    """The file that was written, all of it or nothing. Raises UsageError."""
+    """Write a file, all of it or nothing, and return its path. Raises UsageError."""
     from intop.report.export.tuned import FILE, checked_name
 
     path = output / FILE if form == TUNED else output

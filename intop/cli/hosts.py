@@ -1,4 +1,4 @@
-"""Which hosts a command is about: those of a study, or named ones."""
+"""The hosts of a command: those of a study, or named ones."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from intop.cli.options import F, arch_option, config_option, study_of
+from intop.cli.options import arch_option, config_option, study_of, together
 from intop.cli.output import say
 from intop.errors import UsageError
 
@@ -16,42 +16,38 @@ if TYPE_CHECKING:
     from intop.domain.cluster import HostAddress
 
 
-def host_options(command: F) -> F:
-    """Which hosts: those of a study, or named ones."""
-    options = (
-        click.option(
-            "--host",
-            "words",
-            multiple=True,
-            metavar="[USER@]HOST[:PORT]",
-            help="This host in place of a study's; may be said several times.",
-        ),
-        click.option(
-            "--state-dir", help="With --host: the guard's folder.  [default: /var/lib/intop]"
-        ),
-        click.option(
-            "--config-root",
-            help="With --host: the folder that stands for / where its sysctl.d is.  [default: /]",
-        ),
-        click.option(
-            "--sudo",
-            is_flag=False,
-            flag_value="yes",
-            type=click.Choice(["yes", "ask", "doas"]),
-            help="With --host: by sudo there; --sudo=ask asks for its password; doas: by doas.",
-        ),
-        click.option("--key-file", help="With --host: the private key, else the agent's or yours."),
-        click.option("--known-hosts", help="With --host: the file of known host keys."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return config_option(arch_option(command))
+host_options = together(
+    config_option,
+    arch_option,
+    click.option(
+        "--host",
+        "words",
+        multiple=True,
+        metavar="[USER@]HOST[:PORT]",
+        help="This host in place of a study's; may be said several times.",
+    ),
+    click.option("--state-dir", help="With --host: the guard's folder.  [default: /var/lib/intop]"),
+    click.option(
+        "--config-root",
+        help="With --host: the folder that stands for / where its sysctl.d is.  [default: /]",
+    ),
+    click.option(
+        "--sudo",
+        is_flag=False,
+        flag_value="yes",
+        type=click.Choice(["yes", "ask", "doas"]),
+        help="With --host: by sudo there; --sudo=ask asks for its password; doas: by doas.",
+    ),
+    click.option("--key-file", help="With --host: the private key, else the agent's or yours."),
+    click.option("--known-hosts", help="With --host: the file of known host keys."),
+)
+"""The options that choose hosts."""
 
 
 def chosen_hosts(
     config: Path | None, arch: str | None, words: Sequence[str], **options: Any
 ) -> tuple[list["HostAddress"], list["Answer[None]"]]:
-    """The hosts that were asked for, and an error for each lab among them that isn't up."""
+    """Return the chosen hosts, and an error for each lab among them that isn't up."""
     from intop.deploy.host_states import tuned_hosts
 
     hosts = named_hosts(words, **options)
@@ -64,7 +60,7 @@ def chosen_hosts(
 
 
 def named_hosts(words: Sequence[str], **options: Any) -> list["HostAddress"]:
-    """The hosts of --host. Raises UsageError for options that belong to it and stand alone."""
+    """Return the hosts of --host. Raises UsageError for its options without it."""
     from intop.config.cluster import host_address
 
     given = {name: value for name, value in options.items() if value is not None}

@@ -27,9 +27,9 @@ KINDS = {
     "vm": "a virtual machine",
     "machine": "a Debian machine",
 }
-"""What a lab's load balancer is."""
+"""The kinds of a lab's load balancer, in words."""
 PACKAGES = {"vm": "guests", "machine": "machines"}
-"""The word of system-packages.sh for what it needs."""
+"""The words of system-packages.sh for what they need."""
 
 
 def _dry_up(config: Path | None, arch: str | None, install: bool) -> None:  # noqa: ARG001
@@ -50,13 +50,11 @@ def _dry_down(config: Path | None, arch: str | None, every: bool) -> None:
     from intop.lab import cluster
 
     for name in labs_to_end(config, arch, every=every):
-        found = cluster.status(name)
-        print_result(
-            f"lab {name} is {found.state}, and nothing of it would be removed"
-            if found.state == "down"
-            else f"lab {name} is {found.state}, and would be removed with {found.processes} "
-            f"processes"
-        )
+        lab = cluster.status(name)
+        removed = f"would be removed with {lab.processes} processes"
+        if lab.state == "down":
+            removed = "nothing of it would be removed"
+        print_result(f"lab {name} is {lab.state}, and {removed}")
 
 
 @click.group(
@@ -96,14 +94,14 @@ def up(config: Path | None, arch: str | None, install: bool) -> None:
         say(f"lab {spec.name}: starting")
         try:
             with interruptible(f"nothing is left of lab {spec.name}; intop lab up begins it again"):
-                made = cluster.up(spec, say)
+                running = cluster.up(spec, say)
         except LabError as error:
             if arch is not None or spec.arch not in study.optional:
                 raise
             say(f"{spec.arch} is optional in {study.path} and left out: {error}")
             continue
-        by = f", {KINDS[spec.kind]} by {made.emulation}" if made.emulation else ""
-        say(f"lab {spec.name} is up: {made.url}, {made.link}{by}")
+        by = f", {KINDS[spec.kind]} by {running.emulation}" if running.emulation else ""
+        say(f"lab {spec.name} is up: {running.url}, {running.link}{by}")
         if spec.kind == "machine":
             from intop.cli.passwords import PASSWORD_VARIABLE
 
@@ -122,18 +120,17 @@ def status(config: Path | None, as_json: bool) -> None:
     from intop.lab import cluster
     from intop.report.machine import to_json
 
-    replicas = (c for found in study_of(config).clusters.values() for c in found)
+    replicas = (c for clusters in study_of(config).clusters.values() for c in clusters)
     own = {c.name for c in replicas if isinstance(c, LabSpec)}
     names = own | set(cluster.running())
-    found = [cluster.status(name) for name in sorted(names)]
+    labs = [cluster.status(name) for name in sorted(names)]
     if as_json:
-        print_result(to_json(found))
+        print_result(to_json(labs))
         return
-    for one in found:
-        where = f", {one.url}" if one.url else ""
-        where += f", {one.emulation}" if one.emulation else ""
-        print_result(f"lab {one.name}: {one.state}{where}, {one.processes} processes")
-        for problem in one.problems:
+    for lab in labs:
+        where = "".join(f", {word}" for word in (lab.url, lab.emulation) if word)
+        print_result(f"lab {lab.name}: {lab.state}{where}, {lab.processes} processes")
+        for problem in lab.problems:
             print_result(f"  {problem}")
 
 
@@ -153,7 +150,7 @@ def down(config: Path | None, arch: str | None, every: bool) -> None:
 
 
 def labs_to_end(config: Path | None, arch: str | None, *, every: bool) -> list[str]:
-    """The names of the study's labs, or of all that there are. Raises UsageError."""
+    """Return the names of the study's labs, or of all. Raises UsageError."""
     from intop.lab import cluster
 
     if every and arch is not None:
@@ -162,7 +159,7 @@ def labs_to_end(config: Path | None, arch: str | None, *, every: bool) -> list[s
 
 
 def labs_of(study: "Study", arch: str | None) -> list["LabSpec"]:
-    """The study's labs. Raises UsageError when it has none."""
+    """Return the study's labs. Raises UsageError when it has none."""
     from intop.domain.cluster import LabSpec
     from intop.run.context import chosen_archs
 

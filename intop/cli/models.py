@@ -29,7 +29,7 @@ def command(folder: Path, as_json: bool) -> None:
             refused.append(error)
     show_result(
         manifests,
-        lambda found: (report.manifest(name, one) for name, one in found.items()),
+        lambda by_name: (report.manifest(*item) for item in by_name.items()),
         as_json=as_json,
     )
     for reason in refused:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from intop.cli import values
-from intop.cli.output import as_interrupt
+from intop.cli.output import FIGURE_FORMAT, as_interrupt
 from intop.errors import UsageError
 from intop.resources import shipped
 
@@ -67,106 +67,126 @@ def subcommand(name: str, *lines: str, more: str = "") -> Callable[[Callable[...
     return click.command(name, cls=Command, epilog=epilog)
 
 
-def config_option(command: F) -> F:
-    """--config, as `config`: a path or None."""
+def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one, in this order."""
+
+    def decorated(command: F) -> F:
+        for option in reversed(decorators):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+config_option = click.option(
+    "--config",
+    "-c",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="INTOP_CONFIG",
+    help="The study's file.  [default: ./intop.toml, else the embedded lab's]",
+)
+"""`config`: a path or None."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+"""`as_json`."""
+
+arch_option = click.option(
+    "--arch",
+    type=click.Choice(["x86", "arm"]),
+    help="Only this architecture.",
+    shell_complete=values.archs,
+)
+"""`arch`: x86, arm or None for all."""
+
+workload_option = click.option(
+    "--workload",
+    metavar="NAME",
+    callback=lambda _context, _option, value: None if value == "all" else value,
+    help="Only this workload of the file.",
+    shell_complete=values.workloads,
+)
+"""`workload`: a name or None for all that are tuned."""
+
+stage_options = together(config_option, arch_option, workload_option, json_option)
+"""The options of every stage."""
+
+winner_option = click.option(
+    "--winner", is_flag=True, help="The whole winner, also where fewer keys will do."
+)
+"""`winner`."""
+
+costs_option = click.option(
+    "--accept-costs",
+    is_flag=True,
+    help="Also what lowers P99 and breaks a guardrail of the file ([guardrails]).",
+)
+"""`accept_costs`."""
+
+roll_out_options = together(
+    click.option(
+        "--persist",
+        is_flag=True,
+        help="Also write /etc/sysctl.d/99-zz-intop.conf, so that the values survive a reboot.",
+    ),
+    click.option(
+        "--rounds",
+        type=click.IntRange(min=2),
+        help="How often both sides are measured on each host, at most.  [default: judge_pairs of "
+        "the file]",
+    ),
+)
+"""`persist` and `rounds`: what a plan says of its roll-out."""
+
+samples_option = click.option(
+    "--samples",
+    type=click.IntRange(min=8),
+    help="How many configurations to measure, in place of the file's number.",
+)
+"""`samples`: a number or None."""
+
+new_option = click.option(
+    "--new", is_flag=True, help="Start a new campaign; earlier ones stay in the store."
+)
+"""`new`."""
+
+force_option = click.option(
+    "--force", is_flag=True, help="Begin in spite of what intop doctor calls a PROBLEM."
+)
+"""`force`, for commands that may be the first of a campaign."""
+
+
+def _keep_figure_format(context: click.Context, _option: click.Parameter, value: str) -> str:
+    context.meta[FIGURE_FORMAT] = value
+    return value
+
+
+figures_options = together(
+    click.option(
+        "--figures",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="Also draw the result, into files of this folder.",
+    ),
+    click.option(
+        "--figure-format",
+        type=click.Choice(["svg", "png"]),
+        default="svg",
+        expose_value=False,
+        callback=_keep_figure_format,
+        help="What the files of --figures are.  [default: svg]",
+    ),
+)
+"""`figures`: a folder or None. Commands have no argument for the format: `say_figures` reads it."""
+
+
+def models_option(help_text: str) -> Callable[[F], F]:
+    """--models, as `models`: a folder or None."""
     return click.option(
-        "--config",
-        "-c",
-        type=click.Path(path_type=Path, dir_okay=False),
-        envvar="INTOP_CONFIG",
-        help="The study's file.  [default: ./intop.toml, else the embedded lab's]",
-    )(command)
-
-
-def json_option(command: F) -> F:
-    """--json, as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")(
-        command
+        "--models",
+        metavar="FOLDER",
+        type=click.Path(path_type=Path, file_okay=False),
+        help=help_text,
     )
-
-
-def arch_option(command: F) -> F:
-    """--arch, as `arch`: x86, arm or None for all."""
-    return click.option(
-        "--arch",
-        type=click.Choice(["x86", "arm"]),
-        help="Only this architecture.",
-        shell_complete=values.archs,
-    )(command)
-
-
-def workload_option(command: F) -> F:
-    """--workload, as `workload`: a name or None for all that are tuned."""
-
-    def named(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-        return None if value == "all" else value
-
-    return click.option(
-        "--workload",
-        metavar="NAME",
-        callback=named,
-        help="Only this workload of the file.",
-        shell_complete=values.workloads,
-    )(command)
-
-
-def only_option(command: F) -> F:
-    """--only, which `study_of` heeds: commands have no argument for it."""
-
-    def keep(context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
-        context.meta[ONLY] = value
-        return value
-
-    return click.option(
-        "--only",
-        type=click.Choice(["kernel", "nginx"]),
-        expose_value=False,
-        callback=keep,
-        help="Tune only sysctls or only nginx's directives, in place of tunes of the file.",
-    )(command)
-
-
-def fit_on_option(command: F) -> F:
-    """--fit-on, which `dask_address` reads: commands have no argument for it."""
-
-    def keep(context: click.Context, option: click.Parameter, value: str) -> str:
-        if value != LOCAL and not (value.startswith(DASK) and value.removeprefix(DASK).strip()):
-            raise click.BadParameter(
-                f"{value!r} is neither {LOCAL} nor {DASK}ADDRESS", ctx=context, param=option
-            )
-        context.meta[FIT_ON] = value
-        return value
-
-    return click.option(
-        "--fit-on",
-        metavar="WHERE",
-        default=LOCAL,
-        expose_value=False,
-        callback=keep,
-        help="Fit models in processes of this machine (local), or on the Dask cluster whose "
-        "scheduler is at ADDRESS (dask=ADDRESS), with the same results.  [default: local]",
-    )(command)
-
-
-def dask_address() -> str | None:
-    """The address of the Dask scheduler that --fit-on says, None for this machine.
-
-    Raises UsageError where no cluster is there that would compute the same.
-    """
-    context = click.get_current_context(silent=True)
-    value = context.meta.get(FIT_ON, LOCAL) if context else LOCAL
-    if value == LOCAL:
-        return None
-    from intop.learn.dask_cluster import check
-
-    address = str(value).removeprefix(DASK)
-    check(address)
-    return address
-
-
-def stage_options(command: F) -> F:
-    """What every stage takes: --config, --arch, --workload, --json."""
-    return config_option(arch_option(workload_option(json_option(command))))
 
 
 def dry_run_option(instead: Callable[..., None]) -> Callable[[F], F]:
@@ -188,86 +208,56 @@ def dry_run_option(instead: Callable[..., None]) -> Callable[[F], F]:
     return decorated
 
 
-def winner_option(command: F) -> F:
-    """--winner, as `winner`."""
-    return click.option(
-        "--winner", is_flag=True, help="The whole winner, also where fewer keys will do."
-    )(command)
+def _keep_only(context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    context.meta[ONLY] = value
+    return value
 
 
-def costs_option(command: F) -> F:
-    """--accept-costs, as `accept_costs`."""
-    return click.option(
-        "--accept-costs",
-        is_flag=True,
-        help="Also what lowers P99 and breaks a guardrail of the file ([guardrails]).",
-    )(command)
+only_option = click.option(
+    "--only",
+    type=click.Choice(["kernel", "nginx"]),
+    expose_value=False,
+    callback=_keep_only,
+    help="Tune only sysctls or only nginx's directives, in place of tunes of the file.",
+)
+"""Commands have no argument for it: `study_of` reads it."""
 
 
-def roll_out_options(command: F) -> F:
-    """--persist, as `persist`, and --rounds, as `rounds`: what a plan says of its roll-out."""
-    persist = click.option(
-        "--persist",
-        is_flag=True,
-        help="Also write /etc/sysctl.d/99-zz-intop.conf, so that the values survive a reboot.",
-    )
-    rounds = click.option(
-        "--rounds",
-        type=click.IntRange(min=2),
-        help="How often both sides are measured on each host, at most.  [default: judge_pairs of "
-        "the file]",
-    )
-    return persist(rounds(command))
+def _keep_fit_on(context: click.Context, option: click.Parameter, value: str) -> str:
+    if value != LOCAL and not (value.startswith(DASK) and value.removeprefix(DASK).strip()):
+        raise click.BadParameter(
+            f"{value!r} is neither {LOCAL} nor {DASK}ADDRESS", ctx=context, param=option
+        )
+    context.meta[FIT_ON] = value
+    return value
 
 
-def samples_option(command: F) -> F:
-    """--samples, as `samples`: a number or None."""
-    return click.option(
-        "--samples",
-        type=click.IntRange(min=8),
-        help="How many configurations to measure, in place of the file's number.",
-    )(command)
+fit_on_option = click.option(
+    "--fit-on",
+    metavar="WHERE",
+    default=LOCAL,
+    expose_value=False,
+    callback=_keep_fit_on,
+    help="Fit models in processes of this machine (local), or on the Dask cluster whose "
+    "scheduler is at ADDRESS (dask=ADDRESS), with the same results.  [default: local]",
+)
+"""Commands have no argument for it: `dask_address` reads it."""
 
 
-def new_option(command: F) -> F:
-    """--new, as `new`."""
-    return click.option(
-        "--new", is_flag=True, help="Start a new campaign; earlier ones stay in the store."
-    )(command)
+def dask_address() -> str | None:
+    """Return the address of the Dask scheduler of --fit-on; None for this machine.
 
+    Raises UsageError where no cluster is there that would compute the same.
+    """
+    context = click.get_current_context(silent=True)
+    value = context.meta.get(FIT_ON, LOCAL) if context else LOCAL
+    if value == LOCAL:
+        return None
+    from intop.learn.dask_cluster import check
 
-def force_option(command: F) -> F:
-    """--force, as `force`: of the commands that may be the first of a campaign."""
-    return click.option(
-        "--force", is_flag=True, help="Begin in spite of what intop doctor calls a PROBLEM."
-    )(command)
-
-
-def models_option(help_text: str) -> Callable[[F], F]:
-    """--models, as `models`: a folder or None."""
-    return click.option(
-        "--models",
-        metavar="FOLDER",
-        type=click.Path(path_type=Path, file_okay=False),
-        help=help_text,
-    )
-
-
-def figures_options(command: F) -> F:
-    """--figures and --figure-format, as `figures`: a folder or None, and `figure_format`."""
-    folder = click.option(
-        "--figures",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="FOLDER",
-        help="Also draw the result, into files of this folder.",
-    )
-    form = click.option(
-        "--figure-format",
-        type=click.Choice(["svg", "png"]),
-        default="svg",
-        help="What the files of --figures are.  [default: svg]",
-    )
-    return folder(form(command))
+    address = str(value).removeprefix(DASK)
+    check(address)
+    return address
 
 
 def study_of(config: Path | None) -> "Study":

@@ -1,4 +1,4 @@
-"""Where words and files go: results to stdout, all else to stderr."""
+"""Words and files: results go to stdout, all else to stderr."""
 
 import os
 import sys
@@ -16,9 +16,12 @@ from intop.report.plain import inert
 if TYPE_CHECKING:
     from intop.report.document.model import Block
 
+FIGURE_FORMAT = "intop.figure_format"
+"""Where click keeps --figure-format."""
+
 
 def output_folder(folder: Path, option: str) -> Path:
-    """The folder of an option, which is made when it is missing. Raises UsageError."""
+    """Return the folder of an option, made when it is missing. Raises UsageError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -38,14 +41,14 @@ def write_page(output: Path, text: str) -> None:
 
 
 def check_is_file(output: Path) -> None:
-    """Raises UsageError where something stands that is no file."""
+    """Raises UsageError for a path of something that is no file."""
     if output.exists() and not output.is_file():
         raise UsageError(f"{output} can't be written: it is no file. Name another: --output PATH")
 
 
 @contextmanager
 def writing(output: Path) -> Iterator[None]:
-    """Say what the system has against a file of --output. Raises UsageError."""
+    """Turn the system's errors about a file of --output into UsageError."""
     try:
         yield
     except OSError as error:
@@ -54,14 +57,14 @@ def writing(output: Path) -> Iterator[None]:
         ) from error
 
 
-def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
-    """Draw what there is to be seen of results by title, and say where.
+def say_figures(folder: Path, results: Mapping[str, object]) -> dict[Path, str]:
+    """Draw results by title, in the form of --figure-format, and say where.
 
     Returns the figures' titles by path.
     """
     from intop.report.figures.files import write_figures
 
-    written = write_figures(folder, form, found)
+    written = write_figures(folder, click.get_current_context().meta[FIGURE_FORMAT], results)
     for path in written:
         say(f"drawn: {path}")
     if not written:
@@ -70,31 +73,31 @@ def say_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Pa
 
 
 def print_result(text: str) -> None:
-    """To stdout: what was asked for."""
+    """Print a result to stdout."""
     click.echo(inert(text))
 
 
-def show_result(found: Any, text_of: Callable[[Any], Iterable["Block"]], *, as_json: bool) -> None:
-    """To stdout: what was found, as JSON or else as text."""
+def show_result(result: Any, text_of: Callable[[Any], Iterable["Block"]], *, as_json: bool) -> None:
+    """Print a result to stdout, as JSON or else as text."""
     if as_json:
         from intop.report.machine import to_json
 
-        print_result(to_json(found))
+        print_result(to_json(result))
     else:
         from intop.report.document.text import show
 
-        show(*text_of(found))
+        show(*text_of(result))
 
 
 def say(text: str) -> None:
-    """To stderr: all that is said beside the result."""
+    """Print a message to stderr."""
     click.echo(inert(text), err=True)
 
 
 def confirm(without: str, question: str = "Go on?", lines: Sequence[str] = ()) -> None:
     """Say these lines and ask before hosts are changed; a no ends the command.
 
-    Raises UsageError, with the lines and what to type `without` anybody to be asked.
+    Raises UsageError, with the lines and the text `without`, where nobody can be asked.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError("\n".join([*lines, without]))
@@ -106,32 +109,32 @@ def confirm(without: str, question: str = "Go on?", lines: Sequence[str] = ()) -
 
 
 def say_stopped(text: str) -> None:
-    """The one line after Ctrl-C, below the ^C that a terminal shows."""
+    """Say the one line after Ctrl-C, below the ^C that a terminal shows."""
     before = "\n" if sys.stderr.isatty() else ""
     say(f"{before}intop: stopped{text}")
 
 
 @contextmanager
 def as_interrupt() -> Iterator[None]:
-    """Ctrl-C as KeyboardInterrupt also where it comes while Python takes a lock.
+    """Raise KeyboardInterrupt for Ctrl-C, also where it comes while Python takes a lock.
 
     `Condition.__exit__` then makes a RuntimeError of it.
     """
     try:
         yield
     except RuntimeError as error:
-        is_one = isinstance(error.__context__, KeyboardInterrupt)
-        if is_one and str(error) == "release unlocked lock":
+        is_interrupt = isinstance(error.__context__, KeyboardInterrupt)
+        if is_interrupt and str(error) == "release unlocked lock":
             raise KeyboardInterrupt from error
         raise
 
 
 @contextmanager
-def interruptible(told: str) -> Iterator[None]:
-    """What is true when this is stopped; of a campaign something else is."""
+def interruptible(state: str) -> Iterator[None]:
+    """Say this state when the block is stopped, in place of what is true of a campaign."""
     try:
         with as_interrupt():
             yield
     except (KeyboardInterrupt, click.Abort):
-        say_stopped(f"; {told}")
+        say_stopped(f"; {state}")
         sys.exit(INTERRUPTED)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +19,7 @@ PASSWORD_VARIABLE = "INTOP_SUDO_PASSWORD"  # noqa: S105 - its name, not its valu
 
 
 def connecting(hosts: "Iterable[HostAddress]") -> "Connect":
-    """The way to these hosts; where sudo needs a password, it is asked for now.
+    """Return the way to these hosts. The passwords of sudo are asked for now.
 
     Raises UsageError when nobody is there to ask.
     """
@@ -27,7 +27,7 @@ def connecting(hosts: "Iterable[HostAddress]") -> "Connect":
 
     # Taken away, so that no program we start inherits it.
     given = os.environ.pop(PASSWORD_VARIABLE, "") or None
-    found: dict[tuple[object, ...], Secret] = {}
+    passwords: dict[tuple[object, ...], Secret] = {}
     for host in hosts:
         if host.sudo != "ask":
             continue
@@ -36,9 +36,10 @@ def connecting(hosts: "Iterable[HostAddress]") -> "Connect":
                 f'{host.name}: sudo = "ask" wants a password, and there is no terminal to ask at: '
                 f"set {PASSWORD_VARIABLE}, which holds for all hosts"
             )
-        if (place := _place(host)) not in found:
-            found[place] = _asked(host, found) if given is None else _secret(given)
-    return with_passwords(lambda address: found[_place(address)])
+        if (place := _place(host)) not in passwords:
+            before = list(passwords.values())
+            passwords[place] = _asked(host, before) if given is None else _secret(given)
+    return with_passwords(lambda address: passwords[_place(address)])
 
 
 def _place(host: "HostAddress") -> tuple[object, ...]:
@@ -46,8 +47,7 @@ def _place(host: "HostAddress") -> tuple[object, ...]:
     return host.hostname, host.port, host.user
 
 
-def _asked(host: "HostAddress", found: "Mapping[tuple[object, ...], Secret]") -> "Secret":
-    before = list(found.values())
+def _asked(host: "HostAddress", before: "Sequence[Secret]") -> "Secret":
     text = f"Password for sudo on {host.name}"
     if before:
         text += " (Enter: the same)"

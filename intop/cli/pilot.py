@@ -4,14 +4,14 @@ from typing import Any
 
 from intop.cli import dry_run
 from intop.cli.options import dry_run_option, force_option, new_option, stage_options, subcommand
-from intop.cli.running import run_stage
+from intop.cli.running import beginning, run_stage
 
 
 @subcommand("pilot", "intop pilot", "intop pilot --arch x86 --workload slt", "intop pilot --json")
 @stage_options
 @new_option
 @force_option
-@dry_run_option(dry_run.of_stages("pilot"))
+@dry_run_option(dry_run.measuring("pilot"))
 def command(new: bool, **options: Any) -> None:
     """Choose how long trials are, by measuring the default in trials of several durations.
 
@@ -21,4 +21,4 @@ def command(new: bool, **options: Any) -> None:
     from intop.report.pilot import pilot as text
     from intop.stages.pilot import pilot as stage
 
-    run_stage(stage, text, begins=True, new=new, **options)
+    run_stage(stage, text, choose=beginning(new=new), **options)

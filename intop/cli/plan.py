@@ -86,7 +86,7 @@ def command(
         return connecting(hosts) if hosts else connect_to(study, archs)
 
     with stored_context(config, arch, workload, connect=connect) as context:
-        found = stage(
+        by_arch = stage(
             context,
             whole=winner,
             persist=persist,
@@ -95,10 +95,10 @@ def command(
             accept_costs=accept_costs,
         )
     if as_markdown:
-        print_result(markdown(sections(found)))
+        print_result(markdown(sections(by_arch)))
     else:
-        show_result(found, sections, as_json=as_json)
-    plans = [plan for plan in found.values() if plan is not None]
+        show_result(by_arch, sections, as_json=as_json)
+    plans = [plan for plan in by_arch.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)
     if output is not None:

@@ -22,7 +22,7 @@ from intop.cli.running import run_stage
 @stage_options
 @only_option
 @figures_options
-@dry_run_option(dry_run.of_stages("refine"))
+@dry_run_option(dry_run.measuring("refine"))
 def command(**options: Any) -> None:
     """Measure what is most telling by all trials so far, a few at a time.
 

@@ -72,13 +72,13 @@ def command(
     campaigns: which key helped, which hurt, where and how often, with links to the trials. Where
     the store has too little, it says so.
     """
-    found: object
+    result: object
     if advice:
         from intop.inspect.advice import gather_advice
         from intop.report.advice import document as advice_page
 
         advised = gather_advice(stores or (study_of(config).store,), arch, workload)
-        found, page = advised, advice_page(advised)
+        result, page = advised, advice_page(advised)
     else:
         if stores:
             raise UsageError("--store is for --advice; a report is of the study's store")
@@ -87,7 +87,7 @@ def command(
 
         from intop.report.page.sections import document as report_page
 
-        found, page = reported, report_page(reported)
+        result, page = reported, report_page(reported)
     if tables is not None:
         from intop.report.document.csv_tables import write_tables
 
@@ -96,7 +96,7 @@ def command(
     if as_json:
         from intop.report.machine import to_json
 
-        print_result(to_json(found))
+        print_result(to_json(result))
         return
     _write(page, output or Path("intop-advice.html" if advice else "intop-report.html"))
 
@@ -109,13 +109,13 @@ def _gathered(config: Path | None, arch: str | None, workload: str | None) -> "R
 
 
 def _ready_to_draw() -> None:
-    """Import what a page is made with."""
+    """Import the modules that make a page."""
     import intop.report.document.html
     import intop.report.page.sections  # noqa: F401
 
 
 def _write(page: "Document", output: Path) -> None:
-    """In the form that the file's name asks for."""
+    """Write a page in the form of the file's name."""
     if output.suffix.lower() == ".md":
         from intop.report.document.markdown import as_page
 

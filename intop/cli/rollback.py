@@ -19,18 +19,22 @@ if TYPE_CHECKING:
 
 
 def _dry_run(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
-    """In place of rollback: hosts are asked what they are to be given back."""
+    """Print what would be restored, by the hosts' own answers."""
     from intop.deploy.host_states import states
     from intop.report.dry_run import rollback
 
-    if yes and not force:
-        raise UsageError("--yes belongs to --force: nothing is asked without it")
+    _check_yes(force=force, yes=yes)
     with interruptible(UNTOUCHED):
         addresses, missing = chosen_hosts(**options)
         answers: list[Any] = [*missing, *states(addresses, connecting(addresses))]
-    show_result(answers, lambda found: rollback(found, force=force), as_json=as_json)
+    show_result(answers, lambda each: rollback(each, force=force), as_json=as_json)
     if any(answer.said is None for answer in answers):
         sys.exit(1)
+
+
+def _check_yes(*, force: bool, yes: bool) -> None:
+    if yes and not force:
+        raise UsageError("--yes belongs to --force: nothing is asked without it")
 
 
 @subcommand(
@@ -59,22 +63,21 @@ def command(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     from intop.deploy.host_states import roll_back, states
     from intop.report import host_states as report
 
-    if yes and not force:
-        raise UsageError("--yes belongs to --force: nothing is asked without it")
+    _check_yes(force=force, yes=yes)
     with interruptible("what is not rolled back yet, intop status shows"):
         addresses, missing = chosen_hosts(**options)
         connect = connecting(addresses)
         if force and not yes:
             _confirm(states(addresses, connect))
-        found = roll_back(addresses, connect, force=force)
-    show_result([*missing, *found], report.rollbacks, as_json=as_json)
-    if missing or not all(answer.said and answer.said.is_as_before for answer in found):
+        answers = roll_back(addresses, connect, force=force)
+    show_result([*missing, *answers], report.rollbacks, as_json=as_json)
+    if missing or not all(answer.said and answer.said.is_as_before for answer in answers):
         sys.exit(1)
 
 
-def _confirm(found: Sequence["Answer[HostState]"]) -> None:
+def _confirm(answers: Sequence["Answer[HostState]"]) -> None:
     """Ask before a host is taken from a session, or what somebody else has set is overwritten."""
     from intop.report.host_states import at_stake
 
-    if lines := [line for answer in found for line in at_stake(answer)]:
+    if lines := [line for answer in answers for line in at_stake(answer)]:
         confirm("Say --yes to roll back all the same", "Roll back all the same?", lines)

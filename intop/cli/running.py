@@ -1,4 +1,4 @@
-"""What running a stage takes: a study with its store and hosts, and words for what was found."""
+"""Running a stage: its study, store and hosts, and the output of its results."""
 
 import shlex
 import sys
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 def connect_to(study: "Study", archs: Iterable[str]) -> "Connect":
-    """The way to the hosts of these architectures, which asks for passwords where it must."""
+    """Return the way to the hosts of these architectures; passwords are asked for now."""
     return reaching(replica for name in archs for replica in study.clusters[name])
 
 
 def reaching(replicas: "Iterable[Cluster | LabSpec]") -> "Connect":
-    """The way to the hosts of these replicas, which asks for passwords where it must."""
+    """Return the way to the hosts of these replicas; passwords are asked for now."""
     return connecting([host for replica in replicas for host in _hosts_of(replica)])
 
 
 def _hosts_of(replica: "Cluster | LabSpec") -> "tuple[HostAddress, ...]":
-    """Those whose passwords may be asked for. Of labs, only machines have one."""
+    """Return the hosts that may want a password. Of labs, only machines do."""
     from intop.domain.cluster import LabSpec
 
     if not isinstance(replica, LabSpec):
@@ -48,11 +48,11 @@ def _hosts_of(replica: "Cluster | LabSpec") -> "tuple[HostAddress, ...]":
     try:
         return tuple(cluster(replica.name).hosts)
     except LabDownError:
-        return ()  # whoever connects to it says so
+        return ()  # connecting to it raises the same
 
 
 def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":
-    """For what reads the store only: no host is reached, and no password asked for."""
+    """Return the way of a command that reaches no host, and asks for no password."""
 
     def refuse(address: "HostAddress") -> "Host":
         raise UsageError(
@@ -64,7 +64,7 @@ def connect_to_none(_study: "Study", _archs: Iterable[str]) -> "Connect":
 
 
 def connect_unless_workers(study: "Study", archs: Iterable[str]) -> "Connect":
-    """The same for a command whose trials workers measure, if the study says so."""
+    """Return the way to the hosts, or to none where workers measure."""
     return connect_to_none(study, archs) if study.workers else connect_to(study, archs)
 
 
@@ -79,10 +79,10 @@ def stored_context(
     writes: bool = False,
     force: bool = False,
 ) -> Iterator["Context"]:
-    """A study's latest campaign, to be read, or also written to; or the one that `choose` picks.
+    """Open a study's latest campaign to read, or also to write; or the one that `choose` picks.
 
-    Only `choose` may begin one, and only for it a store is made. Raises ResultMissingError, with
-    the commands to type, where there is no campaign yet.
+    Only `choose` may begin a campaign, and only for it a store is made. Raises ResultMissingError,
+    with the commands to type, where there is no campaign yet.
     """
     from intop.report.progress import progress
     from intop.run import prerequisites
@@ -92,7 +92,6 @@ def stored_context(
     study = study_of(config)
     archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
     dask = dask_address()
-    # Also a store of an earlier intop is one, which opening it to write brings up to date.
     open_store = opened if choose or (writes and is_begun(study.store)) else opened_to_read
     with open_store(study.store, say) as store:
         # Asked before the progress display takes the terminal.
@@ -100,11 +99,11 @@ def stored_context(
         if store is not None:
             campaign = choose(store, study) if choose else store.latest(study.name)
         if store is None or campaign is None:
-            names = [one.name for one in workloads]
+            names = [load.name for load in workloads]
             raise ResultMissingError(prerequisites.no_campaign(study, archs, names, asked()))
-        if choose and arch is None:
+        if choose:
             begun = [name for name in archs if not store.is_empty(campaign, name)]
-            archs = taking_part(study, archs, begun.__contains__, say)
+            archs = taking_part(study, arch, begun.__contains__, say)
         connected = connect(study, archs)
         with progress() as shown:
             yield Context(
@@ -117,28 +116,34 @@ def stored_context(
                 workloads=workloads,
                 force=force,
                 dask=dask,
+                check_ready=_check_ready,
             )
 
 
+def _check_ready(task: "Task") -> None:
+    from intop.inspect.doctor import check_ready
+
+    check_ready(task)
+
+
 def check_up(config: Path | None, arch: str | None, workload: str | None) -> None:
-    """Before a store is made: raises ResultMissingError where no cluster is there to measure on."""
+    """Raises ResultMissingError where neither a store nor a cluster to measure on is there."""
     from intop.run import prerequisites
-    from intop.run.context import chosen_archs, chosen_workloads, taking_part
+    from intop.run.context import chosen_workloads, taking_part
     from intop.store import is_begun
 
     study = study_of(config)
-    archs, workloads = chosen_archs(study, arch), chosen_workloads(study, workload)
     if is_begun(study.store):
         return
-    if arch is None:
-        archs = taking_part(study, archs, lambda _: False, say)
-    down = prerequisites.labs_down(study, archs, [one.name for one in workloads])
+    workloads = chosen_workloads(study, workload)
+    archs = taking_part(study, arch, lambda _: False, say)
+    down = prerequisites.labs_down(study, archs, [load.name for load in workloads])
     if len(down) == len(archs) * len(workloads):
         raise ResultMissingError("\n".join(prerequisites.lines(study, down, asked())))
 
 
 def asked() -> str:
-    """The command that is being carried out, as it was typed: `compare x86 arm --markdown`.
+    """Return the present command as it was typed: `compare x86 arm --markdown`.
 
     Without --config, --arch and --workload, which a line of several commands gives each of them.
     """
@@ -149,87 +154,99 @@ def asked() -> str:
         source = context.get_parameter_source(name)
         if source is not ParameterSource.COMMANDLINE or name in ("config", "arch", "workload"):
             continue
-        # What commands have no argument for is in `meta`.
+        # Options without an argument of the command are in `meta`.
         value = context.params[name] if name in context.params else context.meta[f"intop.{name}"]
         values = value if isinstance(value, tuple) else (value,)
         if isinstance(value, bool):
             words.append((parameter.opts if value else parameter.secondary_opts)[0])
         elif isinstance(parameter, click.Option):
-            words += [word for one in values for word in (parameter.opts[0], str(one))]
+            words += [word for each in values for word in (parameter.opts[0], str(each))]
         else:
             words += map(str, values)
     return shlex.join(words)
 
 
+def beginning(*, new: bool = False) -> "Callable[[Store, Study], Campaign]":
+    """Return what chooses the campaign of a stage that may be the first: a new one, or the latest.
+
+    A study without a campaign gets its first one.
+    """
+    from intop.run import campaigns
+
+    return campaigns.new if new else campaigns.latest_or_new
+
+
 def run_stage(
-    stage: Callable[[Any], Any],
+    stage: "Callable[[Task], Any]",
     text_of: Callable[[str, Any], Any],
     *,
     config: Path | None,
     arch: str | None,
     workload: str | None,
     as_json: bool,
-    begins: bool = False,
+    choose: "Callable[[Store, Study], Campaign] | None" = None,
     connect: "Callable[[Study, Iterable[str]], Connect]" = connect_unless_workers,
-    new: bool = False,
     force: bool = False,
     figures: Path | None = None,
-    figure_format: str = "svg",
     also: "tuple[Callable[[Context], dict[str, Any]], Callable[[str, Any], Any]] | None" = None,
     drawn: "Callable[[Task], object] | None" = None,
 ) -> dict[str, Any]:
-    """Run one stage for all that was asked for and is ready, and print what it found.
+    """Run a stage for all that was asked for and is ready. Print and return the results by title.
 
-    Returns it by title, such as `x86 slt`.
+    `choose` picks the campaign, and may begin one (`beginning`); without it the latest goes on.
+    `also` returns what the results say together, and makes a text of it. `drawn` returns what
+    figures take beside a result. What is not ready is named on stderr, with the missing commands.
 
-    What is not ready is named on stderr, with the commands that are missing. Raises
-    ResultMissingError where that is all. Only a stage that `begins` campaigns makes a store.
-    `connect` is its way to the hosts.
-    `also` finds out what the results say together, and makes a text of it; `drawn` what figures
-    take beside the result.
+    Raises:
+        ResultMissingError: where nothing is ready.
     """
     from intop.report.document.text import show
     from intop.report.machine import to_json
-    from intop.run import campaigns, prerequisites
+    from intop.run import prerequisites
 
-    found: dict[str, Any] = {}
-    beside: dict[str, object] = {}
-    missing: list[ResultMissingError] = []
-    choose = None
-    if begins:
+    if choose:
         check_up(config, arch, workload)
-        choose = campaigns.new if new else campaigns.latest_or_new
     with stored_context(
         config, arch, workload, choose=choose, connect=connect, writes=True, force=force
     ) as context:
-        # A folder that can't be made is told before anything is measured.
+        # A folder that can't be made is said before anything is measured.
         folder = output_folder(figures, "--figures") if figures else None
-        for task in context.subjects():
-            try:
-                found[task.title] = stage(task)
-            except ResultMissingError as error:
-                missing.append(error)
-                continue
-            except LabDownError as error:
-                missing.append(prerequisites.lab_down(task.subject.arch, task.workload.name, error))
-                continue
-            if folder and drawn:
-                beside[task.title] = drawn(task)
+        results, missing = _results(stage, context)
         lacking = prerequisites.lines(context.study, missing, asked())
-        if not found:
+        if not results:
             raise ResultMissingError("\n".join(lacking))
         together = also[0](context) if also else {}
+        ready = [task for task in context.subjects() if task.title in results]
+        beside = {task.title: drawn(task) for task in ready} if folder and drawn else {}
     if as_json:
-        print_result(to_json(found | together))
+        print_result(to_json(results | together))
     else:
-        show(*(text_of(title, result) for title, result in found.items()))
+        show(*(text_of(title, result) for title, result in results.items()))
         show(*(also[1](title, result) for title, result in together.items()) if also else ())
     if folder:
-        shown = {title: (result, beside.get(title)) for title, result in found.items()}
-        say_figures(folder, figure_format, shown | together)
+        figured = {title: (result, beside.get(title)) for title, result in results.items()}
+        say_figures(folder, figured | together)
     for line in lacking:
         say(f"left out: {line}")
-    return found
+    return results
+
+
+def _results(
+    stage: "Callable[[Task], Any]", context: "Context"
+) -> tuple[dict[str, Any], list[ResultMissingError]]:
+    """Return the results of what is ready, by title, and an error for each of the rest."""
+    from intop.run.prerequisites import lab_down
+
+    results: dict[str, Any] = {}
+    missing: list[ResultMissingError] = []
+    for task in context.subjects():
+        try:
+            results[task.title] = stage(task)
+        except ResultMissingError as error:
+            missing.append(error)
+        except LabDownError as error:
+            missing.append(lab_down(task.subject.arch, task.workload.name, error))
+    return results, missing
 
 
 def exit_by(verdicts: "Mapping[str, Verdict]") -> None:

@@ -13,7 +13,7 @@ from intop.cli.options import (
     stage_options,
     subcommand,
 )
-from intop.cli.running import run_stage
+from intop.cli.running import beginning, run_stage
 
 
 @subcommand("screen", "intop screen", "intop screen --arch x86 --workload slt --samples 60")
@@ -23,7 +23,7 @@ from intop.cli.running import run_stage
 @new_option
 @force_option
 @figures_options
-@dry_run_option(dry_run.of_stages("screen"))
+@dry_run_option(dry_run.measuring("screen"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
     """Find the parameters that act (SRP, DRP) and freeze those that don't matter."""
     from intop.report import ranks, text
@@ -33,8 +33,7 @@ def command(samples: int | None, new: bool, **options: Any) -> None:
     run_stage(
         lambda task: stage(task, samples),
         text.ranking,
-        begins=True,
-        new=new,
+        choose=beginning(new=new),
         also=(workloads_agree, ranks.agreement),
         **options,
     )

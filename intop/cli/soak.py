@@ -18,12 +18,17 @@ from intop.cli.options import (
 )
 from intop.cli.output import say
 from intop.cli.passwords import connecting
-from intop.cli.running import connect_to, run_stage
+from intop.cli.running import beginning, connect_to, run_stage
 
 if TYPE_CHECKING:
     from intop.config.study import Study
     from intop.domain.soak import Soak
     from intop.stages.soak import Request
+
+
+def _asked(**options: Any) -> dry_run.Asked:
+    request, options = asked_soak(**options)
+    return dry_run.Asked(stages=("soak",), options=options, request=request)
 
 
 @subcommand(
@@ -95,7 +100,7 @@ if TYPE_CHECKING:
 @click.option("--again", is_flag=True, help="Begin again; what was measured stays in the store.")
 @force_option
 @figures_options
-@dry_run_option(dry_run.of_soak)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(again: bool, on_limit: str, **options: Any) -> None:
     """Put hours of constant load on what is applied, and see what drifts.
 
@@ -109,16 +114,16 @@ def command(again: bool, on_limit: str, **options: Any) -> None:
     from intop.stages.soak import soak as stage
 
     request, options = asked_soak(**options)
-    found = run_stage(
+    soaks = run_stage(
         lambda task: stage(task, request, again=again),
         text,
-        begins=True,
+        choose=beginning(),
         connect=connect_to,
         **options,
     )
     if on_limit == "roll-back":
-        _roll_back(study_of(options["config"]), found)
-    if any(one.broken or one.leak == "leak" for one in found.values()):
+        _roll_back(study_of(options["config"]), soaks)
+    if any(soak.broken or soak.leak == "leak" for soak in soaks.values()):
         sys.exit(LIMIT)
 
 
@@ -134,7 +139,7 @@ def asked_soak(
     in_a_row: int,
     **options: Any,
 ) -> "tuple[Request, dict[str, Any]]":
-    """What to soak, and the options that all stages have. Raises UsageError."""
+    """Return the request, and the options of all stages. Raises UsageError."""
     from intop.domain.soak import Limits
     from intop.run.context import chosen_archs, chosen_workloads
     from intop.stages.soak import Request
@@ -155,15 +160,15 @@ def asked_soak(
     return request, options
 
 
-def _roll_back(study: "Study", found: "Mapping[str, Soak]") -> None:
-    """Give back the load balancers of soaks that a limit has ended, as `rollback` does.
+def _roll_back(study: "Study", soaks: "Mapping[str, Soak]") -> None:
+    """Roll back the load balancers of soaks that a limit has ended.
 
-    Ends with exit code 1 where one is not as before.
+    Exits with 1 where one is not as before.
     """
     from intop.deploy.host_states import roll_back, tuned_hosts
     from intop.report.host_states import rollbacks
 
-    names = {one.host for one in found.values() if one.broken}
+    names = {soak.host for soak in soaks.values() if soak.broken}
     addresses = [host for host in tuned_hosts(study, None, say)[0] if host.name in names]
     if not addresses:
         return

@@ -1,17 +1,20 @@
 """status: what is applied where, what has drifted, how far the campaign is."""
 
 import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from intop.cli import campaign_status
 from intop.cli.exit_codes import DRIFT
 from intop.cli.hosts import chosen_hosts, host_options
-from intop.cli.options import json_option, subcommand
-from intop.cli.output import interruptible, show_result
+from intop.cli.options import json_option, study_of, subcommand
+from intop.cli.output import interruptible, say, show_result
 from intop.cli.passwords import connecting
-from intop.errors import UsageError
+from intop.errors import IntopError, UsageError
+
+if TYPE_CHECKING:
+    from intop.domain.campaign_status import CampaignStatus
 
 
 @subcommand(
@@ -50,17 +53,66 @@ def command(campaign: bool, workers: bool, as_json: bool, **options: Any) -> Non
         raise UsageError("--campaign and --workers exclude each other")
     with interruptible("nothing was changed"):
         if workers:
-            campaign_status.of_workers(as_json=as_json, **options)
+            _show_workers(as_json=as_json, **options)
             return
         if campaign:
-            campaign_status.only(as_json=as_json, **options)
+            _show_only_campaign(as_json=as_json, **options)
             return
         addresses, missing = chosen_hosts(**options)
-        found = states(addresses, connecting(addresses))
-    show_result([*missing, *found], report.states, as_json=as_json)
+        answers = states(addresses, connecting(addresses))
+    show_result([*missing, *answers], report.states, as_json=as_json)
     if not (as_json or options["words"]):
-        campaign_status.beside_hosts(**options)
-    if missing or any(answer.said is None for answer in found):
+        _show_campaign_below(**options)
+    if missing or any(answer.said is None for answer in answers):
         sys.exit(1)
-    if any(answer.said is not None and answer.said.drift for answer in found):
+    if any(answer.said is not None and answer.said.drift for answer in answers):
         sys.exit(DRIFT)
+
+
+def _show_only_campaign(
+    config: Path | None, arch: str | None, *, as_json: bool, **options: Any
+) -> None:
+    """Print how far the campaign is. Raises UsageError beside --host."""
+    if any(value not in (None, ()) for value in options.values()):
+        raise UsageError("--campaign asks no host: leave --host and what belongs to it out")
+    _show_campaign(_campaign(config, arch), as_json=as_json)
+
+
+def _show_campaign_below(config: Path | None, arch: str | None, **_: Any) -> None:
+    """Print how far the campaign is. A store that can't be read hides no host."""
+    try:
+        _show_campaign(_campaign(config, arch), as_json=False)
+    except IntopError as error:
+        say(f"intop: {error}")
+
+
+def _show_campaign(status: "CampaignStatus", *, as_json: bool) -> None:
+    from intop.report.campaign_status import campaign
+
+    show_result(status, campaign, as_json=as_json)
+
+
+def _campaign(config: Path | None, arch: str | None) -> "CampaignStatus":
+    from intop.inspect.status import campaign_status, is_begun
+    from intop.run.context import taking_part
+    from intop.store import opened_to_read
+
+    study = study_of(config)
+    with opened_to_read(study.store, say) as store:
+        archs = taking_part(study, arch, lambda name: is_begun(study, store, name), lambda _: None)
+        return campaign_status(study, store, archs, tuple(study.workloads.values()))
+
+
+def _show_workers(config: Path | None, arch: str | None, *, as_json: bool, **options: Any) -> None:
+    """Print all campaigns and workers of the study's store. Raises UsageError beside --host."""
+    from intop.inspect.fleet import fleet
+    from intop.report import fleet as report
+    from intop.store import opened_to_read
+
+    if arch is not None or any(value not in (None, ()) for value in options.values()):
+        raise UsageError(
+            "--workers is about the whole store: leave --arch, --host and the like out"
+        )
+    study = study_of(config)
+    with opened_to_read(study.store, say) as store:
+        show_result(fleet(study.store, store), report.fleet, as_json=as_json)

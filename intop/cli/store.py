@@ -65,19 +65,21 @@ def copy(source: str, target: str, numbers: tuple[int, ...], as_json: bool) -> N
 
     if source == target:
         raise UsageError("FROM and TO are the same store")
-    found = []
+    copies = []
     with interruptible("campaigns that were not finished were not copied"), _read(source) as there:
         campaigns = there.campaigns()
-        unknown = sorted(set(numbers) - {one.id for one in campaigns})
+        unknown = sorted(set(numbers) - {campaign.id for campaign in campaigns})
         if unknown:
             raise UsageError(f"{shown(source)} has no campaign {', '.join(map(str, unknown))}")
-        with opened(target, say) as here, progress() as told:
-            for one in campaigns:
-                if not numbers or one.id in numbers:
-                    begin = partial(told.begin, f"campaign {one.id} ({one.study})")
-                    found.append(copy_campaign(there, here, one, begin=begin, step=told.step))
-                    told.end()
-    show_result(found, report.copies, as_json=as_json)
+        with opened(target, say) as here, progress() as bar:
+            for campaign in campaigns:
+                if numbers and campaign.id not in numbers:
+                    continue
+                title = f"campaign {campaign.id} ({campaign.study})"
+                begin = partial(bar.begin, title)
+                copies.append(copy_campaign(there, here, campaign, begin=begin, step=bar.step))
+                bar.end()
+    show_result(copies, report.copies, as_json=as_json)
 
 
 @group.command(epilog=examples("intop store check", "intop store check old.db --json"))
@@ -96,13 +98,13 @@ def check(store: str | None, config: Path | None, as_json: bool) -> None:
     from intop.store.upkeep import check as checked
 
     url = study_of(config).store if store is None else store
-    with interruptible("nothing was changed"), _read(url) as opened, progress() as told:
-        found = checked(
-            opened, shown(url), begin=lambda total: told.begin("trials", total), step=told.step
+    with interruptible("nothing was changed"), _read(url) as opened, progress() as bar:
+        result = checked(
+            opened, shown(url), begin=lambda total: bar.begin("trials", total), step=bar.step
         )
-        told.end()
-    show_result(found, report.check, as_json=as_json)
-    if found.problems:
+        bar.end()
+    show_result(result, report.check, as_json=as_json)
+    if result.problems:
         sys.exit(1)
 
 
@@ -123,14 +125,14 @@ def vacuum(store: str | None, config: Path | None, as_json: bool) -> None:
     url = study_of(config).store if store is None else store
     if not is_begun(url):
         raise _missing(url)
-    with interruptible("the store is as it was"), opened(url, say) as made:
-        found = vacuumed(made, url)
-    show_result(found, report.vacuumed, as_json=as_json)
+    with interruptible("the store is as it was"), opened(url, say) as opened_store:
+        result = vacuumed(opened_store, url)
+    show_result(result, report.vacuumed, as_json=as_json)
 
 
 @contextmanager
 def _read(url: str) -> "Iterator[Store]":
-    """A store that there is. Raises ResultMissingError where there is none."""
+    """Open a store to read. Raises ResultMissingError where there is none."""
     from intop.store import opened_to_read
 
     with opened_to_read(url, say) as store:

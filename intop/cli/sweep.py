@@ -1,5 +1,6 @@
 """sweep: the winner and others along a load."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,10 +14,18 @@ from intop.cli.options import (
     study_of,
     subcommand,
 )
-from intop.cli.running import run_stage
+from intop.cli.running import beginning, run_stage
 
 if TYPE_CHECKING:
-    from intop.stages.sweep import Request
+    from intop.experiment.sweep_request import Request
+
+REQUESTED = ("names", "axis", "points", "rounds", "seconds", "limit_ms")
+"""The options that say what to sweep over."""
+
+
+def _asked(**options: Any) -> dry_run.Asked:
+    request, options = asked_sweep(**options)
+    return dry_run.Asked(stages=("sweep",), options=options, request=request)
 
 
 @subcommand(
@@ -71,7 +80,7 @@ if TYPE_CHECKING:
 @click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @force_option
 @figures_options
-@dry_run_option(dry_run.of_sweep)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(again: bool, **options: Any) -> None:
     """Measure the winner and the default along a load, and find what they carry.
 
@@ -79,40 +88,30 @@ def command(again: bool, **options: Any) -> None:
     point in interleaved rounds. The knee is where more load brings no more answers. Failures are
     results here. An interrupted sweep goes on; asked again, it is read from the store.
     """
-    from intop.report.sweep import sweep as text
-    from intop.stages.sweep import sweep as stage
+    from intop.experiment.sweep import SweepAlong
+    from intop.report.sweep import sweep_section
+    from intop.run.executor import execute
 
     request, options = asked_sweep(**options)
-    run_stage(lambda task: stage(task, request, again=again), text, begins=True, **options)
+    request = replace(request, again=again)
+    run_stage(
+        lambda task: execute(SweepAlong(task, request)).latest,
+        sweep_section,
+        choose=beginning(),
+        **options,
+    )
 
 
-def asked_sweep(
-    *,
-    names: tuple[str, ...],
-    axis: str,
-    points: str | None,
-    closed: bool,
-    rounds: int,
-    seconds: int | None,
-    limit_ms: float | None,
-    **options: Any,
-) -> "tuple[Request, dict[str, Any]]":
-    """What to sweep over, and the options that all stages have.
+def asked_sweep(*, closed: bool, **options: Any) -> "tuple[Request, dict[str, Any]]":
+    """Return what to sweep over, and the options that all stages have.
 
     Raises UsageError for what one of the workloads can't have, before anything is measured.
     """
+    from intop.experiment.sweep_request import Request
     from intop.run.context import chosen_workloads
-    from intop.stages.sweep import Request
 
-    request = Request(
-        axis=axis,  # type: ignore[arg-type]
-        loop="closed" if closed else "open",
-        points=points,
-        rounds=rounds,
-        seconds=seconds,
-        limit_ms=limit_ms,
-        names=names,
-    )
+    own = {name: options.pop(name) for name in REQUESTED}
+    request = Request(loop="closed" if closed else "open", **own)
     for workload in chosen_workloads(study_of(options["config"]), options["workload"]):
         request.points_for(workload)
     return request, options

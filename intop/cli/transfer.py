@@ -1,6 +1,7 @@
 """transfer: what one architecture's measurements are worth on another."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +17,19 @@ from intop.cli.options import (
 from intop.cli.output import say, show_result
 from intop.cli.running import connect_to, connect_to_none, stored_context
 from intop.errors import ResultMissingError, UsageError
+
+
+def _asked(one: str, other: str, no_measure: bool, **options: Any) -> dry_run.Asked:
+    _check_two(one, other)
+    if no_measure:
+        raise UsageError("--no-measure writes nothing to any host: leave --dry-run out")
+    return dry_run.Asked(stages=("transfer",), options=options, archs=(one, other))
+
+
+def _check_two(one: str, other: str) -> None:
+    """Raises UsageError where both are the same architecture."""
+    if one == other:
+        raise UsageError(f"{one} has nothing to transfer to itself: intop transfer x86 arm")
 
 
 @subcommand(
@@ -38,7 +52,7 @@ from intop.errors import ResultMissingError, UsageError
     help="How often each configuration is measured.  [default: judge_pairs of the file]",
 )
 @click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
-@dry_run_option(dry_run.of_transfer)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(
     one: str,
     other: str,
@@ -55,15 +69,13 @@ def command(
     measures on each architecture, in interleaved rounds: the default, its own winner, the other's,
     and a compromise that the models of both find good.
     """
-    from intop.report.transfer import transfer as text
+    from intop.experiment.transfer import transfer, transfer_sections
     from intop.run.context import chosen_archs
-    from intop.stages.transfer import transfer
 
-    if one == other:
-        raise UsageError(f"{one} has nothing to transfer to itself: intop transfer x86 arm")
+    _check_two(one, other)
     if no_measure and (again or rounds is not None):
         raise UsageError("--no-measure goes with neither --again nor --rounds")
-    found = {}
+    results = {}
     missing: list[str] = []
     connect = connect_to_none if no_measure else connect_to
     with stored_context(config, None, workload, connect=connect, writes=True) as context:
@@ -71,7 +83,7 @@ def command(
             chosen_archs(context.study, arch)
         for chosen in context.workloads:
             try:
-                found[chosen.name] = transfer(
+                results[chosen.name] = transfer(
                     context,
                     (one, other),
                     chosen,
@@ -81,10 +93,12 @@ def command(
                 )
             except ResultMissingError as error:
                 missing.append(str(error))
-    if not found:
+    if not results:
         raise ResultMissingError("\n".join(missing))
     show_result(
-        found, lambda each: (part for one in each.values() for part in text(one)), as_json=as_json
+        results,
+        lambda each: (part for result in each.values() for part in transfer_sections(result)),
+        as_json=as_json,
     )
     for line in missing:
         say(line)

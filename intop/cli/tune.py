@@ -26,6 +26,19 @@ if TYPE_CHECKING:
     from intop.store import Campaign, Store
 
 
+def _asked(new: bool, resume: bool, **options: Any) -> dry_run.Asked:
+    """All of its stages; where tune would ask, the latest campaign goes on."""
+    from intop.inspect.dry_run import of_tune
+
+    _check_new(new=new, resume=resume)
+    return dry_run.Asked(stages=of_tune(), options=options | {"new": new})
+
+
+def _check_new(*, new: bool, resume: bool) -> None:
+    if new and resume:
+        raise UsageError("--new and --resume exclude each other")
+
+
 @subcommand("tune", "intop tune", "intop tune --new", "intop tune --arch x86 --resume --json")
 @stage_options
 @only_option
@@ -33,7 +46,7 @@ if TYPE_CHECKING:
 @force_option
 @fit_on_option
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
-@dry_run_option(dry_run.of_tune)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     """Run all stages, from screening to the fewest keys that keep a gain. Resumable.
 
@@ -49,8 +62,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     from intop.report.verdict import sentence, verdict
     from intop.stages.tune import tune as stage
 
-    if new and resume:
-        raise UsageError("--new and --resume exclude each other")
+    _check_new(new=new, resume=resume)
 
     def done(tuned: "Tuned") -> None:
         if not as_json:
@@ -69,22 +81,22 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
         return _campaign_to_tune(store, study, new=new, resume=resume)
 
     with stored_context(**options, choose=choose, connect=connect_unless_workers) as context:
-        found = stage(context, done, lambda task, name: _say_what_is_left(context, task, name))
+        results = stage(context, done, lambda task, name: _say_what_is_left(context, task, name))
         if as_json:
-            print_result(to_json(found))
+            print_result(to_json(results))
         else:
             print_result("Verdicts")
-            for one in found:
-                print_result(f"  {one.arch} {one.workload}: {sentence(one.verdict)}")
-                if one.explanation is not None:
-                    print_result(f"    {smallest(one.explanation)}")
+            for tuned in results:
+                print_result(f"  {tuned.arch} {tuned.workload}: {sentence(tuned.verdict)}")
+                if tuned.explanation is not None:
+                    print_result(f"    {smallest(tuned.explanation)}")
             print_result("")
             _show_comparison(context)
-    exit_by({f"{one.arch} {one.workload}": one.verdict for one in found})
+    exit_by({f"{tuned.arch} {tuned.workload}": tuned.verdict for tuned in results})
 
 
 def _say_what_is_left(context: "Context", task: "Task", stage: str) -> None:
-    """How long all that is left of the whole run takes, not of this stage alone."""
+    """Say how long the rest of the whole run takes, not only of this stage."""
     from intop.inspect.status import campaign_status
     from intop.report.progress import duration
 
@@ -94,7 +106,7 @@ def _say_what_is_left(context: "Context", task: "Task", stage: str) -> None:
 
 
 def _show_comparison(context: "Context") -> None:
-    """What compare would say, where there are two architectures."""
+    """Show the comparison of the architectures, if there are two."""
     from intop.errors import IncomparableError
     from intop.inspect.compare import compare as stage
     from intop.report.comparison import sections
@@ -109,7 +121,7 @@ def _show_comparison(context: "Context") -> None:
 
 
 def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":
-    """The campaign that a user wants. Raises UsageError when nobody is there to ask."""
+    """Return the campaign that a user wants. Raises UsageError when nobody can be asked."""
     from intop.run import campaigns
     from intop.store import shown
 
@@ -118,12 +130,12 @@ def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool
         return campaigns.new(store, study)
     if resume or store.is_empty(latest):
         return latest
-    state = "is finished" if latest.finished_at else "is not finished"
+    end = "is finished" if latest.finished_at else "is not finished"
     store_name, since = shown(study.store), latest.started_at
-    told = f"{store_name} has a campaign of {study.name} from {since}, which {state}"
+    text = f"{store_name} has a campaign of {study.name} from {since}, which {end}"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(f"{told}. Say --resume to go on with it, or --new to start anew beside it")
-    say(told + ".")
+        raise UsageError(f"{text}. Say --resume to go on with it, or --new to start anew beside it")
+    say(f"{text}.")
     answer = click.prompt(
         "Resume it, start anew beside it, or quit?",
         type=click.Choice(["resume", "new", "quit"]),

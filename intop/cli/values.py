@@ -1,21 +1,19 @@
-"""What a shell completes --arch, --workload and baselines with: what the study's file has.
+"""The values with which a shell completes --arch, --workload and baselines, by the study's file.
 
-Nothing is checked here and nothing is said: a file that can't be read has no values. It is asked at
+Nothing is checked and nothing is said: a file that can't be read has no values. A shell asks at
 every press of a key, so nothing heavy is imported.
 """
 
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
-Complete = Callable[[click.Context, click.Parameter, str], list[str]]
-
 
 def archs(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The architectures that the study has clusters of."""
+    """Return the architectures that the study has clusters of."""
     from intop.domain.cluster import MACHINES, native_arch, other_arch
 
     meant = {"native": native_arch(), "other": other_arch()}
@@ -24,12 +22,12 @@ def archs(context: click.Context, _: click.Parameter, incomplete: str) -> list[s
 
 
 def workloads(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The workloads that the study has."""
+    """Return the workloads that the study has."""
     return _fitting(_table(context, "workload"), incomplete)
 
 
 def baselines(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """The baselines that come with intop, and the study's own."""
+    """Return the baselines of intop, and the study's own."""
     from intop.resources import shipped
 
     folders = [shipped("configs") / "baselines"]
@@ -46,18 +44,18 @@ def baselines(context: click.Context, _: click.Parameter, incomplete: str) -> li
 def configurations(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """What `verify --configuration` takes: the winner, and baselines."""
+    """Return what `verify --configuration` takes: the winner, and baselines."""
     winner = ["winner"] if "winner".startswith(incomplete) else []
     return winner + baselines(context, parameter, incomplete)
 
 
 def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
-    """The names that begin so. A shell prints them as they are, so none has control characters."""
+    """Return the names that begin so, without control characters, since a shell prints them."""
     return [name for name in names if name.startswith(incomplete) and name.isprintable()]
 
 
 def _table(context: click.Context, name: str) -> dict[str, Any]:
-    """A table of the study's file; an empty one where there is none to be read."""
+    """Return a table of the study's file, or an empty one."""
     try:
         with _path(context).open("rb") as file:
             table = tomllib.load(file).get(name)

@@ -15,11 +15,21 @@ from intop.cli.options import (
     study_of,
     subcommand,
 )
-from intop.cli.running import exit_by, run_stage
+from intop.cli.running import beginning, exit_by, run_stage
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.domain.workload import Workload
+
+
+def _asked(against: str, configuration: str | None, **options: Any) -> dry_run.Asked:
+    from intop.experiment.across import Request
+
+    if configuration is None:
+        return dry_run.Asked(stages=("pick", "judge"), options=without_configuration(**options))
+    workloads, options = asked_workloads(against, configuration, **options)
+    request = Request(workloads=workloads)
+    return dry_run.Asked(stages=("across",), options=options, request=request)
 
 
 @subcommand(
@@ -67,7 +77,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="With --configuration: measure again; what was measured stays in the store.",
 )
-@dry_run_option(dry_run.of_verify)
+@dry_run_option(dry_run.measuring_as(_asked))
 def command(against: str, configuration: str | None, **options: Any) -> None:
     """Measure the finalists against the default, and give a verdict.
 
@@ -126,17 +136,17 @@ def asked_workloads(
 def _across(
     against: str, configuration: str, *, rounds: int | None, again: bool, **options: Any
 ) -> None:
-    from intop.report.across import across as text
-    from intop.stages.across import across as stage
+    from intop.experiment.across import AcrossWorkloads, Request
+    from intop.report.across import across_section
+    from intop.run.executor import execute
 
     workloads, options = asked_workloads(against, configuration, **options)
-    found = run_stage(
-        lambda task: stage(
-            task, workloads, configuration=configuration, rounds=rounds, again=again
-        ),
-        text,
-        begins=configuration != "winner",
+    request = Request(workloads=workloads, configuration=configuration, rounds=rounds, again=again)
+    results = run_stage(
+        lambda task: execute(AcrossWorkloads(task, request)),
+        across_section,
+        choose=None if configuration == "winner" else beginning(),
         **options,
     )
-    if not all(one.is_gain for one in found.values()):
+    if not all(across.is_gain for across in results.values()):
         sys.exit(NO_GAIN)

@@ -147,10 +147,10 @@ def check_studies(studies: "Sequence[Study]") -> None:
 def spots_of(
     studies: "Iterable[Study]", arch: str | None, replicas: tuple[int, ...]
 ) -> "list[Spot]":
-    """The replicas that were asked for. Raises UsageError where there is none."""
+    """Return the replicas that were asked for. Raises UsageError where there is none."""
     from intop.domain.job import Spot
 
-    found = [
+    spots = [
         Spot(study=study.name, arch=name, replica=n)
         for study in studies
         for name, clusters in study.clusters.items()
@@ -158,9 +158,9 @@ def spots_of(
         for n in range(len(clusters))
         if not replicas or n + 1 in replicas
     ]
-    if not found:
+    if not spots:
         raise UsageError(
             "none of these studies has such a replica: leave --arch or --replica out, or see "
             "[cluster] in the files"
         )
-    return found
+    return spots

@@ -13,16 +13,17 @@ from intop.domain.configuration import Configuration
 from intop.domain.deployment import Deployment
 from intop.domain.plan import Plan
 from intop.domain.rollout import HostRollout, Rollout
+from intop.domain.rounds import latest_series, planned_arms
 from intop.domain.sysctl_file import sysctl_file
 from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.report.verdict import sentence
-from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
 from intop.run.executor import OpenTestbeds, execute
+from intop.run.opening import cluster_testbed
 from intop.run.stage import Batch, SoFar, Stage
-from intop.stages.blocks import latest_series, planned_arms
 from intop.stages.pilot import timed
 from intop.stages.verify import Judgement
 from intop.version import __version__

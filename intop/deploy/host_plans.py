@@ -29,9 +29,9 @@ from intop.hosts.nginx_files import TunableNginx, tunable_nginx
 from intop.hosts.persistent import read_persistent
 from intop.hosts.rig import ClusterFacts, tool_on, why_not_accepted
 from intop.run.available_space import probed_of
-from intop.run.cluster_testbed import said_by
 from intop.run.comparability import conditions_of, differences
 from intop.run.context import Task
+from intop.run.opening import said_by
 
 
 @dataclass(frozen=True, kw_only=True)

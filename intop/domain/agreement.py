@@ -11,19 +11,19 @@ FEWEST = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """One replica, called by its load balancer.
-
-    `p99_ms` is the geometric mean of the default's P99 on it, None where too few trials could be
-    used. `ratio` is the first replica's P99 / this one's; None for the first itself, too. One that
-    `drifted` later is measured on no more, and neither is one that `disturbs` another, named here.
-    """
+    """One replica."""
 
     name: str
+    """The name of its load balancer."""
     trials: int
     p99_ms: float | None = None
+    """The geometric mean of the default's P99 on it, None with too few usable trials."""
     ratio: Interval | None = None
+    """The first replica's P99 / this one's, None for the first itself and with too few trials."""
     drifted: bool = False
+    """Whether it drifted later. Nothing is measured on it any more."""
     disturbs: str = ""
+    """The replica that its load makes slower. Nothing is measured on it any more."""
 
     @property
     def is_set_aside(self) -> bool:
@@ -38,10 +38,11 @@ class Replica:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The replicas in the study's order, each against the first one, all at `level` together."""
+    """The replicas in the study's order, each compared with the first one."""
 
     replicas: tuple[Replica, ...]
     level: float
+    """The level of all comparisons together."""
 
     @property
     def in_use(self) -> tuple[int, ...]:
@@ -50,7 +51,7 @@ class Agreement:
         return tuple(n for n in agreeing if not self.replicas[n].is_set_aside)
 
     def without(self, name: str, *, disturbs: str = "") -> "Agreement":
-        """The same, once a replica has drifted, or is seen to disturb another one."""
+        """Return the same, once a replica has drifted, or is seen to disturb another one."""
         changed = {"disturbs": disturbs} if disturbs else {"drifted": True}
         return replace(
             self,
@@ -59,10 +60,10 @@ class Agreement:
 
 
 def agreement(p99_ms: Mapping[str, Sequence[float]], *, level: float) -> Agreement:
-    """From the default's P99s (ms) by replica, the first one first.
+    """Return the agreement by the default's P99s (ms) on each replica, the first one first.
 
-    Welch's intervals on the logarithms, with Bonferroni's correction for more than one. That they
-    agree is never proven by that: the intervals tell what difference may still be there.
+    Intervals are Welch's on the logarithms, with Bonferroni's correction for more than one. They
+    never prove that replicas agree, but tell what difference may still be there.
     """
     (first, reference), *_ = p99_ms.items()
     each = bonferroni(level, len(p99_ms) - 1)

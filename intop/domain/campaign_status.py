@@ -1,4 +1,4 @@
-"""How far a campaign is, by its store: trials by stage, what they take, the best so far."""
+"""The progress of a campaign by its store: trials by stage, their time, the best so far."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,50 +18,50 @@ from intop.domain.verdict import Verdict
 
 State = Literal["done", "begun", "to come", "left out"]
 Bound = Literal["", "about", "at least", "at most"]
-"""How a number that is not known before it is measured relates to the one that is told."""
+"""How a number relates to the final one, which is unknown before the measurement."""
 
 PAUSE = 10.0
-"""A gap between trials of more than so many times their usual length is no part of the pace:
-models were fitted, or nobody was at work."""
+"""A gap between trials of more times their usual length is no part of the pace: models were
+fitted, or nobody was at work."""
 
 SILENCE_S = 120.0
-"""So long may a campaign at work store nothing while its trials are short: models are fitted."""
+"""The longest silence of a campaign at work with short trials: models are fitted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """One place of a stage's plan, with what is stored of it.
-
-    `attempts` are all of them, `disturbed` those that were. All below is the last attempt's; None,
-    "" and 0 before there is one. `started_at` is UTC in ISO 8601.
-    """
+    """One place of a stage's plan, with what is stored of its last attempt."""
 
     stage: str
     index: int
     role: TrialRole
     configuration: Configuration
     attempts: int = 0
+    """All attempts."""
     disturbed: int = 0
+    """Disturbed attempts."""
     status: Status | None = None
+    """None before there is an attempt, as are the empty values of all below."""
     started_at: str = ""
+    """UTC in ISO 8601."""
     seconds: float = 0.0
     p99_ms: float | None = None
     replica: str = ""
 
     @property
     def usable(self) -> bool:
-        """Whether what was measured says something about the configuration."""
+        """Whether the measurement says something about the configuration."""
         return self.status in USABLE and self.p99_ms is not None
 
     @property
     def ended(self) -> datetime | None:
-        """When the last attempt did; None before there is one."""
+        """The end of the last attempt; None before there is one."""
         if not self.started_at:
             return None
         return datetime.fromisoformat(self.started_at) + timedelta(seconds=self.seconds)
 
     def is_done(self, retries: int) -> bool:
-        """Whether it has its trial: none that was disturbed and is measured again."""
+        """Whether it has its trial, which is not measured again."""
         if self.status is None:
             return False
         return self.status != "disturbed" or self.attempts > retries
@@ -69,23 +69,23 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class StageStatus:
-    """One stage: of `trials`, so many are `done`. `train` and `search` only compute, and have none.
-
-    `trials` are those planned and those that the budget adds to the plan; `bound` says how they
-    relate to what it will be. `disturbed` counts attempts, `failed` trials. `left_s` are the
-    seconds that what is left likely takes, and `most_s` hardly exceeds; None where that can't be
-    told. Computing takes time, too.
-    """
+    """One stage. `train` and `search` only compute, and have no trials."""
 
     name: str
     state: State
     trials: int = 0
+    """The planned trials, and those that the budget adds to the plan."""
     bound: Bound = ""
+    """How `trials` relates to the final number."""
     done: int = 0
     disturbed: int = 0
+    """Disturbed attempts."""
     failed: int = 0
+    """Failed trials."""
     left_s: float | None = None
+    """The likely seconds of what is left; None where they are unknown."""
     most_s: float | None = None
+    """The seconds that it hardly exceeds; None where they are unknown."""
 
     @property
     def is_ahead(self) -> bool:
@@ -99,7 +99,7 @@ class StageStatus:
 
 
 def total_s(stages: Iterable[StageStatus]) -> tuple[float | None, float | None]:
-    """The seconds that all of them likely take from now, and at most; None where unknown."""
+    """Return the likely seconds of all that is left, and the most; None where unknown."""
     ahead = [stage for stage in stages if stage.is_ahead]
     return _sum([s.left_s for s in ahead]), _sum([s.most_s for s in ahead])
 
@@ -111,41 +111,39 @@ def _sum(parts: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The best so far, of `configurations` beside the default: geometric means of P99 (ms).
-
-    `by_models` says that it is the one that models believe in, by all trials so far. Else it is the
-    lowest of all, which is the luckiest: it flatters itself, most of all with one trial.
-    """
+    """The best configuration so far, by geometric means of P99."""
 
     configuration: Configuration
     p99_ms: float
     trials: int
     configurations: int
+    """The number of measured configurations beside the default."""
     by_models: bool
+    """Whether models predict it by all trials so far. Else it is the lowest of all, which flatters
+    itself."""
     default_p99_ms: float | None
     default_trials: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubjectStatus:
-    """One architecture under one workload. `trial_s` is what a trial takes, all replicas together.
-
-    `measured_in` is the campaign whose trials say so. Where that is None, it comes from the file's
-    durations and the constants of `run/effort.py`. `verdict` stands once there is one. `sweeps` are
-    those with its winner, `across` is that one under all workloads, and `soak` the last soak that
-    has ended.
-    """
+    """One architecture under one workload."""
 
     arch: str
     workload: str
     stages: tuple[StageStatus, ...]
     trial_s: float | None
+    """The seconds of a trial, all replicas together."""
     measured_in: int | None
+    """The campaign whose trials say so. None: the file's durations and `run/effort.py` do."""
     best: Best | None
     verdict: Verdict | None
     sweeps: tuple[Sweep, ...] = ()
+    """The sweeps with the verdict's winner."""
     soak: Soak | None = None
+    """The last soak that has ended."""
     across: Across | None = None
+    """The winner under all workloads."""
 
     @property
     def title(self) -> str:
@@ -154,12 +152,12 @@ class SubjectStatus:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that all that is left likely takes; None where they can't be told."""
+        """The likely seconds of all that is left; None where they are unknown."""
         return total_s(self.stages)[0]
 
     @property
     def most_s(self) -> float | None:
-        """Seconds that it hardly exceeds; None where they can't be told."""
+        """The seconds that it hardly exceeds; None where they are unknown."""
         return total_s(self.stages)[1]
 
     @property
@@ -170,49 +168,50 @@ class SubjectStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignStatus:
-    """A campaign of a study; `campaign` is None before there is one.
-
-    `stored_at` is when the last trial ended or the last result was stored, `silent_s` how long ago
-    that was. Times are UTC in ISO 8601. `trials` are all that were measured, with every attempt.
-    """
+    """A campaign of a study. Times are UTC in ISO 8601."""
 
     study: str
     store: str
     campaign: int | None
+    """None before there is one."""
     started_at: str = ""
     finished_at: str | None = None
     subjects: tuple[SubjectStatus, ...] = ()
     stored_at: str = ""
+    """When the last trial ended, or the last result was stored."""
     silent_s: float | None = None
+    """How long ago that was."""
     trials: int = 0
+    """All measured trials, with every attempt."""
     is_at_work: bool = False
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that all that is left likely takes; None where that can't be told."""
-        return _sum([one.left_s for one in self.subjects])
+        """The likely seconds of all that is left; None where they are unknown."""
+        return _sum([subject.left_s for subject in self.subjects])
 
 
 # Time ---------------------------------------------------------------------------------------------
 
 
 def pace_s(places: Iterable[Place]) -> float | None:
-    """Seconds from one trial to the next, on all replicas together, without pauses.
+    """Return the seconds from one trial to the next, on all replicas together, without pauses.
 
-    The mean over the last trials, which are of the present duration. None for fewer than four.
+    It is the mean over the last trials, which are of the present duration; None for fewer than
+    four.
     """
-    made = sorted((p.started_at, p.seconds) for p in places if p.started_at)[-60:]
-    if len(made) < 4:
+    last = sorted((p.started_at, p.seconds) for p in places if p.started_at)[-60:]
+    if len(last) < 4:
         return None
-    pause = PAUSE * max(1.0, median(seconds for _, seconds in made))
-    starts = [datetime.fromisoformat(started) for started, _ in made]
+    pause = PAUSE * max(1.0, median(seconds for _, seconds in last))
+    starts = [datetime.fromisoformat(started) for started, _ in last]
     gaps = [(after - before).total_seconds() for before, after in pairwise(starts)]
     sound = [gap for gap in gaps if gap <= pause]
     return sum(sound) / len(sound) if len(sound) >= 3 else None
 
 
 def is_at_work(silent_s: float, usual_s: float) -> bool:
-    """Whether somebody stores trials: the last one is no longer ago than a few take."""
+    """Whether somebody stores trials: the last is no longer ago than a few trials take."""
     return silent_s <= max(SILENCE_S, PAUSE * usual_s)
 
 
@@ -220,22 +219,22 @@ def is_at_work(silent_s: float, usual_s: float) -> bool:
 
 
 def lowest(places: Iterable[Place]) -> Best | None:
-    """The configuration with the lowest geometric mean of P99; None where none is measured."""
-    found: dict[str, list[float]] = defaultdict(list)
+    """Return the configuration with the lowest geometric mean of P99, if any is measured."""
+    latencies: dict[str, list[float]] = defaultdict(list)
     configurations: dict[str, Configuration] = {}
     for place in places:
         if place.usable and place.p99_ms is not None:
-            found[place.configuration.digest].append(place.p99_ms)
+            latencies[place.configuration.digest].append(place.p99_ms)
             configurations[place.configuration.digest] = place.configuration
-    defaults = found.pop(DEFAULT.digest, [])
-    if not found:
+    defaults = latencies.pop(DEFAULT.digest, [])
+    if not latencies:
         return None
-    means = {digest: geometric_mean(made) for digest, made in found.items()}
+    means = {digest: geometric_mean(p99_ms) for digest, p99_ms in latencies.items()}
     best = min(means, key=means.__getitem__)
     return Best(
         configuration=configurations[best],
         p99_ms=means[best],
-        trials=len(found[best]),
+        trials=len(latencies[best]),
         configurations=len(means),
         by_models=False,
         default_p99_ms=geometric_mean(defaults) if defaults else None,

@@ -1,4 +1,4 @@
-"""What a command would do, found out without writing anything."""
+"""The results of a dry run: what a command would do."""
 
 from dataclasses import dataclass
 
@@ -7,61 +7,59 @@ from intop.domain.campaign_status import StageStatus, SubjectStatus, total_s
 
 @dataclass(frozen=True, kw_only=True)
 class Touched:
-    """The hosts of one cluster: those whose sysctls are written, and those that only carry load.
-
-    `problem` says why they are not known, "" where they are.
-    """
+    """The hosts of one cluster."""
 
     arch: str
     written: tuple[str, ...] = ()
+    """Those whose sysctls are written."""
     others: tuple[str, ...] = ()
+    """Those that only carry load."""
     problem: str = ""
+    """Why the hosts are unknown, or ""."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Intended:
-    """What is to be measured of one architecture under one workload.
-
-    `keys` may be written, `varied` are those of them that get other values than their own.
-    `is_probed` says that the host was asked which it has: else they are those that the study
-    allows. `lacking` are lines about what has to be done before, `warnings` about what would
-    measure nothing.
-    """
+    """The measurements of one architecture under one workload."""
 
     subject: SubjectStatus
     stages: tuple[StageStatus, ...]
     keys: tuple[str, ...]
+    """Those that may be written."""
     varied: tuple[str, ...]
+    """Those of the keys that get other values than their own."""
     is_probed: bool
+    """Whether the host has said which keys it has. Else they are those that the study allows."""
     lacking: tuple[str, ...] = ()
+    """Lines about what has to be done before."""
     warnings: tuple[str, ...] = ()
+    """Lines about what would measure nothing."""
 
     @property
     def left(self) -> int:
-        """Trials."""
+        """The trials that are left."""
         return sum(stage.left for stage in self.stages)
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that it likely takes; None where they can't be told."""
+        """The likely seconds; None where they are unknown."""
         return total_s(self.stages)[0]
 
     @property
     def most_s(self) -> float | None:
-        """Seconds that it hardly exceeds; None where they can't be told."""
+        """The seconds that it hardly exceeds; None where they are unknown."""
         return total_s(self.stages)[1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """All that a command would do. `campaign` is the one that goes on, None where one begins.
-
-    It `is_finished` where `tune` has run all of its stages.
-    """
+    """All that a command would do."""
 
     study: str
     store: str
     campaign: int | None
+    """The campaign that goes on; None where one begins."""
     is_finished: bool
+    """Whether `tune` has run all stages of that campaign."""
     hosts: tuple[Touched, ...]
     intended: tuple[Intended, ...]

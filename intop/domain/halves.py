@@ -1,4 +1,4 @@
-"""What the two halves of a winner are worth: its sysctls, and its directives of nginx."""
+"""The two halves of a winner and their worth: its sysctls, and its directives of nginx."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,25 +8,27 @@ from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.stats import Interval, paired_ratio
 
 KERNEL, NGINX = "kernel alone", "nginx alone"
-"""What the arms are called that have one half of the winner each."""
+"""The names of the arms that have one half of the winner each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Halves:
-    """The default, the sysctls alone, the directives alone, and both, in the same `rounds`.
+    """The default, the sysctls alone, the directives alone, and both, in the same rounds.
 
-    `kernel`, `nginx` and `both` are geometric means over the rounds of default P99 / the arm's P99.
-    Above 1 is a gain. `together` is `both` / (`kernel` times `nginx`), formed in each
-    round: above 1 the two are more together than one after the other, below 1 less. Each interval
-    is for itself, at `level`.
+    Ratios are default P99 / the arm's P99, geometric means over the rounds. Above 1 is a gain.
     """
 
     kernel: Interval
     nginx: Interval
     both: Interval
     together: Interval
+    """`both` / (`kernel` times `nginx`), formed in each round.
+
+    Above 1 the two are more together than one after the other, below 1 less.
+    """
     rounds: int
     level: float
+    """The level of each interval for itself."""
 
     @property
     def is_attributed(self) -> bool:
@@ -36,7 +38,7 @@ class Halves:
 
     @property
     def told(self) -> str:
-        """Such as: the kernel alone 1.80 (1.60 to 2.00), nginx alone 1.01 (0.95 to 1.07); ..."""
+        """The halves in words: the kernel alone 1.80 (1.60 to 2.00), nginx alone 1.01 ..."""
         if self.together.low > 1:
             says = "together they are more than the product of both"
         elif self.together.high < 1:
@@ -52,7 +54,7 @@ class Halves:
 def halves_of(
     configuration: Configuration, defaults: Mapping[str, str]
 ) -> dict[str, Configuration]:
-    """The two halves by the names of their arms; none where one of them changes nothing."""
+    """Return the two halves by the names of their arms; none where one changes nothing."""
     kernel, nginx = split_by_kind(configuration.values)
     for half in (kernel, nginx):
         if all(defaults.get(key) == value for key, value in half.items()):
@@ -68,7 +70,7 @@ def halves(
     *,
     level: float,
 ) -> Halves | None:
-    """From the P99 (ms) of each arm in the same rounds; None for fewer than two of them.
+    """Return the halves by the P99 (ms) of each arm in the same rounds; None with fewer than two.
 
     Raises ValueError for sequences of different lengths.
     """

@@ -1,4 +1,4 @@
-"""Several configurations against one of them, by measurement."""
+"""Several configurations against one of them, by measurement: on one machine, and on two."""
 
 from dataclasses import dataclass
 
@@ -6,32 +6,37 @@ from intop.domain.configuration import Configuration
 from intop.domain.stats import Interval
 from intop.domain.verdict import outcome_of
 
+COMPROMISE = "compromise"
+"""The arm that is to be good on both machines."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contestant:
-    """One arm of a contest: the host's own values, a baseline, or the tuned configuration.
-
-    `keys` is how many its source names, `already` how many of them the host has anyway;
-    `left_out` has the reason for each of the others that `configuration` doesn't have.
-    `p99_ms` is the geometric mean over its rounds with an interval for it alone; `ratio` is the
-    reference's P99 / its own (above 1: a gain) over the rounds that both have. Both are None
-    where fewer than two rounds could be measured. `failures` are trials without latencies,
-    `detail` the first one's reason. `same_as` names the contestant that it equals on this host and
-    that was measured in its place.
-    """
+    """One arm of a contest: the host's own values, a baseline, or the tuned configuration."""
 
     name: str
     title: str
     configuration: Configuration
     keys: int
+    """How many its source names."""
     already: int
+    """How many of them the host has anyway."""
     left_out: dict[str, str]
+    """The reason for each of the others that `configuration` doesn't have."""
     same_as: str = ""
+    """The contestant that it equals on this host, and that was measured in its place."""
     is_reference: bool = False
     p99_ms: Interval | None = None
+    """The geometric mean over its rounds, with an interval for it alone.
+
+    None where fewer than two rounds could be measured, as the ratio.
+    """
     ratio: Interval | None = None
+    """The reference's P99 / its own (above 1: a gain) over the rounds that both have."""
     failures: int = 0
+    """Trials without latencies."""
     detail: str = ""
+    """The reason of the first one."""
 
     @property
     def outcome(self) -> str:
@@ -47,14 +52,33 @@ class Contestant:
 
 @dataclass(frozen=True, kw_only=True)
 class Contest:
-    """Several sets of values against each other, all of them in each of `rounds` rounds.
-
-    `level` is that of the intervals of P99. Those of the ratios have `ratio_level`, which is so
-    high (Bonferroni) that all of them hold together at `level`.
-    """
+    """Several sets of values against each other, all of them in each round."""
 
     contestants: tuple[Contestant, ...]
     reference: str
     rounds: int
     level: float
+    """The level of the intervals of P99."""
     ratio_level: float
+    """The level of the ratios, so high (Bonferroni) that all of them hold together at `level`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compromise:
+    """A configuration that is to be good on both machines. Predicted, not measured."""
+
+    configuration: Configuration
+    ratios: dict[str, float]
+    """The predicted P99 of the default / its own by architecture."""
+    left_out: dict[str, str]
+    """Keys that the models of one machine know, with the reason why not both offer them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crosswise:
+    """One machine's measurements of its own winner, the other's, and the compromise."""
+
+    arch: str
+    emulation: str
+    """The emulator of a machine that is no hardware, else empty."""
+    contest: Contest

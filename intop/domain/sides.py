@@ -6,10 +6,12 @@ from functools import partial
 from statistics import fmean
 from typing import Literal
 
+from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
 from intop.domain.histogram import Histogram
 from intop.domain.percentiles import PERCENTS, told_ms
+from intop.domain.rounds import M, paired, usable_by_round
 from intop.domain.stats import Interval, geometric_mean, paired_difference, paired_ratio
 from intop.domain.trial import Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
@@ -125,6 +127,12 @@ def judged(
         sides=side_by_side(default, tuned, level=each_level),
         guardrails=check_guardrails(default, tuned, margins, level=each_level),
     )
+
+
+def judged_pairs(trials: Sequence[M], verdict: Verdict) -> tuple[list[M], ...]:
+    """Return the campaign's trials that a verdict rests on: of the default and of the winner."""
+    arms = usable_by_round([t for t in trials if t.stage == "judge"])
+    return paired(arms.get(verdict.against or HOST, {}), arms.get(verdict.origin, {}))
 
 
 def check_guardrails(

@@ -6,9 +6,8 @@ from pathlib import Path
 from intop.domain.advice import Advice, advice
 from intop.domain.evidence import Case, Source, TrialRow
 from intop.domain.explanation import Explanation
-from intop.domain.multi_arm import Contest
+from intop.domain.multi_arm import Contest, Crosswise
 from intop.domain.probing import Probe
-from intop.domain.transfer import Crosswise
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
 from intop.store import Store, Subject, opened_to_read, shown

@@ -9,6 +9,7 @@ from intop.domain.probing import Probed
 from intop.domain.ranking import Ranking
 from intop.domain.search import Search
 from intop.domain.selector import selector
+from intop.domain.sides import judged_pairs
 from intop.domain.training import Training
 from intop.domain.trial import Outline, latest
 from intop.domain.verdict import Verdict
@@ -18,7 +19,6 @@ from intop.inspect.chosen_sides import ChosenSide, chosen_side
 from intop.run import prerequisites, registry
 from intop.run.available_space import stored_probed
 from intop.run.context import Context, Task
-from intop.stages.blocks import judged_pairs
 from intop.store import Campaign, Subject
 from intop.version import __version__
 

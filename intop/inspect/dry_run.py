@@ -1,4 +1,4 @@
-"""What a command would measure and write: no host is asked, and the store is only read."""
+"""The measurements and writes of a command: no host is asked, and the store is only read."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,36 +13,35 @@ from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
 from intop.domain.workload import Workload
 from intop.errors import LabError
+from intop.inspect.load_room import problems, rooms_after, rooms_on_lab
 from intop.inspect.status import campaign_status
 from intop.run import registry
 from intop.run.available_space import probed_of
 from intop.run.context import cluster_of
-from intop.run.effort import RETRIED_AT_MOST
-from intop.run.load_room import problems, rooms_after, rooms_on_lab
+from intop.run.effort import RETRIED_AT_MOST, Span
+from intop.run.prospect import Prospect
 from intop.store import Campaign, Store, Subject, shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for: these stages, of a new campaign or of the latest.
-
-    `samples` and `rounds` take the place of the file's numbers. `arms` is how many meet in a round
-    of a stage that is measured when it is asked for, which is planned anew with `again`; or its
-    `own_trials` are known, and what each of them takes (`trial_s`) where that is not the usual.
-    """
+    """What is asked for: these stages, of the latest campaign."""
 
     stages: tuple[str, ...]
     new: bool = False
+    """Whether a campaign begins."""
     again: bool = False
+    """Whether a stage of its own is measured again that is through."""
     samples: int | None = None
+    """In place of the file's number."""
     rounds: int | None = None
-    arms: int = 0
-    own_trials: int | None = None
-    trial_s: float | None = None
+    """In place of the file's number."""
+    of_its_own: object = None
+    """What is asked of a stage of its own, of the type that the stage knows."""
 
 
 def of_tune() -> tuple[str, ...]:
-    """The stages of `tune`, in its order."""
+    """Return the stages of `tune`, in its order."""
     return tuple(stage.name for stage in registry.stages() if not stage.of_its_own)
 
 
@@ -53,18 +52,20 @@ def dry_run(
     workloads: Sequence[Workload],
     request: Request,
 ) -> DryRun:
-    """What these stages would do on these architectures under these workloads."""
+    """Return what these stages would do on these architectures under these workloads."""
     study = _as_asked(study, request)
     asked = () if request.stages == of_tune() else request.stages
-    found = campaign_status(study, store, archs, workloads, new=request.new, asked=asked)
+    status = campaign_status(study, store, archs, workloads, new=request.new, asked=asked)
     campaign = None if store is None or request.new else store.latest(study.name)
     return DryRun(
         study=study.name,
         store=shown(study.store),
-        campaign=found.campaign,
-        is_finished=found.finished_at is not None,
+        campaign=status.campaign,
+        is_finished=status.finished_at is not None,
         hosts=tuple(touched for arch in archs for touched in _touched(study, arch)),
-        intended=tuple(_intended(study, store, campaign, one, request) for one in found.subjects),
+        intended=tuple(
+            _intended(study, store, campaign, each, request) for each in status.subjects
+        ),
     )
 
 
@@ -104,7 +105,7 @@ def _intended(
     request: Request,
 ) -> Intended:
     by_name = {stage.name: stage for stage in subject.stages}
-    # What prepares a campaign, its first stage does before all else.
+    # The first stage prepares a campaign.
     preparing = [stage.name for stage in registry.stages() if stage.prepares]
     first = [n for n in preparing if n not in request.stages and n in by_name and by_name[n].left]
     stages = [
@@ -135,9 +136,9 @@ def _intended(
 
 
 def _starved(study: Study, subject: SubjectStatus) -> Iterable[str]:
-    """A line for each class of clients that has too few connections, whatever the server does.
+    """Return a line for each class of clients that has too few connections in any case.
 
-    Nobody was asked: of what an answer takes, only the think time and a lab's links are known.
+    Only the think time and a lab's links are known: nobody was asked.
     """
     workload = study.workloads[subject.workload]
     lines: list[str] = []
@@ -148,7 +149,7 @@ def _starved(study: Study, subject: SubjectStatus) -> Iterable[str]:
             else rooms_after(workload, 0.0)
         )
         lines += problems(subject.arch, rooms)
-    return dict.fromkeys(lines)  # replicas are alike
+    return dict.fromkeys(lines)  # replicas have the same lines
 
 
 def _by_itself(
@@ -158,24 +159,32 @@ def _by_itself(
     subject: SubjectStatus,
     request: Request,
 ) -> StageStatus:
-    """One that is under way goes on; one that is through is measured again where that is said."""
+    """Return a stage of its own: it goes on, or begins (again) by the request."""
+    prospect = Prospect(
+        study=study,
+        workload=study.workloads[subject.workload],
+        arch=subject.arch,
+        request=request.of_its_own,
+    )
+    expected = registry.stage(name).expected(prospect)
     if stage is not None and (stage.left or not request.again):
         return stage
-    trials = request.own_trials or request.arms * study.budget.judge_pairs
-    trial_s = request.trial_s or subject.trial_s
-    left_s = None if trial_s is None else trials * trial_s
+    time = expected.time
+    if time is None and subject.trial_s is not None:
+        left_s = expected.trials * subject.trial_s
+        time = Span(likely_s=left_s, most_s=RETRIED_AT_MOST * left_s)
     return StageStatus(
         name=name,
         state="to come",
-        trials=trials,
+        trials=expected.trials,
         bound="at most",
-        left_s=left_s,
-        most_s=None if left_s is None else RETRIED_AT_MOST * left_s,
+        left_s=None if time is None else time.likely_s,
+        most_s=None if time is None else time.most_s,
     )
 
 
 def _allowed(study: Study) -> tuple[str, ...]:
-    """The keys that the study lets be written; a host may have fewer."""
+    """Return the keys that the study allows; a host may have fewer."""
     highest = RISKS.index(study.max_risk)
     return tuple(
         p.key
@@ -189,9 +198,9 @@ def _allowed(study: Study) -> tuple[str, ...]:
 def _varied(
     keys: tuple[str, ...], chosen: Collection[str] | None, measured: Collection[str]
 ) -> tuple[str, ...]:
-    """What gets other values than its own: the default's trials vary nothing."""
+    """Return the keys that get other values than their own. The default's trials vary nothing."""
     stages = [registry.stage(name) for name in measured]
-    if all(stage.prepares or not stage.sets_values for stage in stages):
+    if all(stage.prepares or stage.observes for stage in stages):
         return ()
     if chosen is None or "screen" in measured or any(stage.of_its_own for stage in stages):
         return keys

@@ -5,6 +5,7 @@ from dataclasses import replace
 from intop.domain.baseline import HOST
 from intop.domain.comparison import latency
 from intop.domain.history import History, Moment, history
+from intop.domain.rounds import paired
 from intop.domain.selector import selector
 from intop.domain.trial import Block, Conditions
 from intop.domain.verdict import Verdict
@@ -12,7 +13,6 @@ from intop.errors import ResultMissingError
 from intop.inspect.chosen_sides import campaigns_of, measured
 from intop.run import registry
 from intop.run.context import Context, Task
-from intop.stages.blocks import paired
 
 
 def histories(context: Context, side: str) -> tuple[History, ...]:
@@ -70,7 +70,7 @@ def _moment(task: Task, conditions: Conditions, level: float) -> Moment | None:
     )
 
 
-def _judged(task: Task, verdict: Verdict) -> tuple[list[float], list[float]]:
+def _judged(task: Task, verdict: Verdict) -> tuple[list[float], ...]:
     """P99 (ms) of the pairs of the default and of the tuned arm that a verdict rests on."""
     places = {p.index: p for p in task.store.places(task.subject, "judge") if p.usable}
     by_arm: dict[str, dict[Block, float]] = {}

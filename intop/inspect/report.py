@@ -27,7 +27,7 @@ from intop.domain.report import (
     stage_records,
 )
 from intop.domain.search import Search
-from intop.domain.sides import Latencies
+from intop.domain.sides import Latencies, judged_pairs
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
@@ -40,7 +40,6 @@ from intop.run import prerequisites, registry
 from intop.run.available_space import probed_of
 from intop.run.context import Context, Task
 from intop.run.prospect import Prospect
-from intop.stages.blocks import judged_pairs
 from intop.store import Subject
 from intop.version import __version__
 

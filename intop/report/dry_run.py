@@ -1,4 +1,4 @@
-"""What a command would do, as a document."""
+"""A dry run, as a document."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,29 +17,27 @@ from intop.report.text import few
 SHOWN_KEYS = 12
 
 
-def measuring(found: DryRun) -> list[Block]:
-    """Hosts, then for each subject its trials, their time, and the keys that may be written."""
+def measuring(run: DryRun) -> list[Block]:
+    """Return the hosts, and for each subject its trials, their time and the writable keys."""
     lines = ["dry run: no host is asked, and nothing is written anywhere"]
-    if found.campaign is None:
-        lines.append(f"a new campaign of {found.study} would begin in {found.store}")
+    if run.campaign is None:
+        lines.append(f"a new campaign of {run.study} would begin in {run.store}")
     else:
-        ended = ", which is finished," if found.is_finished else ""
-        lines.append(
-            f"campaign {found.campaign} of {found.study} in {found.store}{ended} would go on"
-        )
-    lines += [line for touched in found.hosts for line in _touched(touched)]
-    return [Verbatim(tuple(lines)), *map(_subject, found.intended)]
+        ended = ", which is finished," if run.is_finished else ""
+        lines.append(f"campaign {run.campaign} of {run.study} in {run.store}{ended} would go on")
+    lines += [line for touched in run.hosts for line in _touched(touched)]
+    return [Verbatim(tuple(lines)), *map(_subject, run.intended)]
 
 
-def _subject(one: Intended) -> Section:
-    details = Verbatim(tuple(_details(one)))
-    if not one.stages:
-        return Section(title=one.subject.title, blocks=(details,))
-    return Section(title=_line(one), blocks=(stages(one.stages), details))
+def _subject(intended: Intended) -> Section:
+    details = Verbatim(tuple(_details(intended)))
+    if not intended.stages:
+        return Section(title=intended.subject.title, blocks=(details,))
+    return Section(title=_line(intended), blocks=(stages(intended.stages), details))
 
 
 def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Block]:
-    """What would be put back on each host, from what it says of itself."""
+    """Return what would be restored on each host, by its own answers."""
     lines = ["dry run: hosts are asked, and nothing is put back"]
     rows: list[tuple[str, ...]] = []
     for answer in answers:
@@ -62,7 +60,7 @@ def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Block
 
 
 def _put_back(state: HostState, *, force: bool) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """By key the value now and the one from before; and the keys that stay somebody else's."""
+    """Return by key the value now and before, and the keys that stay somebody else's."""
     back = {change.key: (change.now, change.before) for change in state.changed}
     foreign = {change.key for change in state.foreign}
     applied = state.applied
@@ -106,23 +104,23 @@ def _touched(touched: Touched) -> Iterator[str]:
     yield f"  load is sent, carried and counted by {', '.join(touched.others)}"
 
 
-def _line(one: Intended) -> str:
-    if not any(stage.is_ahead for stage in one.stages):
-        return f"{one.subject.title}: nothing is left to measure"
-    time = ""
-    if one.left_s is not None and one.most_s is not None:
-        time = f", about {duration(one.left_s)}, at most {duration(one.most_s)}"
-    return f"{one.subject.title}: {counted(one.left, 'trial')} left{time} ({pace(one.subject)})"
+def _line(intended: Intended) -> str:
+    subject, time = intended.subject, ""
+    if not any(stage.is_ahead for stage in intended.stages):
+        return f"{subject.title}: nothing is left to measure"
+    if intended.left_s is not None and intended.most_s is not None:
+        time = f", about {duration(intended.left_s)}, at most {duration(intended.most_s)}"
+    return f"{subject.title}: {counted(intended.left, 'trial')} left{time} ({pace(subject)})"
 
 
-def _details(one: Intended) -> Iterator[str]:
-    yield from (f"  {line}" for line in one.lacking)
-    yield from (f"  WARNING  {line}" for line in one.warnings)
-    if one.stages and not one.left:
+def _details(intended: Intended) -> Iterator[str]:
+    yield from (f"  {line}" for line in intended.lacking)
+    yield from (f"  WARNING  {line}" for line in intended.warnings)
+    if intended.stages and not intended.left:
         yield "  no key would be written"
         return
-    keys, varied = one.keys, one.varied
-    known = "" if one.is_probed else ", as far as the host has them, which is not asked yet"
+    keys, varied = intended.keys, intended.varied
+    known = "" if intended.is_probed else ", as far as the host has them, which is not asked yet"
     yield f"  keys that may be written{known}: {len(keys)}, each at first its own value"
     if not varied:
         yield "  no key gets another value: it is the default that is measured"

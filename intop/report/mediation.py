@@ -1,4 +1,4 @@
-"""What each mechanism brings of a gain, as a document."""
+"""The part of a gain that each mechanism brings, as a document."""
 
 from collections.abc import Iterator
 
@@ -12,22 +12,19 @@ from intop.report.numbers import counted, percent
 from intop.report.verdict import sentence as verdict_sentence
 
 
-def mediation(title: str, found: Mediation | Verdict) -> Section:
-    """The table of mechanisms, and what can't be told."""
-    if isinstance(found, Verdict):
-        told = Notes((verdict_sentence(found),))
-        return Section(
-            title=f"{title}: there is no gain to explain, nothing was measured", blocks=(told,)
-        )
-    table = (mediation_table(found),) if found.mechanisms else ()
-    return Section(
-        title=f"{title}: {sentence(found)}", blocks=(*table, Notes(tuple(mediation_notes(found))))
-    )
+def mediation(title: str, result: Mediation | Verdict) -> Section:
+    """Return the table of mechanisms, and what can't be known; or the verdict that is no gain."""
+    if isinstance(result, Verdict):
+        title = f"{title}: there is no gain to explain, nothing was measured"
+        return Section(title=title, blocks=(Notes((verdict_sentence(result),)),))
+    table = (mediation_table(result),) if result.mechanisms else ()
+    notes = Notes(tuple(mediation_notes(result)))
+    return Section(title=f"{title}: {sentence(result)}", blocks=(*table, notes))
 
 
-def mediation_table(found: Mediation) -> Table:
-    """A row for each mechanism that was taken away."""
-    against = found.against or HOST
+def mediation_table(mediation: Mediation) -> Table:
+    """Return a row for each mechanism that was taken away."""
+    against = mediation.against or HOST
     return Table(
         name="mediation",
         title="What each mechanism brings of the gain",
@@ -36,56 +33,56 @@ def mediation_table(found: Mediation) -> Table:
             Column("mechanism", "text"),
             Column("taken away by", "key"),
             *columns("span", f"{against} / winner", "without it"),
-            Column(f"share of the gain ({percent(found.level)} interval)", "text"),
+            Column(f"share of the gain ({percent(mediation.level)} interval)", "text"),
         ),
         rows=tuple(
-            (one.block.mechanism, one.block.told, one.gain, one.left, _share(one))
-            for one in found.mechanisms
+            (m.block.mechanism, m.block.told, m.gain, m.left, _share(m))
+            for m in mediation.mechanisms
         ),
     )
 
 
-def sentence(found: Mediation) -> str:
-    """Such as: syn-backlog brings 92 % of the gain (81 to 103 %)."""
-    told = [
-        f"{one.block.mechanism} brings {_percents(one.share)}"
-        for one in found.mechanisms
-        if one.share is not None
+def sentence(mediation: Mediation) -> str:
+    """Return such as: syn-backlog brings 92 % of the gain (81 to 103 %)."""
+    shares = [
+        f"{m.block.mechanism} brings {_percents(m.share)}"
+        for m in mediation.mechanisms
+        if m.share is not None
     ]
-    if told:
-        return "; ".join(told)
-    if found.mechanisms or found.untold:
+    if shares:
+        return "; ".join(shares)
+    if mediation.mechanisms or mediation.untold:
         return "what the mechanisms bring of the gain can't be told"
     return "no known mechanism, so nothing was measured"
 
 
-def mediation_notes(found: Mediation) -> Iterator[str]:
-    """How it was measured, and what it can't tell."""
-    if found.mechanisms:
+def mediation_notes(mediation: Mediation) -> Iterator[str]:
+    """Yield how it was measured, and what it can't tell."""
+    if mediation.mechanisms:
         yield (
-            f"{counted(found.rounds, 'round')} with and without each mechanism, on both sides. "
+            f"{counted(mediation.rounds, 'round')} with and without each mechanism, on both sides. "
             "Ratios are of P99; the share is of its logarithm, so 0 % is nothing of the gain and "
             "100 % all of it."
         )
-    for one in found.mechanisms:
-        yield f"{one.block.mechanism}: {one.about}"
-        if one.own:
+    for mediated in mediation.mechanisms:
+        yield f"{mediated.block.mechanism}: {mediated.about}"
+        if mediated.own:
             yield (
-                f"{one.block.mechanism}: the winner sets {', '.join(one.own)} itself, so what is "
-                "left is the gain of its other keys"
+                f"{mediated.block.mechanism}: the winner sets {', '.join(mediated.own)} itself, so "
+                "what is left is the gain of its other keys"
             )
-    for mechanism, reason in found.untold.items():
+    for mechanism, reason in mediation.untold.items():
         yield (
             f"{mechanism} was not taken away: {reason}. Name values that do: intop explain --why "
             f"--block {mechanism}:KEY=VALUE"
         )
 
 
-def _share(one: Mediated) -> str:
-    if one.share is not None:
-        return _percents(one.share, of="")
-    if one.left is None:
-        return one.detail or "not measured"
+def _share(mediated: Mediated) -> str:
+    if mediated.share is not None:
+        return _percents(mediated.share, of="")
+    if mediated.left is None:
+        return mediated.detail or "not measured"
     return "the gain is not clear in these rounds"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from intop.domain.percentiles import PERCENTS, requests_for
+from intop.domain.stats import Interval
 from intop.domain.sweep import UNITS, ArmAt, Axis, Capacity, Knee, Sweep
 from intop.report.document.columns import Column
 from intop.report.document.model import Notes, Section, Table
@@ -16,38 +17,42 @@ ALONG: Mapping[Axis, str] = {
 }
 
 
-def sweep(title: str, found: Sweep) -> Section:
-    """The tables of points, what each arm carries, and what the sweep can't tell."""
+def sweep_section(title: str, sweep: Sweep) -> Section:
+    """Return the tables of points, what each arm carries, and what the sweep can't tell."""
     return Section(
-        title=f"{title}: {sentence(found)}",
-        blocks=(*sweep_tables(found), Notes(tuple(sweep_notes(found)))),
+        title=f"{title}: {sentence(sweep)}",
+        blocks=(*sweep_tables(sweep), Notes(tuple(sweep_notes(sweep)))),
     )
 
 
-def sweep_tables(found: Sweep) -> tuple[Table, Table]:
-    """Latencies, and what was answered at what cost: a row for each arm at each point."""
-    name, unit = f"sweep-{found.axis}-{found.loop}", UNITS[found.axis] or "file"
-    level, heading = percent(found.level), _heading(found)
-    rows = [(point.label, one) for point in found.points for one in point.arms]
-    latencies = Table(
-        name=name,
-        title=f"{heading}: latencies",
+def sweep_tables(sweep: Sweep) -> tuple[Table, Table]:
+    """Return latencies, and what was answered at what cost: a row for each arm at each point."""
+    return _latencies(sweep), _answered(sweep)
+
+
+def _latencies(sweep: Sweep) -> Table:
+    return Table(
+        name=_name(sweep),
+        title=f"{_heading(sweep)}: latencies",
         origin="measured",
         columns=(
-            Column(unit, "text"),
+            Column(_unit(sweep), "text"),
             Column("arm", "text"),
-            Column(f"P99 ({level} interval)", "span", "ms"),
-            Column(f"{found.reference} / its own", "span"),
+            Column(f"P99 ({percent(sweep.level)} interval)", "span", "ms"),
+            Column(f"{sweep.reference} / its own", "span"),
             Column("mean", unit="ms"),
         ),
-        rows=tuple((label, one.arm, one.p99_ms, one.ratio, one.mean_ms) for label, one in rows),
+        rows=tuple((label, a.arm, a.p99_ms, a.ratio, a.mean_ms) for label, a in _rows(sweep)),
     )
-    answered = Table(
-        name=f"{name}-answered",
-        title=f"{heading}: what was answered",
+
+
+def _answered(sweep: Sweep) -> Table:
+    return Table(
+        name=f"{_name(sweep)}-answered",
+        title=f"{_heading(sweep)}: what was answered",
         origin="measured",
         columns=(
-            Column(unit, "text"),
+            Column(_unit(sweep), "text"),
             Column("arm", "text"),
             Column("reached", unit="requests/s"),
             Column("received", unit="MB/s"),
@@ -58,40 +63,38 @@ def sweep_tables(found: Sweep) -> tuple[Table, Table]:
         rows=tuple(
             (
                 label,
-                one.arm,
-                one.achieved_rps,
-                one.received_mb_s,
-                None if one.cpu is None else 100 * one.cpu,
-                one.memory_mib,
-                _failures(one),
+                a.arm,
+                a.achieved_rps,
+                a.received_mb_s,
+                None if a.cpu is None else 100 * a.cpu,
+                a.memory_mib,
+                _failures(a),
             )
-            for label, one in rows
+            for label, a in _rows(sweep)
         ),
     )
-    return latencies, answered
 
 
-def sentence(found: Sweep) -> str:
-    """Such as: at other rates: tuned gain at 50, 100, worse at 150 requests/s."""
-    parts = [
-        f"{name} {told}" for name in _names(found)[1:] if (told := _outcomes(found, name))
-    ] or [f"{found.reference} alone"]
-    parts += [_carries(one) for one in found.capacities if one.ratio is not None]
-    return f"{ALONG[found.axis]}: {'; '.join(parts)}"
+def sentence(sweep: Sweep) -> str:
+    """Return such as: at other rates: tuned gain at 50, 100, worse at 150 requests/s."""
+    others = [arm.name for arm in sweep.arms[1:]]
+    parts = [f"{name} {_outcomes(sweep, name)}" for name in others] or [f"{sweep.reference} alone"]
+    parts += [f"{c.arm} carries {_more(c.ratio)}" for c in sweep.capacities if c.ratio is not None]
+    return f"{ALONG[sweep.axis]}: {'; '.join(parts)}"
 
 
-def sweep_notes(found: Sweep) -> Iterator[str]:
-    """What each arm carries, how it was measured, and what it can't tell."""
-    yield from (_capacity(found, one) for one in found.capacities)
-    yield from (_knee(found, one) for one in found.knees)
+def sweep_notes(sweep: Sweep) -> Iterator[str]:
+    """Yield what each arm carries, how it was measured, and what it can't tell."""
+    yield from (_capacity(sweep, capacity) for capacity in sweep.capacities)
+    yield from (_knee(sweep, knee) for knee in sweep.knees)
     load = (
         "A closed loop: each connection asks again once it has its answer, so a slow server is "
         "asked less often, and its latencies leave out who would have come meanwhile."
-        if found.loop == "closed"
+        if sweep.loop == "closed"
         else "An open loop: requests are due at a constant rate, and latencies count from then."
     )
     yield (
-        f"{counted(found.rounds, 'round')} with each point once for each arm. {load} Each interval "
+        f"{counted(sweep.rounds, 'round')} with each point once for each arm. {load} Each interval "
         "holds for itself; above 1 is better than the reference."
     )
     yield (
@@ -99,11 +102,9 @@ def sweep_notes(found: Sweep) -> Iterator[str]:
         "failed is what answered nothing."
     )
     enough = requests_for(PERCENTS["P99"])
-    few = [
-        f"{point.label} ({least})"
-        for point in found.points
-        if (least := min((a.fewest_requests or 0 for a in point.arms), default=0)) < enough
-    ]
+    fewest = [min((a.fewest_requests or 0 for a in p.arms), default=0) for p in sweep.points]
+    labels = [point.label for point in sweep.points]
+    few = [f"{label} ({n})" for label, n in zip(labels, fewest, strict=True) if n < enough]
     if few:
         yield (
             f"A trial's P99 rests on fewer than ten slower requests where it has fewer than "
@@ -111,68 +112,70 @@ def sweep_notes(found: Sweep) -> Iterator[str]:
         )
 
 
-def _capacity(found: Sweep, one: Capacity) -> str:
-    """Such as: Capacity: tuned carries 138 (130 to 146) requests/s at P99 <= 50 ms."""
-    at = f"at P99 <= {number(found.limit_ms or 0.0)} ms"
-    if one.rps is None:
+def _capacity(sweep: Sweep, capacity: Capacity) -> str:
+    """Return such as: Capacity: tuned carries 138 (130 to 146) requests/s at P99 <= 50 ms."""
+    at = f"at P99 <= {number(sweep.limit_ms or 0.0)} ms"
+    if (rps := capacity.rps) is None:
         where = {
-            "above": f"more than {found.points[-1].value:g} requests/s",
-            "below": f"less than {found.points[0].value:g} requests/s",
-        }
-        told = where.get(one.outside, "a rate that these rounds don't agree on")
-        return f"Capacity: {one.arm} carries {told} {at}."
-    told = interval(one.rps.value, one.rps.low, one.rps.high)
-    compared = "" if one.ratio is None else f": {_more(one)} than {found.reference}"
-    return f"Capacity: {one.arm} carries {told} requests/s {at}{compared}."
+            "above": f"more than {sweep.points[-1].value:g} requests/s",
+            "below": f"less than {sweep.points[0].value:g} requests/s",
+        }.get(capacity.outside, "a rate that these rounds don't agree on")
+        return f"Capacity: {capacity.arm} carries {where} {at}."
+    carried = f"{interval(rps.value, rps.low, rps.high)} requests/s"
+    more = f": {_more(capacity.ratio)} than {sweep.reference}" if capacity.ratio else ""
+    return f"Capacity: {capacity.arm} carries {carried} {at}{more}."
 
 
-def _carries(one: Capacity) -> str:
-    return f"{one.arm} carries {_more(one)}"
-
-
-def _more(one: Capacity) -> str:
-    """Such as: 38 % more (20 to 58)."""
-    if one.ratio is None:
-        return ""
-    shares = [100 * (value - 1) for value in (one.ratio.value, one.ratio.low, one.ratio.high)]
+def _more(ratio: Interval) -> str:
+    """Return such as: 38 % more (20 to 58)."""
+    shares = [100 * (value - 1) for value in (ratio.value, ratio.low, ratio.high)]
     if shares[0] < 0:
         shares = [-shares[0], -shares[2], -shares[1]]
         return "{:.0f} % less ({:.0f} to {:.0f})".format(*shares)
     return "{:.0f} % more ({:.0f} to {:.0f})".format(*shares)
 
 
-def _knee(found: Sweep, one: Knee) -> str:
-    last = f"{found.points[-1].value:g} {UNITS[found.axis]}"
-    if one.value is None:
-        return f"Knee: {one.arm} has none up to {last}."
-    told = interval(one.value.value, one.value.low, one.value.high)
-    if found.loop == "closed":
-        return f"Knee: from {told} {UNITS[found.axis]} on, {one.arm} answers hardly more."
-    return f"Knee: {one.arm} answers at most {told} requests/s, whatever is asked."
+def _knee(sweep: Sweep, knee: Knee) -> str:
+    unit = UNITS[sweep.axis]
+    if (at := knee.value) is None:
+        return f"Knee: {knee.arm} has none up to {sweep.points[-1].value:g} {unit}."
+    value = interval(at.value, at.low, at.high)
+    if sweep.loop == "closed":
+        return f"Knee: from {value} {unit} on, {knee.arm} answers hardly more."
+    return f"Knee: {knee.arm} answers at most {value} requests/s, whatever is asked."
 
 
-def _outcomes(found: Sweep, arm: str) -> str:
-    """Such as: gain at 50, 100, worse at 150 requests/s."""
-    told: dict[str, list[str]] = {}
-    for point in found.points:
-        for one in point.arms:
-            if one.arm == arm:
-                told.setdefault(one.outcome, []).append(point.label)
-    parts = [f"{outcome} at {', '.join(places)}" for outcome, places in told.items()]
-    return f"{', '.join(parts)} {UNITS[found.axis]}".rstrip()
+def _outcomes(sweep: Sweep, arm: str) -> str:
+    """Return such as: gain at 50, 100, worse at 150 requests/s."""
+    places: dict[str, list[str]] = {}
+    for point, arm_at in sweep.along(arm):
+        places.setdefault(arm_at.outcome, []).append(point.label)
+    parts = [f"{outcome} at {', '.join(labels)}" for outcome, labels in places.items()]
+    return f"{', '.join(parts)} {UNITS[sweep.axis]}".rstrip()
 
 
-def _failures(one: ArmAt) -> str | None:
-    """Such as: tuned: 2 of 5 overloaded, 1 of 5 failed; None where nothing did."""
-    parts = [f"{one.overloaded} of {one.trials} overloaded"] if one.overloaded else []
-    parts += [f"{one.failed} of {one.trials} failed"] if one.failed else []
-    return f"{one.arm}: {', '.join(parts)}" if parts else None
+def _failures(arm_at: ArmAt) -> str | None:
+    """Return such as: tuned: 2 of 5 overloaded, 1 of 5 failed; None where nothing did."""
+    counts = {"overloaded": arm_at.overloaded, "failed": arm_at.failed}
+    parts = [f"{count} of {arm_at.trials} {status}" for status, count in counts.items() if count]
+    return f"{arm_at.arm}: {', '.join(parts)}" if parts else None
 
 
-def _heading(found: Sweep) -> str:
-    words = ALONG[found.axis] + (", in a closed loop" if found.loop == "closed" else "")
+def _rows(sweep: Sweep) -> Iterator[tuple[str, ArmAt]]:
+    """Yield each arm at each point, with the point's label."""
+    for point in sweep.points:
+        for arm_at in point.arms:
+            yield point.label, arm_at
+
+
+def _name(sweep: Sweep) -> str:
+    return f"sweep-{sweep.axis}-{sweep.loop}"
+
+
+def _unit(sweep: Sweep) -> str:
+    return UNITS[sweep.axis] or "file"
+
+
+def _heading(sweep: Sweep) -> str:
+    words = ALONG[sweep.axis] + (", in a closed loop" if sweep.loop == "closed" else "")
     return words[0].upper() + words[1:]
-
-
-def _names(found: Sweep) -> list[str]:
-    return [arm.name for arm in found.arms]

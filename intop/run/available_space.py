@@ -1,4 +1,4 @@
-"""What hosts offer to be tuned, under a study's rules."""
+"""The parameters that hosts offer to be tuned, under a study's rules."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from intop.run.context import Task
 
 
 def probed_of(study: Study, probe: Probe) -> Probed:
-    """What a host that said this offers, and what is left out of the space and why."""
+    """Return what a host with these answers offers, and why the rest is left out."""
     return offered(study, probe, study.max_risk, study.wanted)
 
 
 def offered(study: Study, probe: Probe, max_risk: Risk, wanted: Sequence[str] = ("*",)) -> Probed:
-    """The same, with another risk and other patterns of keys than the study's."""
+    """Return the same with another risk and other patterns of keys than the study's."""
     catalogue = study.catalogue
     patterns = wanted if "kernel" in study.tunes else ()
     kernel = space_of(catalogue.parameters, catalogue.constraints, probe, max_risk, patterns)
@@ -27,18 +27,18 @@ def offered(study: Study, probe: Probe, max_risk: Risk, wanted: Sequence[str] = 
         max_risk,
         wanted=wanted,
         by_name=study.wanted,
-        replicas={name: one.nginx for name, one in probe.replicas.items() if one.nginx},
+        replicas={name: host.nginx for name, host in probe.replicas.items() if host.nginx},
     )
     return Probed(kernel.space.joined(nginx.space), {**kernel.refused, **nginx.refused})
 
 
 def stored_probed(task: Task) -> Probed | None:
-    """What the task's host was found to offer and to refuse, or None before any stage ran."""
+    """Return what the task's host offers; None before any stage ran."""
     probe = task.store.get(task.subject, Probe)
     return None if probe is None else probed_of(task.context.study, probe)
 
 
 def lists_of_choices(study: Study) -> set[str | None]:
-    """The keys that only say what others can be: replicas have in common what all of them list."""
+    """Return the keys that only list the choices of other keys: replicas share the common ones."""
     parameters = study.catalogue.parameters
     return {k for p in parameters for k in (p.choices_from, p.choices_from_in_namespace)}

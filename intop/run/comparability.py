@@ -1,4 +1,4 @@
-"""Which trials may be mixed: those of the same machines, load and defaults, and no others."""
+"""Which trials may be mixed: those of the same machines, load and defaults alone."""
 
 import hashlib
 from collections import Counter
@@ -24,28 +24,28 @@ from intop.run.context import Task
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 REPLICAS_OWN = ("nginx_conf",)
-"""What replicas needn't have in common: their configuration names other servers."""
+"""The conditions that replicas may differ in: their configuration names other servers."""
 
 COMMON = tuple(f.name for f in fields(Conditions) if f.name not in REPLICAS_OWN)
-"""What all trials that are mixed have in common."""
+"""The conditions that all mixed trials share."""
 
 OWN_LOAD = ("rate_rps", "connections", "traffic", "paths")
-"""What a trial of a sweep may have of its own."""
+"""The conditions that a trial of a sweep may change."""
 
 OF_WORKLOAD = (
     *OWN_LOAD,
     *("workload", "script", "load_tool", "threads", "duration_s", "timeout_s"),
 )
-"""What comes from the workload, and from the tool that can send it."""
+"""The conditions that follow from the workload and from the tool that sends it."""
 
 
 def conditions_of(
     task: Task, cluster: Cluster, facts: ClusterFacts, tool: LoadTool, probe: Probe
 ) -> Conditions:
-    """What trials on this cluster, with this load, are measured under.
+    """Return the conditions of trials on this cluster with this load.
 
-    The facts must have the load balancer; what other hosts are is left empty where one is missing.
-    `probe` is what the load balancer has by itself.
+    The facts must have the load balancer; other hosts are left empty where one is missing. `probe`
+    has the load balancer's own values.
     """
     congestion_control = probe.readings.get(CONGESTION_CONTROL)
     balancer = facts.hosts[cluster.load_balancer.name]
@@ -70,7 +70,7 @@ def conditions_of(
 
 
 def of_workload(workload: Workload, cluster: Cluster, tool: LoadTool) -> dict[str, Any]:
-    """The conditions of OF_WORKLOAD. Raises ResultMissingError where its duration is not known."""
+    """Return the conditions of OF_WORKLOAD. Raises ResultMissingError without a duration."""
     paths = workload.asked(cluster.static_paths, cluster.dynamic_path)
     return {
         "load_tool": f"{tool.name} {tool.version}",
@@ -91,13 +91,12 @@ def check_same(
 ) -> None:
     """Refuse to add trials to those of another cluster, load or set of defaults.
 
-    `before` is what the same replica said then, None where nobody asked it. Raises
-    IncomparableError.
+    `before` has the same replica's answers of then, if it was asked. Raises IncomparableError.
     """
-    if found := differences(task, conditions, probe, before, replica):
+    if lines := differences(task, conditions, probe, before, replica):
         raise IncomparableError(
             f"{task.title}: this campaign's trials were made under other conditions "
-            f"(then against now):\n  " + "\n  ".join(found) + "\n"
+            f"(then against now):\n  " + "\n  ".join(lines) + "\n"
             "Bring them back, or start anew with --new"
         )
 
@@ -105,7 +104,7 @@ def check_same(
 def differences(
     task: Task, conditions: Conditions, probe: Probe, before: Probe | None, replica: str
 ) -> list[str]:
-    """One line for each thing that is not as the campaign's trials were made, with both values."""
+    """Return a line for each difference to the campaign's trials, with both values."""
     trials = task.store.trials(task.subject)
     if not trials:
         return no_longer_tuned(task, probe)
@@ -113,48 +112,47 @@ def differences(
     last = next((t for t in reversed(trials) if t.planned.duration_s is None), trials[-1])
     if task.tries_durations or last.planned.duration_s is not None:
         conditions = replace(conditions, duration_s=last.conditions.duration_s)
-    # A campaign may have sweeps or other workloads only, and what their trials have of their own
-    # says nothing.
+    # A campaign may have only sweeps or other workloads, whose own loads say nothing.
     own: Sequence[str] = OWN_LOAD if last.planned.has_its_own_load else ()
     own = OF_WORKLOAD if last.planned.other_workload else own
-    found = last.conditions.differences(conditions, [n for n in COMMON if n not in own])
-    found += nginx_changed(trials, conditions, replica)
+    lines = last.conditions.differences(conditions, [n for n in COMMON if n not in own])
+    lines += nginx_changed(trials, conditions, replica)
     if before is not None:
-        found += defaults_changed(task, before, probe)
-    return found + no_longer_tuned(task, probe)
+        lines += defaults_changed(task, before, probe)
+    return lines + no_longer_tuned(task, probe)
 
 
 def no_longer_tuned(task: Task, probe: Probe) -> list[str]:
-    """One line for each key that the campaign has planned to tune as this intop doesn't.
+    """Return a line for each planned key that this intop would not tune like that.
 
-    The catalogue may have changed, or what a host offers. What is measured and beyond today's
-    bounds is data as any other; what is still to be measured is not.
+    The catalogue may have changed, or what a host offers. Measured values beyond today's bounds are
+    data as any other; planned ones are refused.
     """
     study = task.context.study
-    # What the study itself leaves out by now is another matter.
+    # Keys that the study itself leaves out by now are none of these.
     offer = offered(study, probe, "high")
-    known = {p.key: p for one in (probed_of(study, probe), offer) for p in one.space.parameters}
+    known = {p.key: p for each in (probed_of(study, probe), offer) for p in each.space.parameters}
     own = probe.values
     reasons = {**study.catalogue.former, **offer.refused}
-    found: dict[str, str] = {}
+    reasons_by_key: dict[str, str] = {}
     for place in task.store.places(task.subject):
         for key, value in place.configuration.values.items():
-            if key in found:
+            if key in reasons_by_key:
                 continue
             if (parameter := known.get(key)) is None:
                 why = reasons.get(key) or barred(key) or "not in the catalogue"
-                found[key] = f"tuned against left out, {why}"
+                reasons_by_key[key] = f"tuned against left out, {why}"
             elif (
                 value != normalised(own.get(key, ""))
                 and not place.is_done(study.budget.retries)
                 and (unfit := parameter.unfit(value))
             ):
-                found[key] = f"{value!r} planned, which is {unfit}"
-    return [f"{key}: {told}" for key, told in sorted(found.items())]
+                reasons_by_key[key] = f"{value!r} planned, which is {unfit}"
+    return [f"{key}: {reason}" for key, reason in sorted(reasons_by_key.items())]
 
 
 def nginx_changed(trials: Sequence[Trial], conditions: Conditions, replica: str) -> list[str]:
-    """A line if a replica's server is configured otherwise than in the last trial on it."""
+    """Return a line if a replica's server is configured otherwise than in its last trial."""
     last = next((t.conditions for t in reversed(trials) if t.replica == replica), None)
     if last is None:
         return []
@@ -172,14 +170,14 @@ def nginx_changed(trials: Sequence[Trial], conditions: Conditions, replica: str)
 
 
 def defaults_changed(task: Task, before: Probe, now: Probe) -> list[str]:
-    """One line for each key whose value on the host, or whether it can be set, has changed."""
-    # A kernel's first namespace adds to such a list whatever is chosen once; only others heed it.
+    """Return a line for each key whose value or access on the host has changed."""
+    # The kernel's first namespace adds to such a list whatever is chosen once.
     lists = {p.choices_from_in_namespace for p in task.context.study.catalogue.parameters}
     return changes(before, now, set() if now.facts.in_namespace else lists)
 
 
 def _in_words(addresses: Iterable[HostAddress], facts: ClusterFacts, *, nginx: bool = False) -> str:
-    """Such as `3 x Intel Xeon, 2 CPUs, Linux 6.1.0, nginx 1.22.1`; empty if a host is missing."""
+    """Return such as `3 x Intel Xeon, 2 CPUs, Linux 6.1.0`; "" if a host is missing."""
     counted: Counter[str] = Counter()
     for address in addresses:
         if (host := facts.hosts.get(address.name)) is None:
@@ -197,7 +195,7 @@ def _host_in_words(host: HostFacts, *, nginx: bool) -> str:
 
 
 def _in_short(paths: tuple[str, ...]) -> str:
-    """Such as `24 paths (0f3c2a91)`: other ones, and other weights, have another sum."""
+    """Return such as `24 paths (0f3c2a91)`; other paths or weights have another sum."""
     digest = hashlib.sha256("\n".join(paths).encode()).hexdigest()[:8]
     if len(paths) == 1:
         return paths[0]

@@ -1,7 +1,7 @@
-"""What every stage works with."""
+"""The context of a stage: study, store, campaign and hosts."""
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -19,13 +19,7 @@ from intop.store import Campaign, Store, Subject
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """A study with its store, one campaign of it, a way to its hosts, and who hears of it.
-
-    With `force` a campaign begins in spite of what `intop doctor` calls a problem. Models are
-    fitted on the Dask cluster whose scheduler is at `dask`, or in processes here. `testbeds` is
-    what trials are measured on, if that is not the replicas of the task's cluster. `expected` has
-    what replicas answered before their first trial, by the task's title and the load balancer.
-    """
+    """A study with its store, one campaign of it, a way to its hosts, and who hears of it."""
 
     study: Study
     store: Store
@@ -35,12 +29,18 @@ class Context:
     archs: tuple[str, ...]
     workloads: tuple[Workload, ...]
     force: bool = False
+    """Whether a campaign begins in spite of what `intop doctor` calls a problem."""
     dask: str | None = None
+    """The address of the Dask scheduler that fits models; None for processes of this machine."""
+    check_ready: "Callable[[Task], None] | None" = None
+    """The look at all hosts before the first trial; None for none."""
     testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
+    """Opens what trials are measured on, if that is not the replicas of the task's cluster."""
     expected: dict[tuple[str, str], ExpectedAnswers] = field(default_factory=dict, compare=False)
+    """The answers of replicas before their first trial, by the task's title and the balancer."""
 
     def subjects(self) -> Iterator["Task"]:
-        """Everything that was asked for: each architecture with each workload."""
+        """Yield a task for each architecture with each workload."""
         for arch in self.archs:
             for workload in self.workloads:
                 subject = Subject(campaign=self.campaign, arch=arch, workload=workload.name)
@@ -49,15 +49,13 @@ class Context:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One architecture under one workload.
-
-    A pilot `tries_durations`: its trials are not of the campaign's duration.
-    """
+    """One architecture under one workload."""
 
     context: Context
     subject: Subject
     workload: Workload
     tries_durations: bool = False
+    """Whether its trials have other durations than the campaign's, as those of a pilot."""
 
     @property
     def title(self) -> str:
@@ -66,37 +64,42 @@ class Task:
 
     @property
     def store(self) -> Store:
-        """Where its trials and results are."""
+        """The store of its trials and results."""
         return self.context.store
 
     def clusters(self) -> tuple[Cluster, ...]:
-        """The replicas of the cluster to measure on. Raises LabError for a lab that isn't up."""
+        """Return its cluster's replicas. Raises LabError for a lab that isn't up."""
         return clusters_of(self.context.study, self.subject.arch)
 
     def seed(self, *parts: object) -> int:
-        """A seed (32 bits) that depends on the campaign's, the task and these words only."""
+        """Return a seed (32 bits) by the campaign's seed, the task and these words alone."""
         words = (self.subject.campaign.seed, self.title, *parts)
         return zlib.crc32("/".join(map(str, words)).encode())
 
+    def check_ready(self) -> None:
+        """Examine the hosts before a campaign's first trial, as the context has it."""
+        if self.context.check_ready is not None:
+            self.context.check_ready(self)
+
     def trials(self, *stages: str) -> list[Trial]:
-        """The last attempt at each trial of these stages, in order of measurement."""
+        """Return the last attempt at each trial of these stages, in order of measurement."""
         return latest(self.store.trials(self.subject, *stages))
 
 
 def clusters_of(study: Study, arch: str) -> tuple[Cluster, ...]:
-    """An architecture's replicas. Raises LabError when one of them is a lab that isn't up."""
+    """Return an architecture's replicas. Raises LabError for a lab that isn't up."""
     return tuple(cluster_of(replica) for replica in study.clusters[arch])
 
 
 def cluster_of(replica: Cluster | LabSpec) -> Cluster:
-    """One replica. Raises LabError when it is a lab that isn't up."""
+    """Return the cluster of a replica. Raises LabError for a lab that isn't up."""
     from intop.lab.cluster import cluster
 
     return cluster(replica.name) if isinstance(replica, LabSpec) else replica
 
 
 def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:
-    """The architectures asked for. Raises UsageError for one that the file doesn't have."""
+    """Return the architecture asked for, or all. Raises UsageError for an unknown one."""
     if arch is None:
         return tuple(study.clusters)
     if arch not in study.clusters:
@@ -108,15 +111,16 @@ def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:
 
 
 def taking_part(
-    study: Study, archs: Iterable[str], begun: Callable[[str], bool], say: Callable[[str], None]
+    study: Study, arch: str | None, begun: Callable[[str], bool], say: Callable[[str], None]
 ) -> tuple[str, ...]:
-    """The architectures without the optional ones whose lab isn't up.
+    """Return the architecture asked for, else all but the optional ones whose lab isn't up.
 
-    One that was begun is never left out: its lab has to be brought up again. Where workers measure,
-    nothing need be up here.
+    An architecture that was begun stays: its lab has to be brought up again. Where workers measure,
+    nothing need be up here. Raises UsageError for one that the file doesn't have.
     """
-    if study.workers:
-        return tuple(archs)
+    archs = chosen_archs(study, arch)
+    if study.workers or arch is not None:
+        return archs
     present: list[str] = []
     for arch in archs:
         try:
@@ -130,10 +134,7 @@ def taking_part(
 
 
 def chosen_workloads(study: Study, workload: str | None) -> tuple[Workload, ...]:
-    """The workload asked for, or all that are tuned.
-
-    Raises UsageError for one that the file doesn't have.
-    """
+    """Return the workload asked for, or all tuned ones. Raises UsageError for an unknown one."""
     chosen = tuple(
         w for name, w in study.workloads.items() if workload == name or (not workload and w.tuned)
     )

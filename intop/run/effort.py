@@ -1,7 +1,7 @@
-"""How long a study takes, before it is measured: stated constants, and what is made of them.
+"""How long a study takes, before it is measured: stated constants, and estimates from them.
 
-Each time is a likely one and one that is hardly exceeded. What a campaign has measured itself is
-preferred to all of these: `campaign_status.pace_s`, and the times of its training.
+The times that a campaign has measured itself are preferred: `campaign_status.pace_s`, and those of
+its training.
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from typing import Literal
 from intop.domain.workload import Budget
 
 Kind = Literal["lab", "guest", "own"]
-"""Where a load balancer is: in a lab's namespace, in a lab's emulated guest, on a host of yours."""
+"""The place of a load balancer: a lab's namespace, a lab's emulated guest, or a host of yours."""
 
 AROUND_S: dict[Kind, float] = {"lab": 0.4, "guest": 1.3, "own": 3.0}
-"""What a trial does around its load: keys set and read back, the server restarted, connections
-gone, counters read. On the lab with two replicas on two cores 0.4 to 0.5 s were measured, and 0.15
-s with one replica on an idle machine; an emulated guest takes 1.3 s. On hosts it is mostly
-`systemctl restart nginx`, which is not measured: 3 s are assumed."""
+"""Setting keys, reading them back, restarting the server and reading counters, around a load. On
+the lab with two replicas on two cores 0.4 to 0.5 s were measured, and 0.15 s with one replica on an
+idle machine; an emulated guest takes 1.3 s. On hosts it is mostly `systemctl restart nginx`: 3 s
+are assumed."""
 
 STAGE_S: dict[Kind, float] = {"lab": 3.0, "guest": 15.0, "own": 5.0}
-"""What a stage takes beside its trials: connecting, probing, the guard, and its own reckoning."""
+"""Connecting, probing, the guard and the reckoning of a stage, beside its trials."""
 
 HELD_STAGE_S = 1.0
-"""The same of a stage for which `tune` holds the hosts already: 0 to 2 s on labs and guests."""
+"""The same where `tune` holds the hosts already: 0 to 2 s on labs and guests."""
 
 RETRIED, RETRIED_AT_MOST = 1.05, 1.5
 """Attempts for each trial. A quiet machine needs hardly any second ones; one on which linters and
@@ -32,7 +32,7 @@ TIME_WAIT_S = 60.0
 """So long the kernel keeps closed connections."""
 
 PROMPT_TRIES, PRUNED = 5, 0.6
-"""Tries that go through all inner folds, and the share of those that later ones go through."""
+"""Tries that go through all inner folds, and the share of folds of later tries."""
 INNER_FOLDS, FITS_FOR_INTERVALS = 5, 21
 FIT_S, FIT_ROW_S = 0.7, 0.006
 """Of one fit of each family together, in seconds of a processor, and by row. On the lab 0.78 s with
@@ -41,31 +41,31 @@ FAMILIES = 7
 MOST_ROWS = 2000
 
 EVALUATION_S = 2e-5
-"""A candidate of a population in one of five searches; a search seldom uses all generations."""
+"""Of a candidate in one of five searches; a search seldom uses all generations."""
 SEARCHES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """Seconds: the likely ones, and those that are hardly exceeded."""
+    """Likely seconds, and seconds that are hardly exceeded."""
 
     likely_s: float
     most_s: float
 
     def of(self, likely: float, most: float) -> "Span":
-        """So many times each."""
+        """Return both times these factors."""
         return Span(likely_s=self.likely_s * likely, most_s=self.most_s * most)
 
     def plus(self, seconds: float) -> "Span":
-        """Both, and some more."""
+        """Return both with this much more."""
         return Span(likely_s=self.likely_s + seconds, most_s=self.most_s + seconds)
 
 
 def trial(kind: Kind, run_s: float, rate_rps: float, budget: Budget) -> Span:
-    """A trial with a load of `run_s` (calibration and warm-up included), second attempts included.
+    """Return the time of a trial and its retries, with a load of `run_s` (warm-up included).
 
     On hosts of yours nginx may open a connection to a backend for each request. Where more of them
-    are then in TIME_WAIT than `max_time_wait` allows, each trial waits for that at most.
+    stay in TIME_WAIT than `max_time_wait` allows, each trial waits for that.
     """
     once = run_s + AROUND_S[kind]
     drain = 0.0
@@ -75,7 +75,7 @@ def trial(kind: Kind, run_s: float, rate_rps: float, budget: Budget) -> Span:
 
 
 def training(rows: int, budget: Budget, processes: int) -> Span:
-    """All families tuned in all folds and on all rows, with `processes` side by side."""
+    """Return the time to tune all families in all folds, with `processes` side by side."""
     searches = budget.folds * budget.repeats + 1
     prompt = min(budget.tuning_trials, PROMPT_TRIES)
     tries = prompt + PRUNED * (budget.tuning_trials - prompt)
@@ -88,6 +88,6 @@ def training(rows: int, budget: Budget, processes: int) -> Span:
 
 
 def search(budget: Budget) -> Span:
-    """The genetic algorithm on each tree model and on all together."""
+    """Return the time of the genetic algorithm on each tree model and on all together."""
     every = EVALUATION_S * SEARCHES * budget.population * budget.generations
     return Span(likely_s=every, most_s=5 * every)

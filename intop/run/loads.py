@@ -1,4 +1,4 @@
-"""What a replica's load generators send: one workload at a time, whose files they have."""
+"""The workloads that a replica's load generators send, one at a time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,24 +22,21 @@ from intop.run.context import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Sent:
-    """A workload on one replica: the tool that sends it, its paths, and what answers have to be.
-
-    On its `rig` the load goes to the workload's URL. `conditions` are those that come from it
-    (`comparability.OF_WORKLOAD`).
-    """
+    """A workload on one replica."""
 
     rig: Rig
+    """The hosts; the load goes to the workload's URL."""
     tool: LoadTool
     paths: tuple[str, ...]
     expected: ExpectedAnswers
+    """The answers that a right one has to equal."""
     conditions: Mapping[str, Any]
+    """The conditions that follow from the workload (`comparability.OF_WORKLOAD`)."""
 
 
 @dataclass(kw_only=True)
 class Loads:
-    """The workloads that have been sent on a replica. Its load generators have the files of the
-    last one.
-    """
+    """The workloads sent on a replica. Its load generators have the files of the last one."""
 
     task: Task
     rig: Rig
@@ -49,10 +46,13 @@ class Loads:
     def ready(self, workload: Workload) -> Sent:
         """Put the files of a workload on the load generators, unless they have them.
 
-        What its paths answer is asked for once in a session. Raises UsageError for a script that
-        can't be read, IntopError for paths of another workload than the task's that are not
-        answered, ResultMissingError where its duration is not known, CommandError without a load
-        tool that can send it, and what connections do.
+        Its paths are asked for once in a session.
+
+        Raises:
+            UsageError: for a script that can't be read.
+            IntopError: for unanswered paths of another workload than the task's.
+            ResultMissingError: where its duration is not known.
+            CommandError: without a load tool that can send it.
         """
         sent = self._sent.get(workload.name)
         if sent is None:
@@ -86,23 +86,23 @@ class Loads:
         )
 
     def _check_paths(self, workload: Workload, rig: Rig) -> None:
-        """Of a workload that nobody looked at when the campaign began. Raises IntopError."""
+        """Ask for the paths of a workload that no doctor has examined. Raises IntopError."""
         generator, url = rig.load_generator, rig.cluster.url
         fetched = [
-            one
+            answer
             for (http, headers), paths in load_paths.asked((workload,), rig.cluster).items()
-            for one in fetch(
+            for answer in fetch(
                 generator, load_directory(generator), url, paths, headers=headers, http=http
             )
         ]
         if problems := load_paths.problems(generator.address.name, url, fetched):
-            told = "\n  ".join(problems)
-            raise IntopError(f"{self.task.title}: {workload.name} can't be measured:\n  {told}")
+            lines = "\n  ".join(problems)
+            raise IntopError(f"{self.task.title}: {workload.name} can't be measured:\n  {lines}")
 
     def _expected(self, workload: Workload, rig: Rig, paths: tuple[str, ...]) -> ExpectedAnswers:
-        """What a replica answered before its first trial, on its load generators.
+        """Put a replica's answers of before its first trial on its load generators.
 
-        Asked for once in a session: over a long way it takes seconds, and `tune` connects twice.
+        They are asked for once in a session, since that may take seconds.
         """
         known, balancer = self.task.context.expected, rig.load_balancer.address.name
         place = (f"{self.task.subject.arch} {workload.name}", balancer)
@@ -113,24 +113,24 @@ class Loads:
 
 
 def workload_of(planned: PlannedTrial, task: Task) -> Workload:
-    """The workload that a place is measured under: the task's, or another one of the study.
+    """Return the workload of a planned trial: the task's, or another of the study.
 
     Raises UsageError for one that the study no longer has.
     """
     if not (name := planned.other_workload):
         return task.workload
     study = task.context.study
-    if (found := study.workloads.get(name)) is None:
+    if (workload := study.workloads.get(name)) is None:
         raise UsageError(
             f"{task.title}: trials under {name} are planned, and {study.path} has no "
             f"[workload.{name}] any more. Bring it back, or begin anew with --again"
         )
-    # What a pilot chose for it stands in the plan.
-    return replace(found, duration_s=planned.duration_s or found.duration_s)
+    # The plan has the duration that a pilot chose for it.
+    return replace(workload, duration_s=planned.duration_s or workload.duration_s)
 
 
 def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
-    """The load of a trial: its workload's, with what its place has of its own.
+    """Return the load of a trial: its workload's, changed as the plan has it.
 
     Raises UsageError for a load that no command could have planned.
     """
@@ -153,7 +153,7 @@ def load_of(planned: PlannedTrial, workload: Workload) -> Workload:
 
 
 def _beyond_sweeps(planned: PlannedTrial, workload: Workload) -> str:
-    """Return what of a place's own load no sweep has, or ""."""
+    """Return what no sweep could have planned of a load, or ""."""
     if planned.path and workload.kind != "slt":
         return f"path: {workload.name} asks for no files"
     if planned.role == "soak":  # its rate is typed as a number of its own

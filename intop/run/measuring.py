@@ -7,36 +7,39 @@ from textwrap import shorten
 from typing import Any
 
 from intop.domain.job import LEASE_S, Lease
+from intop.domain.stats import geometric_mean
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError
 from intop.run.context import Task
 from intop.run.distrust import distrusted
 from intop.run.overload import doubted, is_repeated, remedies
-from intop.run.pruner import prune_above_ms
 from intop.run.remote import RemoteTestbed, request_of, this_process
 from intop.run.stage import Stage
 from intop.run.testbed import Testbed
 
 ARM_WIDTH = 60
-"""Characters of an arm's name that are shown while it is measured."""
+"""Shown characters of an arm's name."""
 
 
 def measure(
     testbeds: Sequence[Testbed],
     stage: Stage[Any],
     due: Iterable[PlannedTrial],
-    made: dict[int, Trial],
+    trials: dict[int, Trial],
 ) -> None:
-    """Measure what is due, and add the last attempt at each trial to `made`, by its index.
+    """Measure what is due, and add the last attempt at each trial to `trials`, by its index.
 
     It ends early once a replica can't be trusted (`run/distrust.py`). A disturbed trial is put off
     until all else is measured, and then waits for quiet. A stage's first default is measured again
-    at once when it is overloaded. Raises BaselineError when the default can't be measured or is
-    overloaded twice in a row, IntopError when too many of the trials in `made` have failed,
-    UnreachableError when a host is lost.
+    at once when it is overloaded.
+
+    Raises:
+        BaselineError: when the default can't be measured, or is overloaded twice in a row.
+        IntopError: when too many of the trials in `trials` have failed.
+        UnreachableError: when a host is lost.
     """
     task = stage.task
-    queues = {one.name: deque[PlannedTrial]() for one in testbeds}
+    queues = {testbed.name: deque[PlannedTrial]() for testbed in testbeds}
     for planned in due:
         queues[testbeds[planned.turn % len(testbeds)].name].append(planned)
     running: dict[Future[Trial], tuple[Testbed, Lease | None]] = {}
@@ -45,12 +48,12 @@ def measure(
     def begin(testbed: Testbed) -> None:
         if queue := queues[testbed.name]:
             planned = queue.popleft()
-            before = made.get(planned.index)
+            before = trials.get(planned.index)
             attempt = 0 if before is None else before.attempt + 1
-            limit = prune_above_ms(stage, planned, made.values())
+            limit = prune_above_ms(stage, planned, trials.values())
             lease = _lease(testbed, stage, planned, attempt, limit)
-            made_later = pool.submit(_attempt, testbed, planned, stage.name, attempt, limit)
-            running[made_later] = testbed, lease
+            future = pool.submit(_attempt, testbed, planned, stage.name, attempt, limit)
+            running[future] = testbed, lease
 
     with ThreadPoolExecutor(len(testbeds)) as pool:
         try:
@@ -60,36 +63,50 @@ def measure(
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     testbed, lease = running.pop(future)
                     trial = _kept(task, future, lease)
-                    made[trial.planned.index] = trial
+                    trials[trial.planned.index] = trial
                     if _is_due_again(stage, trial):
                         testbed.check_connections()
                         queues[testbed.name].append(trial.planned)
-                    elif is_repeated(stage, trial, made, repeated):
+                    elif is_repeated(stage, trial, trials, repeated):
                         queues[testbed.name].appendleft(trial.planned)
                     else:
                         task.context.progress.step(_described(trial))
                         _check_host(stage, trial, testbed)
-                        _check_failures(stage, trial, made)
-                    _end_by_distrust(stage, trial, made, queues)
+                        _check_failures(stage, trial, trials)
+                    _end_by_distrust(stage, trial, trials, queues)
                     begin(testbed)
         except BaseException:  # Ctrl-C too
             _abandon(task, running)
             raise
 
 
-def is_settled(stage: Stage[Any], trial: Trial | None, made: Mapping[int, Trial]) -> bool:
-    """Whether a planned trial needs no further attempt; `made` has the stage's trials by index.
+def prune_above_ms(
+    stage: Stage[Any], planned: PlannedTrial, trials: Iterable[Trial]
+) -> float | None:
+    """Return the P99 (ms) above which a trial is pruned; None for one that never is.
 
-    It needs one when it was disturbed and has attempts left, and when it is a default that ended
-    the stage: one that failed, or the last of those that were overloaded. Nothing can do without a
-    default, but for a sweep, which looks for where it fails; and what ended the stage is a cluster
-    that somebody has mended since.
+    Only stages that explore prune: a configuration that is certainly far above the default is bad,
+    and by how much hardly matters. The limit is `prune_factor` of the budget (0 prunes none) times
+    the geometric mean of P99 of the usable defaults among `trials`, the trials of this stage.
+    """
+    factor = stage.budget.prune_factor
+    if not stage.explores or planned.configuration.is_default or not factor:
+        return None
+    defaults = [t.p99_ms for t in trials if t.configuration.is_default and t.usable]
+    return factor * geometric_mean(defaults) if defaults else None
+
+
+def is_settled(stage: Stage[Any], trial: Trial | None, trials: Mapping[int, Trial]) -> bool:
+    """Whether a planned trial needs no further attempt; `trials` has the stage's trials by index.
+
+    A disturbed trial with attempts left needs one, and so does a default that ended the stage: one
+    that failed, or the last of several that were overloaded. Somebody may have mended the cluster.
     """
     if trial is None or _is_due_again(stage, trial):
         return False
     if trial.status == "failed" and _has_to_work(trial):
         return False
-    return doubted(stage, trial, made) is None
+    return doubted(stage, trial, trials) is None
 
 
 def _has_to_work(trial: Trial) -> bool:
@@ -97,14 +114,14 @@ def _has_to_work(trial: Trial) -> bool:
 
 
 def _is_due_again(stage: Stage[Any], trial: Trial) -> bool:
-    retries = stage.task.context.study.budget.retries if stage.repeats else 0
+    retries = 0 if stage.observes else stage.budget.retries
     return trial.status == "disturbed" and trial.attempt < retries
 
 
 def _lease(
     testbed: Testbed, stage: Stage[Any], planned: PlannedTrial, attempt: int, limit_ms: float | None
 ) -> Lease | None:
-    """The lease on a trial that this process measures; None for one that a worker measures."""
+    """Take the lease on a trial that this process measures; None for a worker's trial."""
     if isinstance(testbed, RemoteTestbed):
         return None
     task = stage.task
@@ -129,7 +146,7 @@ def _attempt(
 
 
 def _abandon(task: Task, running: "Mapping[Future[Trial], tuple[Testbed, Lease | None]]") -> None:
-    """Keep the trials that just ended; nobody waits for the end of the others' loads."""
+    """Keep the trials that have just ended, and abort the others."""
     for testbed, _ in running.values():  # first, since the store may be what went wrong
         testbed.abort()
     for future, (_, lease) in running.items():
@@ -140,13 +157,13 @@ def _abandon(task: Task, running: "Mapping[Future[Trial], tuple[Testbed, Lease |
 
 
 def _drop(task: Task, lease: Lease | None) -> None:
-    """End the job of a trial that this process does not measure now."""
+    """End the job of a trial that this process does not measure any more."""
     if lease is not None:
         task.store.jobs.drop(lease)
 
 
 def _kept(task: Task, future: Future[Trial], lease: Lease | None) -> Trial:
-    """A trial that ended, stored, unless a worker has done so; and say what went wrong with it.
+    """Store a trial that ended, unless a worker has done so, and say what went wrong with it.
 
     Raises what measuring did, and IntopError for a trial that somebody else measures meanwhile.
     """
@@ -170,25 +187,25 @@ def _kept(task: Task, future: Future[Trial], lease: Lease | None) -> Trial:
 def _end_by_distrust(
     stage: Stage[Any],
     trial: Trial,
-    made: Mapping[int, Trial],
+    trials: Mapping[int, Trial],
     queues: Mapping[str, deque[PlannedTrial]],
 ) -> None:
-    """Start no further trial once a replica can't be trusted, so that the executor asks again."""
-    if len(queues) > 1 and trial.configuration.is_default and distrusted(stage, made):
+    """Empty the queues once a replica can't be trusted, so that the executor asks again."""
+    if len(queues) > 1 and trial.configuration.is_default and distrusted(stage, trials):
         for queue in queues.values():
             queue.clear()
 
 
 def _check_host(stage: Stage[Any], trial: Trial, testbed: Testbed) -> None:
-    """Where nothing is measured again, a host that was lost must not use up the rest of the plan.
+    """Keep a lost host from using up a plan of which nothing is measured again.
 
     Raises what `check_connections` does.
     """
-    if not stage.repeats and trial.status == "disturbed":
+    if stage.observes and trial.status == "disturbed":
         testbed.check_connections()
 
 
-def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) -> None:
+def _check_failures(stage: Stage[Any], trial: Trial, trials: Mapping[int, Trial]) -> None:
     if trial.status != "failed":
         return
     task = stage.task
@@ -198,7 +215,7 @@ def _check_failures(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) 
             f"{remedies(task, [trial])}"
         )
     limit = task.context.study.budget.max_failures
-    failures = sum(t.status == "failed" for t in made.values())
+    failures = sum(t.status == "failed" for t in trials.values())
     if stage.ends_by_failures and failures > limit:
         raise IntopError(
             f"{task.title}: {failures} trials of {trial.stage} have failed, more than "

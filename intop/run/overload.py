@@ -1,4 +1,4 @@
-"""Defaults that do not carry the load: when a stage ends by them, and what is said then."""
+"""Defaults that do not carry the load: when they end a stage, and with which words."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,33 +15,33 @@ from intop.run.stage import Stage
 from intop.run.validity import PORTS, main_error
 
 
-def doubted(stage: Stage[Any], trial: Trial, made: Mapping[int, Trial]) -> list[Trial] | None:
-    """An overloaded default with the one before it, which was overloaded, too, or is not there.
+def doubted(stage: Stage[Any], trial: Trial, trials: Mapping[int, Trial]) -> list[Trial] | None:
+    """Return an overloaded default with an overloaded one before it, if there is one before it.
 
-    None where that is no matter: after a good default, and in a stage that doesn't end by it.
+    None after a good default, and in a stage that doesn't end by overload.
     """
     if not stage.ends_by_overload or not trial.configuration.is_default:
         return None
     index = trial.planned.index
     defaults = {
         n: t.status
-        for n, t in made.items()
+        for n, t in trials.items()
         if t.usable and t.configuration.is_default and t.replica == trial.replica
     }
     if not is_doubted(index, defaults):
         return None
     before = default_before(index, defaults)
-    return [trial] if before is None else [made[before], trial]
+    return [trial] if before is None else [trials[before], trial]
 
 
 def is_repeated(
-    stage: Stage[Any], trial: Trial, made: Mapping[int, Trial], repeated: dict[int, Trial]
+    stage: Stage[Any], trial: Trial, trials: Mapping[int, Trial], repeated: dict[int, Trial]
 ) -> bool:
     """Whether an overloaded default is measured again at once, as a stage's first one is.
 
-    `repeated` has those that were, by index. Raises BaselineError for two in a row.
+    `repeated` has the earlier attempts by index. Raises BaselineError for two in a row.
     """
-    if (defaults := doubted(stage, trial, made)) is None:
+    if (defaults := doubted(stage, trial, trials)) is None:
         return False
     index, task = trial.planned.index, stage.task
     if len(defaults) > 1 or index in repeated:
@@ -55,9 +55,9 @@ def is_repeated(
 
 
 def _too_much(stage: Stage[Any], defaults: Sequence[Trial]) -> BaselineError:
-    """What is known of two overloaded defaults in a row, and what to do."""
+    """Return the error with the evidence of two overloaded defaults, and what to do."""
     task, workload = stage.task, stage.task.workload.name
-    evidence = "".join(f"\n  {_evidence(one)}" for one in defaults)
+    evidence = "".join(f"\n  {_evidence(trial)}" for trial in defaults)
     return BaselineError(
         f"{task.title}: {defaults[-1].replica} does not carry this load with its default "
         f"configuration, twice in a row, so {stage.name} would compare failures:{evidence}\n"
@@ -69,7 +69,7 @@ def _too_much(stage: Stage[Any], defaults: Sequence[Trial]) -> BaselineError:
 
 
 def remedies(task: Task, trials: Sequence[Trial]) -> str:
-    """What to do about trials that were overloaded or without any answer, a line for each thing."""
+    """Return what to do about trials that were overloaded or got no answer, in lines."""
     last = trials[-1]
     ask = f"intop doctor --arch {task.subject.arch}"
     if any(trial.errors.get(PORTS) for trial in trials):
@@ -93,7 +93,7 @@ def remedies(task: Task, trials: Sequence[Trial]) -> str:
 
 
 def _evidence(trial: Trial) -> str:
-    """Such as: trial 0: 812 of 1000 requests/s (answered: 812 requests/s, errors: ...)."""
+    """Return such as: trial 0: 812 of 1000 requests/s (answered: 812 requests/s, errors: ...)."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in trial.errors.items() if count)
     return (
         f"trial {trial.planned.index}: {trial.detail} (answered: {trial.achieved_rps:.0f} "

@@ -1,4 +1,4 @@
-"""Which commands have to run before another one can, as lines that can be copied.
+"""The commands that have to run before another one can, as lines that can be copied.
 
 A command is written as it is typed, without `intop`, --arch, --workload and --config.
 """
@@ -21,18 +21,18 @@ Cell = tuple[str, str]
 
 
 def missing(task: Task, why: str, command: str) -> ResultMissingError:
-    """The error that says `why` a result is missing, and which commands make it.
+    """Return the error that says `why` a result is missing, and which commands make it.
 
-    The last of these is `command`; those before it are the ones that it still needs.
+    They end with `command`, after those that it still needs.
     """
     study, cell = task.context.study, (task.subject.arch, task.workload.name)
     commands = _chain(study, [cell[0]], command, lambda name: _is_there(task, name))
-    said = f"{task.title}: {why}: {command_line(study, commands, *cell)}"
-    return ResultMissingError(said, why=why, about=cell, commands=commands)
+    text = f"{task.title}: {why}: {command_line(study, commands, *cell)}"
+    return ResultMissingError(text, why=why, about=cell, commands=commands)
 
 
 def lab_down(arch: str, workload: str, error: LabDownError) -> ResultMissingError:
-    """The same for a lab that is not up."""
+    """Return the same for a lab that is not up."""
     why = str(error).partition(":")[0]
     return ResultMissingError(str(error), why=why, about=(arch, workload), commands=["lab up"])
 
@@ -40,49 +40,49 @@ def lab_down(arch: str, workload: str, error: LabDownError) -> ResultMissingErro
 def labs_down(
     study: Study, archs: Iterable[str], workloads: Iterable[str]
 ) -> list[ResultMissingError]:
-    """An error for each architecture and workload whose lab is not up.
+    """Return an error for each architecture and workload whose lab is not up.
 
     Where workers measure, no lab need be up here.
     """
     if study.workers:
         return []
-    found: list[ResultMissingError] = []
+    errors: list[ResultMissingError] = []
     for arch, workload in product(archs, workloads):
         try:
             clusters_of(study, arch)
         except LabDownError as error:
-            found.append(lab_down(arch, workload, error))
-    return found
+            errors.append(lab_down(arch, workload, error))
+    return errors
 
 
 def no_campaign(study: Study, archs: Collection[str], workloads: Collection[str], then: str) -> str:
-    """What to say where a command finds no campaign: the line that makes one, up to `then`."""
-    told = f"{study.store} has no campaign of {study.name} yet"
+    """Return what to say where there is no campaign, with the commands up to `then`."""
     wanted = _name(then)
     first = "collect" if wanted == "compare" else wanted if _need(wanted) else "tune"
     commands = _up_to(then, _chain(study, archs, first, lambda _: False))
     arch = "" if _is_all(archs, study.clusters) else next(iter(archs))
     workload = "" if _is_all(workloads, _tuned(study)) else next(iter(workloads))
-    return f"{told}: {command_line(study, commands, arch, workload)}"
+    line = command_line(study, commands, arch, workload)
+    return f"{study.store} has no campaign of {study.name} yet: {line}"
 
 
 def lines(study: Study, errors: Iterable[ResultMissingError], then: str) -> list[str]:
-    """What is missing, each thing once, with all commands up to `then`, which was asked for."""
+    """Return a line for each thing that is missing, with all commands up to `then`."""
     groups: dict[tuple[str, tuple[str, ...]], list[Cell]] = {}
-    told: list[str] = []
+    texts: list[str] = []
     for error in errors:
         if error.about is None:
-            told.append(str(error))
+            texts.append(str(error))
         else:
             groups.setdefault((error.why, error.commands), []).append(error.about)
     for (why, commands), cells in groups.items():
         for title, cell in _parts(study, cells):
-            told.append(f"{title}{why}: {command_line(study, _up_to(then, commands), *cell)}")
-    return told
+            texts.append(f"{title}{why}: {command_line(study, _up_to(then, commands), *cell)}")
+    return texts
 
 
 def command_line(study: Study, commands: Sequence[str], arch: str = "", workload: str = "") -> str:
-    """Commands of this study for a shell, each after the success of the one before.
+    """Return commands of this study for a shell, each after the success of the one before.
 
     Without `arch` or `workload` they are for all.
     """
@@ -90,7 +90,7 @@ def command_line(study: Study, commands: Sequence[str], arch: str = "", workload
 
 
 def _up_to(then: str, commands: tuple[str, ...]) -> tuple[str, ...]:
-    """The commands and then this one, which takes the place of the same without its options."""
+    """Return the commands and then this one, in place of the same without its options."""
     before = commands[:-1] if _name(commands[-1]) == _name(then) else commands
     return (*before, then)
 
@@ -115,7 +115,7 @@ def _command(study: Study, command: str, arch: str, workload: str) -> str:
 def _chain(
     study: Study, archs: Iterable[str], command: str, is_there: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """The commands up to this one, without those whose result is there."""
+    """Return the commands up to this one, without those whose result is there."""
     chain = [command]
     while (need := _need(chain[0])) and not is_there(need):
         chain.insert(0, need)
@@ -125,9 +125,9 @@ def _chain(
 
 
 def _need(command: str) -> str:
-    """The command whose result another one needs, "" where it needs none.
+    """Return the command whose result another one needs, or "".
 
-    `screen` is no need: without it all keys are varied. Nor is what a stage of its own needs.
+    `screen` is no need, since without it all keys are varied. Stages of their own have none here.
     """
     needs = {
         registry.stage(need).command
@@ -143,7 +143,7 @@ def _measuring() -> set[str]:
 
 
 def _is_there(task: Task, command: str) -> bool:
-    """Whether a command has left what the next one needs."""
+    """Whether a command has stored what the next one needs."""
     prospect = Prospect.of(task.context.study, task.workload, task.subject, task.store)
     return all(
         s.is_done(prospect)
@@ -161,7 +161,7 @@ def _is_up(study: Study, arch: str) -> bool:
 
 
 def _parts(study: Study, cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
-    """Cells put together where one command does for them: a title, and its options."""
+    """Yield cells that one command covers: their title, and its options."""
     by_arch: dict[str, list[str]] = {}
     for arch, workload in cells:
         by_arch.setdefault(arch, []).append(workload)
@@ -181,7 +181,7 @@ def _parts(study: Study, cells: Sequence[Cell]) -> Iterator[tuple[str, Cell]]:
 
 
 def _tuned(study: Study) -> list[str]:
-    """The workloads that a command is for which names none."""
+    """Return the workloads of a command that names none."""
     return [workload.name for workload in chosen_workloads(study, None)]
 
 

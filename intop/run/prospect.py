@@ -1,9 +1,10 @@
-"""What the store says of one architecture under one workload, as a stage is asked what is left."""
+"""What the store has of one architecture under one workload: stages say by it what is left."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from intop.config.study import Study
 from intop.domain.campaign_status import Place
@@ -19,26 +20,28 @@ from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
 from intop.store.kinds import KINDS
 
+R = TypeVar("R")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prospect:
-    """A study's architecture and workload, and the trials and results of it so far.
-
-    `kinds` are the results in the store, with when they were stored (UTC in ISO 8601). `training`
-    may be an earlier campaign's, which says how long one takes.
-    """
+    """A study's architecture and workload, and the trials and results of it so far."""
 
     study: Study
     workload: Workload
     arch: str
     stored: Sequence[Place] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
+    """The results in the store, with when they were stored (UTC in ISO 8601)."""
     verdict: Verdict | None = None
     training: Training | None = None
+    """It may be an earlier campaign's, which says how long a training takes."""
+    request: object = None
+    """What a command asks of a stage of its own, such as a sweep over connections."""
 
     @classmethod
     def of(cls, study: Study, workload: Workload, subject: Subject, store: Store) -> "Prospect":
-        """Of a campaign."""
+        """Return the prospect of a campaign."""
         return cls(
             study=study,
             workload=workload,
@@ -56,14 +59,18 @@ class Prospect:
 
     @cached_property
     def _by_stage(self) -> Mapping[str, Sequence[Place]]:
-        found: dict[str, list[Place]] = {}
+        by_stage: dict[str, list[Place]] = {}
         for place in self.stored:
-            found.setdefault(place.stage, []).append(place)
-        return found
+            by_stage.setdefault(place.stage, []).append(place)
+        return by_stage
 
     def places(self, stage: str) -> Sequence[Place]:
-        """A stage's plan."""
+        """Return a stage's plan."""
         return self._by_stage.get(stage, ())
+
+    def requested(self, kind: type[R]) -> R | None:
+        """Return the request if it is of this kind."""
+        return self.request if isinstance(self.request, kind) else None
 
     def has(self, result: type) -> bool:
         """Whether a result of this type is stored."""
@@ -72,33 +79,33 @@ class Prospect:
     def is_measured(self, places: Iterable[Place], *, ends_by_overload: bool = False) -> bool:
         """Whether all of these have their trials, none of which is measured again.
 
-        The default is, where it ended its stage: by a failure, or by an overload if the stage
-        `ends_by_overload`, as `measuring.is_settled` has it.
+        A default that ended its stage is: by a failure, or by an overload if the stage
+        `ends_by_overload` (see `measuring.is_settled`).
         """
-        made = tuple(places)
-        if not all(place.is_done(self.budget.retries) for place in made):
+        planned = tuple(places)
+        if not all(place.is_done(self.budget.retries) for place in planned):
             return False
-        defaults = [place for place in made if place.configuration.is_default]
+        defaults = [place for place in planned if place.configuration.is_default]
         if any(place.status == "failed" for place in defaults):
             return False
         return not (ends_by_overload and any(_is_doubted(place, defaults) for place in defaults))
 
     @property
     def replicas(self) -> int:
-        """How many of the cluster's replicas are in use, or would be if they agree."""
+        """The number of replicas in use, or of all while their agreement is unknown."""
         used = sum(p.stage == "screen" and p.role == "baseline" for p in self.stored)
         return used or len(self.study.clusters[self.arch])
 
     @property
     def kind(self) -> Kind:
-        """Where the load balancer is."""
+        """The place of the load balancer."""
         replica = self.study.clusters[self.arch][0]
         if not isinstance(replica, LabSpec):
             return "own"
         return "lab" if replica.kind == "namespaces" else "guest"
 
     def trial(self, duration_s: float) -> Span:
-        """A trial on one replica. Where the study names wrk2, its calibration is in it."""
+        """Return the time of a trial on one replica, with wrk2's calibration if it is named."""
         load = self.workload
         is_wrk2 = self.study.load_tool == "wrk2"
         before = calibration_s(load.connections, load.threads) if is_wrk2 else load.warmup_s
@@ -107,7 +114,7 @@ class Prospect:
 
 
 def _is_doubted(place: Place, defaults: Iterable[Place]) -> bool:
-    """Whether this default ended its stage, among all defaults of it."""
+    """Whether this default ended its stage."""
     before = {
         p.index: p.status
         for p in defaults
@@ -117,10 +124,10 @@ def _is_doubted(place: Place, defaults: Iterable[Place]) -> bool:
 
 
 def designed(configurations: int, every: int, replicas: int) -> int:
-    """Trials of a plan of so many configurations, with the default before and after every few."""
+    """Return the trials of a plan, with the default before all and after every few."""
     return replicas + configurations + replicas * (configurations // (every * replicas))
 
 
 def roles(places: Sequence[Place | PlannedTrial]) -> list[str]:
-    """What each place is for."""
+    """Return the role of each place."""
     return [place.role for place in places]

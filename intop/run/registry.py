@@ -15,37 +15,37 @@ STAGES: dict[str, str] = {
     "refine": "intop.stages.refine:Refine",
     "train": "intop.stages.train:Train",
     "search": "intop.stages.search:GlobalSearch",
-    "pick": "intop.stages.verify:Pick",
+    "pick": "intop.stages.pick:Pick",
     "judge": "intop.stages.verify:Judge",
     "explain": "intop.stages.explain:Explain",
-    "mediation": "intop.stages.mediation:Mediate",
-    "transfer": "intop.stages.transfer:Crossing",
-    "contest": "intop.stages.contest:MultiArm",
-    "sweep": "intop.stages.sweep:SweepAlong",
-    "across": "intop.stages.across:AcrossWorkloads",
+    "mediation": "intop.experiment.mediation:Mediate",
+    "transfer": "intop.experiment.transfer:Crossing",
+    "contest": "intop.experiment.contest:MultiArm",
+    "sweep": "intop.experiment.sweep:SweepAlong",
+    "across": "intop.experiment.across:AcrossWorkloads",
     "soak": "intop.stages.soak:SoakApplied",
     "apply": "intop.deploy.apply:RollOut",
 }
-"""Where each of them is. They are imported when they are asked for: most commands need few."""
+"""The place of each stage, by name. Stages are imported on demand: most commands need few."""
 
 
 def stage(name: str) -> "type[AnyStage]":
-    """The stage of this name. Raises KeyError for one that there is not."""
+    """Return the stage of this name. Raises KeyError for an unknown one."""
     return _loaded(STAGES[name])
 
 
 def stages() -> "tuple[type[AnyStage], ...]":
-    """All of them."""
+    """Return all stages."""
     return tuple(map(stage, STAGES))
 
 
 def in_tune() -> "tuple[type[AnyStage], ...]":
-    """Those of `tune`. What prepares a campaign belongs to the first of them that measures."""
+    """Return the stages of `tune`. The first that measures prepares the campaign, too."""
     return tuple(s for s in stages() if not (s.of_its_own or s.prepares))
 
 
 @cache
 def _loaded(place: str) -> "type[AnyStage]":
     module, _, name = place.partition(":")
-    found: type[AnyStage] = getattr(import_module(module), name)
-    return found
+    loaded: type[AnyStage] = getattr(import_module(module), name)
+    return loaded

@@ -20,7 +20,7 @@ POLL_S = 0.1
 """How often the store is asked whether a job is done (s)."""
 
 PATIENCE_S = 60.0
-"""So long a replica may be without a worker until its trials go to other replicas (s)."""
+"""The time without a worker after which a replica's trials go to other replicas (s)."""
 
 LOOK_EVERY_S = 1.0
 """How often the store is asked which workers there are (s)."""
@@ -31,7 +31,7 @@ SAY_EVERY_S = 60.0
 
 @dataclass
 class Absence:
-    """Since when a replica has had no worker, by the monotonic clock; None while it has one."""
+    """The time since which a replica has had no worker (monotonic); None while it has one."""
 
     since: float | None = None
 
@@ -50,7 +50,7 @@ class RemoteTestbed:
 
     @property
     def applied(self) -> str:
-        """Nobody asks workers that: a soak and an apply connect by themselves."""
+        """No worker is asked for it: a soak and an apply connect by themselves."""
         raise NotImplementedError
 
     def trial(
@@ -58,9 +58,8 @@ class RemoteTestbed:
     ) -> Trial:
         """Have a configuration measured. The trial is stored when this returns.
 
-        Where the replica has had no worker for PATIENCE_S, another one that has, and agrees with
-        the first one, measures it: the same one for all arms of a round. Raises IntopError where
-        no worker can, as things stand.
+        Where the replica has had no worker for PATIENCE_S, an agreeing replica with a worker
+        measures it: the same one for all arms of a round. Raises IntopError where no worker can.
         """
         task = self.task
         job = task.store.jobs.offer(
@@ -81,22 +80,22 @@ class RemoteTestbed:
         return trial
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
-        """What the kernel says against a configuration, by a worker that tries it."""
+        """Return the kernel's refusal of a configuration, by a worker that tries it."""
         request = request_of(self.task, configuration=configuration)
         job = self.task.store.jobs.ask(self.task.subject, self.replica, "refusal", request)
-        found = _wait(self.task, job, self.replica, self.aborted)
-        if not isinstance(found, Refusal) or not found.key:
+        answer = _wait(self.task, job, self.replica, self.aborted)
+        if not isinstance(answer, Refusal) or not answer.key:
             return None
-        return RefusedValueError(found.host, found.key, found.value, found.got)
+        return RefusedValueError(answer.host, answer.key, answer.value, answer.got)
 
     def check_connections(self) -> None:
-        """The worker does, after a disturbed trial."""
+        """Nothing: the worker checks, after a disturbed trial."""
 
     def wait_until_quiet(self) -> None:
-        """The worker does, before it measures a disturbed trial again."""
+        """Nothing: the worker waits, before it measures a disturbed trial again."""
 
     def abort(self) -> None:
-        """Wait for no trial any more. What a worker has begun, it ends and stores."""
+        """Wait for no trial any more. A worker ends and stores what it has begun."""
         self.aborted.set()
 
 
@@ -106,7 +105,7 @@ def request_of(
     prune_above_ms: float | None = None,
     configuration: Configuration | None = None,
 ) -> Request:
-    """What a worker can't know of a task by itself."""
+    """Return what a worker can't know of a task by itself."""
     return Request(
         workload=task.workload,
         tunes=task.context.study.tunes,
@@ -117,12 +116,12 @@ def request_of(
 
 
 def this_process() -> str:
-    """The name of a worker to which nobody gave one."""
+    """Return the default name of a worker."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def known(task: Task, probe: Probe, names: Sequence[str]) -> list[RemoteTestbed]:
-    """The replicas that a campaign has measured on, by their names."""
+    """Return the replicas that a campaign has measured on."""
     probed = probed_of(task.context.study, probe)
     return [
         RemoteTestbed(
@@ -137,33 +136,33 @@ def known(task: Task, probe: Probe, names: Sequence[str]) -> list[RemoteTestbed]
 
 
 def opened_by_workers(task: Task, count: int) -> list[Opened]:
-    """So many replicas, once a worker has opened each of them. Raises what `_wait` does."""
+    """Return all replicas, once a worker has opened each of them. Raises what `_wait` does."""
     jobs, request = task.store.jobs, request_of(task)
     asked = [jobs.ask(task.subject, n, "open", request) for n in range(count)]
-    found: list[Opened] = []
+    opened: list[Opened] = []
     try:
         for n, job in enumerate(asked):
             answer = _wait(task, job, n, Event())
             if not isinstance(answer, Opened):
                 raise IntopError(f"{task.title}: nobody said what replica {n + 1} is: {answer}")
-            found.append(answer)
+            opened.append(answer)
     finally:
-        for job in asked[len(found) :]:
+        for job in asked[len(opened) :]:
             jobs.withdraw(job)
-    return found
+    return opened
 
 
-def as_opened(task: Task, found: Sequence[Opened]) -> list[RemoteTestbed]:
-    """The replicas that workers have just opened, in the study's order."""
+def as_opened(task: Task, opened: Sequence[Opened]) -> list[RemoteTestbed]:
+    """Return the testbeds of replicas that workers have just opened, in the study's order."""
     return [
         RemoteTestbed(
             task=task,
             replica=n,
-            name=one.name,
-            probe=one.probe,
-            probed=probed_of(task.context.study, one.probe),
+            name=each.name,
+            probe=each.probe,
+            probed=probed_of(task.context.study, each.probe),
         )
-        for n, one in enumerate(found)
+        for n, each in enumerate(opened)
     ]
 
 
@@ -176,10 +175,10 @@ def _wait(
     absence: Absence | None = None,
     turn: int | None = None,
 ) -> Opened | Refusal | None:
-    """Wait until a job is done, and return the answer; None where it was a trial.
+    """Wait until a job is done, and return the answer; None for a trial.
 
     A trial that nobody holds goes to another replica by its `turn`, if its own has no worker.
-    Raises IntopError for a job that failed, or that nobody waits for any more.
+    Raises IntopError for a job that failed or was aborted.
     """
     jobs = task.store.jobs
     spot = Spot(study=task.context.study.name, arch=task.subject.arch, replica=replica)
@@ -199,7 +198,7 @@ def _wait(
 
 @dataclass
 class _Search:
-    """Who could do a job that nobody holds."""
+    """The search for a worker of a job that nobody holds."""
 
     task: Task
     spot: Spot
@@ -210,7 +209,7 @@ class _Search:
     said_at: float = field(default_factory=time.monotonic)
 
     def look(self, job: int, status: JobStatus) -> None:
-        """Say what keeps workers from it, and give it to another replica where that helps."""
+        """Say what keeps workers from the job, and move it to another replica where that helps."""
         if status.problem not in ("", self.problem):
             self.problem = status.problem
             self._say(f"replica {self.spot.replica + 1}: {status.problem}")
@@ -232,11 +231,11 @@ class _Search:
         elif (
             self.turn is not None
             and at - self.absence.since >= PATIENCE_S
-            and (others := [n for n in _alike(self.task) if n in reach])
+            and (alike := [n for n in _alike(self.task) if n in reach])
         ):
-            other = others[self.turn % len(others)]
-            why = f"has no worker: this trial goes to replica {other + 1}"
-            self._move(job, status.replica, other, why)
+            replica = alike[self.turn % len(alike)]
+            why = f"has no worker: this trial goes to replica {replica + 1}"
+            self._move(job, status.replica, replica, why)
         if not reach and at - self.said_at >= SAY_EVERY_S:
             self.said_at = at
             self._say(
@@ -245,7 +244,7 @@ class _Search:
             )
 
     def _move(self, job: int, before: int, replica: int, why: str) -> None:
-        """Give it to a replica, unless it is there."""
+        """Move the job to a replica, unless it is there."""
         if replica != before and self.task.store.jobs.move(job, replica):
             self._say(f"replica {self.spot.replica + 1} {why}")
 
@@ -254,17 +253,17 @@ class _Search:
 
 
 def _alike(task: Task) -> tuple[int, ...]:
-    """The replicas that measure what the first one does; none while that is not known."""
-    found = task.store.get(task.subject, Agreement)
-    return found.in_use if found is not None else ()
+    """Return the replicas that agree with the first; none while that is unknown."""
+    agreement = task.store.get(task.subject, Agreement)
+    return agreement.in_use if agreement is not None else ()
 
 
 def _reached(task: Task, spot: Spot) -> set[int]:
-    """The replicas of the task's cluster that a living worker serves."""
+    """Return the replicas of the task's cluster that a living worker serves."""
     return {
-        one.replica
+        served.replica
         for worker in task.store.workers.all()
         if worker.is_alive
-        for one in worker.reach
-        if (one.study, one.arch) == (spot.study, spot.arch)
+        for served in worker.reach
+        if (served.study, served.arch) == (spot.study, spot.arch)
     }

@@ -1,4 +1,4 @@
-"""Replicas of a cluster: opened together, and used together once they have been seen to agree."""
+"""Replicas of a cluster, which are used together once they have been measured to agree."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -22,21 +22,20 @@ from intop.run.stage import Batch, Expected, SoFar, Stage
 Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
 
 LEVEL = 0.99
-"""Of the comparison of replicas. A false alarm costs half of the speed, and one that is missed is
-no more than what the interval tells."""
+"""Of the comparison of replicas. A false alarm costs half of the speed, and a missed difference is
+no larger than the interval says."""
 
 
 def replicas_in_use(task: Task) -> int:
-    """How many replicas the task's trials are measured on."""
-    found = task.store.get(task.subject, Agreement)
-    return 1 if found is None else len(found.in_use)
+    """Return how many replicas the task's trials are measured on."""
+    agreement = task.store.get(task.subject, Agreement)
+    return 1 if agreement is None else len(agreement.in_use)
 
 
 class Replicas(Stage[Agreement]):
     """The default on all replicas at once, to see whether they agree.
 
-    Those that agree with the first are measured on together from then on. `names` are the
-    replicas, the first one first.
+    The replicas that agree with the first are used together from then on.
     """
 
     name = "replicas"
@@ -59,59 +58,60 @@ class Replicas(Stage[Agreement]):
         )
 
     def result(self, trials: Sequence[Trial]) -> Agreement:
-        found = agreement({name: _p99(trials, name) for name in self.names}, level=LEVEL)
-        for replica in found.replicas[1:]:
+        result = agreement({name: _p99(trials, name) for name in self.names}, level=LEVEL)
+        for replica in result.replicas[1:]:
             self.task.context.progress.say(f"{self.task.title}: {replica_sentence(replica)}")
-        return found
+        return result
 
     @classmethod
     def is_wanted(cls, prospect: Prospect) -> bool:
         return len(prospect.study.clusters[prospect.arch]) > 1
 
     @classmethod
-    def expected(cls, prospect: Prospect) -> Expected:
-        planned = len(prospect.places(cls.name))
-        return Expected(trials=planned or prospect.budget.agree_rounds * prospect.replicas)
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        return Expected(trials=prospect.budget.agree_rounds * prospect.replicas)
 
 
-def check_alike(task: Task, one: ClusterTestbed | Opened, other: ClusterTestbed | Opened) -> None:
+def check_alike(
+    task: Task, first: ClusterTestbed | Opened, second: ClusterTestbed | Opened
+) -> None:
     """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
     study = task.context.study
-    differences = one.conditions.differences(other.conditions, COMMON)
-    differences += other_values(one.probe, other.probe, lists_of_choices(study))
+    differences = first.conditions.differences(second.conditions, COMMON)
+    differences += other_values(first.probe, second.probe, lists_of_choices(study))
     if differences:
         raise IncomparableError(
-            f"{task.title}: {one.name} and {other.name} are no replicas of each other "
-            f"({one.name} against {other.name}):\n  " + "\n  ".join(differences) + "\n"
+            f"{task.title}: {first.name} and {second.name} are no replicas of each other "
+            f"({first.name} against {second.name}):\n  " + "\n  ".join(differences) + "\n"
             f"Make them alike, or take one of them out of {study.path}"
         )
 
 
 def in_common(ready: Sequence[Replica]) -> list[Replica]:
-    """Replicas with the space that all of them offer, which the first stage of all finds out.
+    """Return the replicas with the space that all of them offer.
 
-    Raises IncomparableError when one offers less by now.
+    The first stage stores it. Raises IncomparableError when a replica offers less by now.
     """
     first, *others = ready
     task = first.task
-    # The first one may have been set aside, and its probe is the campaign's.
+    # The first replica, whose probe is the campaign's, may have been set aside.
     probe = task.store.get(task.subject, Probe) or first.probe
     if not (others or probe.replicas):
         return list(ready)
     if not task.store.trials(task.subject):
-        probe = replace(probe, replicas={b.name: b.probe for b in others})
+        probe = replace(probe, replicas={replica.name: replica.probe for replica in others})
         task.store.put(task.subject, probe)
     probed = probed_of(task.context.study, probe)
     keys = {p.key for p in probed.space.parameters}
     for key in sorted({p.key for p in first.probed.space.parameters} - keys):
         task.context.progress.say(f"{task.title}: {key} is left out: {probed.refused[key]}")
-    for other in others:
-        if lacking := keys - {p.key for p in other.probed.space.parameters}:
+    for replica in others:
+        if lacking := keys - {p.key for p in replica.probed.space.parameters}:
             raise IncomparableError(
-                f"{task.title}: {other.name} has no {', '.join(sorted(lacking))} to be tuned any "
+                f"{task.title}: {replica.name} has no {', '.join(sorted(lacking))} to be tuned any "
                 "more, and the campaign has. Bring it back, or start anew with --new"
             )
-    return [replace(b, probed=probed) for b in ready]
+    return [replace(replica, probed=probed) for replica in ready]
 
 
 def _p99(trials: Iterable[Trial], replica: str) -> list[float]:

@@ -1,7 +1,7 @@
-"""What a job may ask of a worker: the load and the values of the worker's own study.
+"""The limits of what a job may ask of a worker: the loads of the worker's own study.
 
-Whoever can write to the store can write a job. It names a workload, and says what a command may
-change of it; all else is compared with the worker's own file, and nothing of it is carried out.
+Whoever can write to the store can write a job. A job names a workload, and the changes that a
+command may make. The rest is only compared with the worker's own file.
 """
 
 import math
@@ -17,7 +17,7 @@ from intop.errors import UsageError
 AGAIN = "Give this worker the file that the command has, and start it again"
 
 NOT_COMPARED = ("duration_s", "script", "tuned")
-"""Fields of a workload whose difference is none of the load's, or that are looked at otherwise."""
+"""Fields of a workload that make no other load, or are compared otherwise."""
 
 
 def requested_study(job: Job, study: Study) -> Study:
@@ -66,7 +66,7 @@ def _otherwise(wanted: Workload, own: Workload) -> str:
         for field in fields(Workload)
         if field.name not in NOT_COMPARED
     }
-    # A folder is a machine's own. What is in the script is compared with earlier trials.
+    # Each machine has its own folder. The script's text is compared with earlier trials.
     pairs |= {"script": (wanted.own_script, own.own_script)}
     pairs |= {"duration_s": (wanted.duration_s, own.duration_s)}
     for name, (theirs, ours) in pairs.items():

@@ -1,7 +1,7 @@
-"""What a stage of a campaign is: it asks for trials, and says what they come to.
+"""A stage of a campaign: it asks for trials, and makes a result of them.
 
 A stage decides by its plan and its trials alone, so that one that was killed goes on, and ends, as
-it would have. `executor.execute` carries out any of them.
+it would have. `executor.execute` carries it out.
 """
 
 from abc import ABC, abstractmethod
@@ -22,35 +22,30 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Batch:
-    """Trials to measure next.
-
-    Those that are not in the plan yet are added to it. `later` follow them there, and are measured
-    once a batch asks for them.
-    """
+    """Trials to measure next. Trials that are not in the plan yet are added to it."""
 
     trials: Sequence[PlannedTrial]
     later: Sequence[PlannedTrial] = ()
+    """Trials that follow in the plan, and wait for a batch that asks for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SoFar:
-    """A stage's plan, and the last attempts at those of its trials that are settled, in its order.
-
-    A trial that is going to be measured again is not settled. `testbed` connects to the cluster, if
-    nothing has yet, and returns the first of its replicas.
-    """
+    """A stage's plan, with its settled trials."""
 
     plan: Sequence[PlannedTrial]
     trials: Sequence[Trial]
+    """The last attempts that are not going to be measured again, in the order of the plan."""
     testbed: Callable[[], Testbed]
+    """Connects to the cluster if nothing has yet, and returns the first of its replicas."""
 
     def first(self, count: int) -> list[Trial]:
-        """The settled trials among the first so many of the plan."""
+        """Return the settled trials among the first `count` of the plan."""
         among = {p.index for p in self.plan[:count]}
         return [t for t in self.trials if t.planned.index in among]
 
     def beginning_at(self, index: int) -> "SoFar":
-        """The part that begins with this place of the plan."""
+        """Return the part that begins with this place of the plan."""
         return replace(
             self,
             plan=[p for p in self.plan if p.index >= index],
@@ -59,52 +54,52 @@ class SoFar:
 
     @property
     def unfinished(self) -> Batch | None:
-        """All of the plan, as long as not all of it is measured."""
+        """The whole plan, as long as not all of it is measured."""
         return Batch(self.plan) if len(self.trials) < len(self.plan) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """How many trials a stage has in all: those planned, and those that it may add to its plan.
-
-    `bound` says how that relates to what it will be. `likely` and `most` trials are what it likely
-    measures and hardly exceeds; None where that is `trials`. `time` is what is left of it where
-    that is not the time of its trials.
-    """
+    """How much there is to a stage in all."""
 
     trials: int = 0
+    """The planned trials, and those that it may add to its plan."""
     bound: Bound = ""
+    """How `trials` relates to the final number."""
     likely: int | None = None
+    """The likely number of trials; None for `trials`."""
     most: int | None = None
+    """The number of trials that it hardly exceeds; None for `trials`."""
     time: Span | None = None
+    """The time left, where that is not the time of its trials."""
 
 
 class Stage(ABC, Generic[R]):
-    """A stage of one architecture under one workload.
-
-    `command` carries it out; `needs` names the stages whose results it takes. What it finds is of
-    `result_type`, and is stored where the store has a kind for it. A stage of its own is not part
-    of `tune`.
-    """
+    """A stage of one architecture under one workload."""
 
     name: ClassVar[str]
     description: ClassVar[str]
     command: ClassVar[str]
+    """The command that carries it out."""
     result_type: ClassVar[type]
+    """The type of its result, which is stored where the store has a kind for it."""
     needs: ClassVar[tuple[str, ...]] = ()
+    """The stages whose results it takes."""
     finds: ClassVar[str] = ""
-    """What its result is called where that is missing."""
+    """The name of its result where that is missing."""
     hands_on: ClassVar[tuple[str, ...]] = ()
-    """The paper's names of its result, for static and dynamic requests where they differ."""
+    """The paper's names of its result, for static and dynamic requests."""
     is_of_the_paper: ClassVar[bool] = True
-    measures: ClassVar[bool] = True
+    measures: ClassVar[bool]
+    """Whether it asks for trials. A stage without `ask` only computes."""
     of_its_own: ClassVar[bool] = False
+    """Whether it is no part of `tune`."""
     prepares: ClassVar[bool] = False
     """Whether it comes before there is one duration for all trials."""
     is_apart: ClassVar[bool] = False
     """Whether its trials say nothing of the campaign's cluster as such."""
     stays_on_replicas: ClassVar[bool] = False
-    """Whether it compares trials of one replica only, and depends on what it has compared so far. A
+    """Whether it compares trials of one replica only, and depends on its earlier comparisons. A
     replica that drifts does it no harm, and nothing of it may be measured again."""
     is_listed: ClassVar[bool] = True
     """Whether `status` has it among the campaign's stages, once it is begun."""
@@ -115,12 +110,14 @@ class Stage(ABC, Generic[R]):
     ends_by_overload: ClassVar[bool] = True
     """Whether a default that misses its rate or fails its requests ends it (`domain/overload.py`).
     Else that is a result, such as at a rate that is to be too much."""
-    repeats: ClassVar[bool] = True
-    """Whether a disturbed trial is measured again later."""
-    sets_values: ClassVar[bool] = True
-    """Whether its trials have other values than those that are found on the host."""
+    observes: ClassVar[bool] = False
+    """Whether it measures the host as it is: sets nothing, and never measures a time again."""
     start: int = 0
-    """The first place of the plan that it goes by. Those before were given up for later ones."""
+    """The first place of the plan that counts. Later places have replaced those before."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.measures = cls.ask is not Stage.ask
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -132,17 +129,17 @@ class Stage(ABC, Generic[R]):
 
     @classmethod
     def begin(cls, task: Task) -> Self:
-        """The stage as `tune` has it."""
+        """Return the stage as `tune` carries it out."""
         return cls(task)
 
     def ask(self, so_far: SoFar) -> Batch | None:
-        """What to measure next; None when that is all. A stage that only computes asks nothing."""
+        """Return what to measure next; None when that is all."""
         del so_far
         return None
 
     @abstractmethod
     def result(self, trials: Sequence[Trial]) -> R:
-        """What the stage has found, by all trials that it asked for. It may say so, too."""
+        """Return the result of all trials that it asked for."""
 
     @classmethod
     def is_wanted(cls, prospect: Prospect) -> bool:
@@ -162,7 +159,7 @@ class Stage(ABC, Generic[R]):
 
     @classmethod
     def is_idle(cls, prospect: Prospect) -> bool:
-        """Whether what was found before it leaves it nothing to do."""
+        """Whether earlier results leave it nothing to do."""
         del prospect
         return False
 
@@ -173,8 +170,15 @@ class Stage(ABC, Generic[R]):
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """How much there is to it, by the budget and what is planned."""
-        return Expected(trials=len(prospect.places(cls.name)))
+        """Return how much there is to it, by its plan and the budget."""
+        planned = len(prospect.places(cls.name))
+        return Expected(trials=planned) if planned else cls.unplanned(prospect)
+
+    @classmethod
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        """Return how much there is to it before it has a plan, by budget and request."""
+        del prospect
+        return Expected()
 
 
 AnyStage = Stage[Any]

@@ -9,37 +9,37 @@ from intop.errors import RefusedValueError
 
 
 class Testbed(Protocol):
-    """One replica of a cluster, or what stands for it."""
+    """A replica of a cluster, or a stand-in for it."""
 
     @property
     def name(self) -> str:
-        """What the replica is told from others by."""
+        """The name that tells the replica from others."""
 
     @property
     def probed(self) -> Probed:
-        """The space that it offers, and what it refuses."""
+        """The space that it offers, and the keys that it refuses."""
 
     @property
     def applied(self) -> str:
-        """What an earlier apply has left there, in words; "" for nothing."""
+        """The title of what an earlier apply has left there, or ""."""
 
     def trial(
         self, planned: PlannedTrial, stage: str, attempt: int, prune_above_ms: float | None
     ) -> Trial:
-        """Measure a configuration, and give the replica its own values back.
+        """Measure a configuration, and restore the replica's own values.
 
-        The trial is pruned once its P99 is certainly above `prune_above_ms`. What goes wrong
-        because of the configuration makes it a failed trial.
+        The trial is pruned once its P99 is certainly above `prune_above_ms`. A configuration that
+        can't be measured makes a failed trial.
         """
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:
-        """What the kernel says against a configuration, which is not kept."""
+        """Return the kernel's refusal of a configuration, which is not kept."""
 
     def check_connections(self) -> None:
         """Raises UnreachableError when a host, or the hold on the load balancer, is lost."""
 
     def wait_until_quiet(self) -> None:
-        """Wait until nobody else is busy on the hosts, or too long."""
+        """Wait until nobody else is busy on the hosts, up to a limit."""
 
     def abort(self) -> None:
-        """Let a trial that is under way in another thread end soon, and badly."""
+        """Spoil and end a trial that is under way in another thread."""

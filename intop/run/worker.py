@@ -1,4 +1,4 @@
-"""A worker: measures what campaigns offer on the replicas that it can reach.
+"""A worker: measures the jobs of campaigns on the replicas that it can reach.
 
 It looks for a job, opens the job's replica, and only then claims jobs there: the guard on the host
 decides which of several workers measures on a replica. While it measures, a thread renews the lease
@@ -28,41 +28,41 @@ from intop.errors import (
 from intop.hosts.host import Connect
 from intop.report.plain import inert
 from intop.report.progress import Progress
-from intop.run.cluster_testbed import ClusterTestbed, cluster_testbed
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
+from intop.run.opening import cluster_testbed
 from intop.run.requested import requested_study, requested_workload
 from intop.store import Store, Subject
 from intop.store.rows import now
 
 POLL_S = 0.2
-"""How often the store is asked for work (s)."""
+"""The time between two looks for work (s)."""
 
 LINGER_S = 10.0
-"""So long a replica is held for the next job (s): to open it takes seconds."""
+"""The time that a replica is held for the next job (s): opening it takes seconds."""
 
 GOODBYE_S = 5.0
-"""So long a worker that ends waits for its own last sign of life (s)."""
+"""The longest wait of a worker for its own last sign of life (s)."""
 
 BACK_OFF_S = 10.0
-"""So long a replica that could not be opened is left alone (s)."""
+"""The time that a replica is left alone after it could not be opened (s)."""
 
 OF_THE_JOB = (
     *(UsageError, IncomparableError, BaselineError, ResultMissingError, StoredRowError),
     *(NginxRefusedError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
 )
-"""What fails a job, since no other worker would do better and whoever asks has to know.
+"""The errors that fail a job: no other worker would do better.
 
-The last ones are what rows can lead to that no intop has written. All else is the replica's or the
-store's.
+The last ones come from rows that no intop has written. All others are the replica's or the store's.
 """
 
 Open = Callable[[Task, int], AbstractContextManager[ClusterTestbed]]
-"""What opens a replica for a task, by its place in the study's file."""
+"""Opens a replica for a task, by its place in the study's file."""
 
 
 @dataclass
 class Counted:
-    """What a worker has done: trials by status, and trouble with replicas."""
+    """The counts of a worker: trials by status, and trouble with replicas."""
 
     trials: dict[str, int] = field(default_factory=dict)
     late: int = 0
@@ -70,16 +70,13 @@ class Counted:
 
     @property
     def measured(self) -> int:
-        """All trials that count."""
+        """All stored trials."""
         return sum(self.trials.values())
 
 
 @dataclass(kw_only=True)
 class Worker:
-    """Serves the replicas `spots` of these studies, whose campaigns are in one store.
-
-    `open_replica` is what opens one of them. `doing` says what it is at, in words.
-    """
+    """Serves the replicas `spots` of these studies, whose campaigns are in one store."""
 
     name: str
     studies: Mapping[str, Study]
@@ -91,10 +88,11 @@ class Worker:
     lease_s: float = LEASE_S
     counted: Counted = field(default_factory=Counted)
     doing: str = "waiting for work"
+    """Its present work, in words."""
     started_at: str = field(default_factory=now)
     _back_at: dict[Spot, float] = field(default_factory=dict)
     _lost: set[Spot] = field(default_factory=set)
-    """Replicas that the last try could not open, or that were lost after it."""
+    """The replicas that the last try could not open, or has lost."""
     _lease: Lease | None = None
     _broken: Exception | None = None
 
@@ -102,8 +100,7 @@ class Worker:
         """Work until it is interrupted, or until there was nothing to do for `idle_s` seconds.
 
         Trouble with a replica is said, and the replica left alone for a while. A job that can't be
-        done as it stands fails, with its reason. Raises what opening the store does, and
-        KeyboardInterrupt.
+        done fails with its reason. Raises what opening the store does, and KeyboardInterrupt.
         """
         quiet_since = time.monotonic()
         with self._heard():
@@ -118,22 +115,22 @@ class Worker:
                 quiet_since = time.monotonic()
 
     def reach(self) -> tuple[Spot, ...]:
-        """The replicas that it serves, without those that it leaves alone."""
+        """Return the replicas that it serves, without those that it leaves alone."""
         at = time.monotonic()
         return tuple(spot for spot in self.spots if self._back_at.get(spot, 0.0) <= at)
 
     @property
     def serves(self) -> tuple[Spot, ...]:
-        """What others may count on: also one that it tries again is none of them until it opens."""
+        """The replicas that others may count on, without those that are lost until now."""
         return tuple(spot for spot in self.spots if spot not in self._lost)
 
     @property
     def leases(self) -> int:
-        """How many jobs it holds."""
+        """The number of jobs that it holds."""
         return int(self._lease is not None)
 
     def status(self) -> WorkerStatus:
-        """What others are told of it."""
+        """Return its status for others."""
         return WorkerStatus(
             name=self.name,
             started_at=self.started_at,
@@ -152,7 +149,7 @@ class Worker:
                 self._reject(error.job, error)
 
     def _serve(self, job: Job) -> None:
-        """Open a job's replica, and do all that its campaign wants there."""
+        """Open a job's replica, and do all jobs of its campaign there."""
         self.doing = inert(f"opening {job.spot} for campaign {job.campaign_id}")
         try:
             task = self._task(job)
@@ -216,8 +213,10 @@ class Worker:
             if job.planned is not None:
                 self._measure(testbed, lease)
             elif job.kind == "open":
-                said = Opened(name=testbed.name, conditions=testbed.conditions, probe=testbed.probe)
-                self.store.jobs.answer(lease, said)
+                answer = Opened(
+                    name=testbed.name, conditions=testbed.conditions, probe=testbed.probe
+                )
+                self.store.jobs.answer(lease, answer)
             else:
                 self.store.jobs.answer(lease, _refusal(testbed, job))
         except OF_THE_JOB as error:
@@ -249,13 +248,13 @@ class Worker:
             testbed.check_connections()
 
     def _fail(self, lease: Lease, error: Exception) -> None:
-        """End a job of ours that can't be done as things stand."""
+        """Fail a held job that can't be done."""
         why = f"{lease.job.spot}: {_reason(error)}"
         self._trouble(why)
         self.store.jobs.fail(lease, inert(f"{self.name} says of {why}"))
 
     def _reject(self, job: int, error: Exception, spot: Spot | None = None) -> None:
-        """End a job that can't be done as things stand, unless somebody has claimed it."""
+        """Fail a job that can't be done, unless somebody has claimed it."""
         why = _reason(error) if spot is None else f"{spot}: {_reason(error)}"
         self._trouble(why)
         self.store.jobs.reject(job, inert(f"{self.name} says of {why}"))
@@ -265,18 +264,18 @@ class Worker:
         self.progress.say(text)
 
     def _wanted(self, job: Job) -> tuple[Study, Workload]:
-        """The study and the workload of a job, from the worker's own file. Raises UsageError."""
+        """Return a job's study and workload from the worker's own file. Raises UsageError."""
         study = requested_study(job, self.studies[job.spot.study])
         return study, requested_workload(job, study)
 
     def _is_alike(self, job: Job, task: Task) -> bool:
-        """Whether a replica that was opened for a task will do for a job. Raises UsageError."""
+        """Whether a replica that is open for a task is right for a job. Raises UsageError."""
         study, workload = self._wanted(job)
         wanted = study.tunes, workload, job.request.tries_durations
         return wanted == (task.context.study.tunes, task.workload, task.tries_durations)
 
     def _task(self, job: Job) -> Task:
-        """What the job's replica is opened for. Raises one of OF_THE_JOB."""
+        """Return the task of a job. Raises one of OF_THE_JOB."""
         study, workload = self._wanted(job)
         campaign = self.store.campaign(job.campaign_id)
         context = Context(
@@ -298,7 +297,7 @@ class Worker:
 
     @contextmanager
     def _heard(self) -> Iterator[None]:
-        """Say that the worker lives, and renew the lease that it holds, for as long as it works."""
+        """Say that the worker lives, and renew its lease, for as long as it works."""
         ended = Event()
 
         def beat() -> None:
@@ -326,7 +325,7 @@ class Worker:
 
 
 def _reason(error: Exception) -> str:
-    """An error in words; of one that is none of ours, its name as well."""
+    """Return an error in words, with the name of one that is not ours."""
     return str(error) if isinstance(error, IntopError) else f"{type(error).__name__}: {error}"
 
 
@@ -340,7 +339,7 @@ def _refusal(testbed: ClusterTestbed, job: Job) -> Refusal:
 
 
 def _in_words(job: Job) -> str:
-    """Such as: campaign 3, web x86 replica 2, slt: trial 17 of collect."""
+    """Return such as: campaign 3, web x86 replica 2, slt: trial 17 of collect."""
     where = f"campaign {job.campaign_id}, {job.spot}, {job.workload}"
     if job.planned is None:
         return f"{where}: {job.kind}"

@@ -1,18 +1,28 @@
-"""What a worker tells Prometheus."""
+"""Prometheus metrics of a worker, served so that no number of silent or slow clients fills it."""
 
-from collections.abc import Iterator
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from intop.errors import UsageError
-from intop.run.metrics_server import Server
 
 if TYPE_CHECKING:
     from intop.run.worker import Worker
+
+MOST = 16
+"""Connections at once, each with a thread. One more ends the oldest, so whoever comes is served."""
+LIMIT_S = 10.0
+"""For a whole connection, however its bytes come."""
 
 
 @dataclass(frozen=True, eq=False)  # a registry wants it hashable
@@ -64,3 +74,61 @@ def serve(worker: "Worker", address: str, port: int) -> None:
             f"--metrics-port {port} can't be had at {address}: {error.strerror or error}. "
             "Name another one"
         ) from error
+
+
+class Handler(WSGIRequestHandler):
+    """One request of a connection, without a log."""
+
+    timeout = LIMIT_S
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: requests are no message of a worker."""
+
+
+class Server(ThreadingMixIn, WSGIServer):
+    """At most MOST connections, each for LIMIT_S at most."""
+
+    daemon_threads = True
+    request_queue_size = 128  # of the kernel, for those that come at once
+
+    def __init__(self, address: str, port: int, application: Callable[..., Any]) -> None:
+        infos = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        self.address_family, *_, place = infos[0]
+        self._begun: dict[socket.socket, float] = {}
+        self._changing = threading.Lock()
+        super().__init__((str(place[0]), port), Handler)
+        self.set_app(application)
+
+    def start(self) -> None:
+        """Serve in the background until the process ends."""
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Make room for a connection, and serve it in a thread."""
+        with self._changing:
+            self._begun[request] = time.monotonic()
+            for oldest in list(self._begun)[:-MOST]:
+                self._end(oldest)
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        """End the connections that have lasted too long. The server calls it twice a second."""
+        with self._changing:
+            since = time.monotonic() - LIMIT_S
+            for late in [request for request, begun in self._begun.items() if begun < since]:
+                self._end(late)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that was served."""
+        with self._changing:
+            self._begun.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, *_: object) -> None:
+        """Nothing: a client that went away is no error."""
+
+    def _end(self, request: socket.socket) -> None:
+        """End a connection; its waiting thread then closes it."""
+        del self._begun[request]
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)

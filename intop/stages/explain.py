@@ -31,6 +31,7 @@ from intop.domain.explanation import (
     Promised,
     kept,
 )
+from intop.domain.rounds import p99_by_round, paired
 from intop.domain.stats import Interval
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
@@ -40,9 +41,9 @@ from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
+from intop.run.rounds import blocks
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.stages.baselines import base_of
-from intop.stages.blocks import blocks, p99_by_round
 from intop.stages.collected import required_space
 from intop.stages.partial_dependence import curves
 from intop.stages.pilot import timed
@@ -358,14 +359,12 @@ def _few(winner: Winner, found: Ablation) -> Changes:
 def _kept(task: Task, fresh: Sequence[Trial], against: str, arm: str) -> Kept:
     """Raises IntopError with fewer than two rounds that have all three arms."""
     p99 = p99_by_round(fresh)
-    three = [p99.get(name, {}) for name in (against, WINNER, arm)]
-    rounds = [n for n in three[0] if all(n in one for one in three)]
-    if len(rounds) < 2:
+    default, full, smaller = paired(*(p99.get(name, {}) for name in (against, WINNER, arm)))
+    if len(default) < 2:
         raise IntopError(
-            f"{task.title}: only {len(rounds)} rounds have the default, the winner and the {arm}; "
+            f"{task.title}: only {len(default)} rounds have the default, the winner and the {arm}; "
             f"how much of the gain is kept needs two. Look at the cluster with: intop doctor"
         )
-    default, full, smaller = ([one[n] for n in rounds] for one in three)
     return kept(default, full, smaller, level=task.context.study.budget.level)
 
 

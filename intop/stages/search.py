@@ -45,7 +45,6 @@ class GlobalSearch(Stage[Search]):
     hands_on = ("winners",)
     result_type = Search
     needs = ("train",)
-    measures = False
 
     def __init__(self, task: Task, models: Path | None = None, algorithm: str = "genetic") -> None:
         super().__init__(task)

@@ -10,6 +10,7 @@ from intop.config.study import Study
 from intop.config.workload import load_problem
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT
+from intop.domain.rounds import latest_series
 from intop.domain.soak import (
     Limits,
     Soak,
@@ -23,14 +24,13 @@ from intop.domain.soak import (
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import UsageError
-from intop.run.cluster_testbed import cluster_testbed
 from intop.run.context import Task
-from intop.run.doctor import check_ready
+from intop.run.effort import RETRIED_AT_MOST, Span
 from intop.run.executor import execute
+from intop.run.opening import cluster_testbed
 from intop.run.prospect import Prospect
-from intop.run.stage import Batch, SoFar, Stage
+from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
-from intop.stages.blocks import latest_series
 from intop.store.kinds import KINDS
 
 BLOCK_S = 60
@@ -86,8 +86,7 @@ class SoakApplied(Stage[Soak]):
     is_apart = True
     ends_by_failures = False
     ends_by_overload = False
-    sets_values = False
-    repeats = False  # the time of a block that was disturbed has passed
+    observes = True
 
     def __init__(self, task: Task, request: Request, *, again: bool = False) -> None:
         # Each block has its own duration: no pilot has to find one.
@@ -139,6 +138,13 @@ class SoakApplied(Stage[Soak]):
             restarts=restarts_of(blocks),
             changed=tuple(mine[0].conditions.differences(mine[len(blocks) - 1].conditions)),
         )
+
+    @classmethod
+    def unplanned(cls, prospect: Prospect) -> Expected:
+        request = prospect.requested(Request) or Request()
+        seconds = request.blocks * request.block_s
+        time = Span(likely_s=seconds, most_s=RETRIED_AT_MOST * seconds)
+        return Expected(trials=request.blocks, time=time)
 
     @classmethod
     def is_through(cls, prospect: Prospect, places: Sequence[Place]) -> bool:
@@ -208,6 +214,6 @@ def soak(task: Task, request: Request, *, again: bool = False) -> Soak:
 @contextmanager
 def _one_replica(task: Task, number: int) -> Iterator[tuple[Testbed, ...]]:
     """One load balancer with what is applied there, whatever the campaign has measured before."""
-    check_ready(task)
+    task.check_ready()
     with cluster_testbed(task, number, originals=True, alone=True) as ready:
         yield (ready,)

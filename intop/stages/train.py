@@ -43,7 +43,6 @@ class Train(Stage[Training]):
     hands_on = ("STM", "DTM")
     result_type = Training
     needs = ("collect",)
-    measures = False
     families: ClassVar[Sequence[str]] = tuple(FAMILIES)
 
     def result(self, trials: Sequence[Trial]) -> Training:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from intop.domain.ablation import Changes
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
+from intop.domain.rounds import Arms
 from intop.domain.space import Space, mixture
-from intop.stages.blocks import Arms
 
 WINNER = "winner"
 

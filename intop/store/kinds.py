@@ -7,7 +7,7 @@ from intop.domain.agreement import Agreement
 from intop.domain.baseline import Refusals
 from intop.domain.explanation import Explanation, Promised
 from intop.domain.mediation import Mediation
-from intop.domain.multi_arm import Contest
+from intop.domain.multi_arm import Compromise, Contest, Crosswise
 from intop.domain.pareto import Front
 from intop.domain.pilot import Pilot
 from intop.domain.probing import Probe
@@ -18,7 +18,6 @@ from intop.domain.search import Search
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps
 from intop.domain.training import Training
-from intop.domain.transfer import Compromise, Crosswise
 from intop.domain.verdict import Verdict
 
 KINDS: Mapping[type, str] = {

@@ -16,7 +16,7 @@ from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
 from intop.errors import HostError
 from intop.hosts.facts import facts_and_conf, server_conf
 from intop.hosts.nginx import running, what_it_reads
-from intop.run.nginx_connections import warnings
+from intop.inspect.nginx_connections import warnings
 from namespace_host import NamespaceHost, namespace_host, wait_until
 from nginx_host import nginx_host
 from samples import cluster

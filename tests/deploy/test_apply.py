@@ -12,7 +12,6 @@ import pytest
 from fakes import FakeTestbed
 from findings import DEPLOYMENT, VERDICT
 from intop.cli import apply as apply_command
-from intop.cli import planned
 from intop.deploy import apply
 from intop.domain.answer import Answer
 from intop.domain.configuration import Configuration
@@ -219,7 +218,7 @@ def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
     def made(**_: object) -> Iterator[Any]:
         yield fleet.testbed.task.context, found
 
-    monkeypatch.setattr(apply_command, "planned", made)
+    monkeypatch.setattr(apply_command, "_planned", made)
     with pytest.raises(IntopError, match=r"two: net\.core\.somaxconn can't be set"):
         apply_command.command(["--yes"], standalone_mode=False)
     assert ([], {}) == (fleet.events, fleet.left)
@@ -279,7 +278,7 @@ def test_without_a_gain_there_is_nothing_to_roll_out(
 ) -> None:
     testbed.task.store.put(testbed.task.subject, replace(VERDICT, ratio_low=0.9))
     context = nullcontext(testbed.task.context)
-    monkeypatch.setattr(planned, "stored_context", lambda *_, **__: context)
+    monkeypatch.setattr(apply_command, "stored_context", lambda *_, **__: context)
     with pytest.raises(SystemExit) as ended:
         apply_command.command([], standalone_mode=False)
     assert 3 == ended.value.code

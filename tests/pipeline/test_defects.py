@@ -26,8 +26,8 @@ from intop.hosts.ssh import connect
 from intop.lab import content, processes
 from intop.report.progress import LineProgress
 from intop.run.campaigns import new
-from intop.run.cluster_testbed import cluster_testbed
 from intop.run.context import Context, Task, cluster_of
+from intop.run.opening import cluster_testbed
 from intop.store import opened
 from real_campaigns import BASELINE, undisturbed
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from findings import ACROSS, BETTER, UNMEASURED
-from intop.report.across import across, sentence, worse_here
+from intop.report.across import across_section, sentence, worse_here
 from intop.report.document.markdown import as_markdown
 from intop.report.figures.files import figures_of
 from intop.report.machine import to_json
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
 
 def test_each_workload_has_a_verdict_and_both_sides(capsys: pytest.CaptureFixture[str]) -> None:
-    out = " ".join(shown(capsys, across("x86 slt", ACROSS)).split())
+    out = " ".join(shown(capsys, across_section("x86 slt", ACROSS)).split())
     assert "x86 slt: winner under 4 workloads: gain in 1, worse in 3" in out
     assert "small gain 3.10 (2.20 to 4.40) 150 requests/s on 64 connections" in out
     assert "api no gain: it costs CPU 3.10" in out
@@ -33,7 +33,7 @@ def test_one_plain_line_says_where_it_is_worse(capsys: pytest.CaptureFixture[str
         "large (P99 is 2.00 times higher (1.25 to 2.50)), tls (2 of 2 trials fail)"
     )
     assert expected == worse_here(ACROSS)
-    assert expected in " ".join(shown(capsys, across("x86 slt", ACROSS)).split())
+    assert expected in " ".join(shown(capsys, across_section("x86 slt", ACROSS)).split())
     good = replace(ACROSS, workloads=(BETTER,))
     assert "worse here: in none of these workloads" == worse_here(good)
     assert "winner under 1 workload: gain in 1" == sentence(good)
@@ -42,7 +42,7 @@ def test_one_plain_line_says_where_it_is_worse(capsys: pytest.CaptureFixture[str
 
 
 def test_markdown_and_json_have_all_of_it() -> None:
-    text = as_markdown([across("x86 slt", ACROSS)])
+    text = as_markdown([across_section("x86 slt", ACROSS)])
     assert "| large" in text
     assert "worse here: api" in text
     found = json.loads(to_json(ACROSS))

@@ -8,14 +8,14 @@ from findings import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
 from intop.domain.stats import Interval
 from intop.domain.sweep import Capacity, Knee
 from intop.report.figures.files import figures_of
-from intop.report.sweep import sentence, sweep
+from intop.report.sweep import sentence, sweep_section
 from printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
 
 def said(capsys: pytest.CaptureFixture[str], found: object) -> str:
-    return " ".join(shown(capsys, sweep("x86 slt", found)).split())  # type: ignore[arg-type]
+    return " ".join(shown(capsys, sweep_section("x86 slt", found)).split())  # type: ignore[arg-type]
 
 
 def test_every_arm_has_a_row_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from intop.config.study import load_study
 from intop.errors import IncomparableError
 from intop.lab.state import STATE_FOLDER
-from intop.run.cluster_testbed import cluster_testbed
+from intop.run.opening import cluster_testbed
 from real_campaigns import BASELINE, contexts
 
 

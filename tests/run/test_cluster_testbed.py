@@ -17,9 +17,10 @@ from intop.domain.workload import Workload
 from intop.errors import CommandError, NginxRefusedError, UnreachableError, UsageError
 from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.load.types import LoadTool
-from intop.run import cluster_testbed
+from intop.run import cluster_testbed, opening
+from intop.run.attempt import load_words
 from intop.run.available_space import probed_of
-from intop.run.cluster_testbed import ClusterTestbed, load_words
+from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.loads import Sent
 from nginx_files import FACTS, catalogue, conf
 from samples import CONDITIONS, cluster
@@ -374,7 +375,7 @@ def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
         probed=NOTHING,
         conditions=CONDITIONS,
     )
-    cluster_testbed._end(ready, said.append)
+    opening._end(ready, said.append)
     return said
 
 

@@ -19,8 +19,8 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.report.text import replica_sentences
 from intop.run import executor
 from intop.run.context import Task
+from intop.run.rounds import blocks
 from intop.run.stage import Stage
-from intop.stages.blocks import blocks
 from intop.stages.explain import Explain
 from intop.stages.sentinels import with_sentinels
 from samples import places
@@ -130,7 +130,6 @@ def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             yield made.testbeds[replica]
 
         monkeypatch.setattr(executor, "cluster_testbed", opened)
-        monkeypatch.setattr(executor, "check_ready", lambda _task: None)
         monkeypatch.setattr(executor, "check_alike", lambda *_: None)
         monkeypatch.setattr(executor, "in_common", list)
         return made

@@ -17,7 +17,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ForeignChangeError, HostError
 from intop.lab import app, processes
-from intop.run.cluster_testbed import cluster_testbed
+from intop.run.opening import cluster_testbed
 from real_campaigns import BASELINE, contexts, undisturbed
 
 SOMAXCONN = "net.core.somaxconn"

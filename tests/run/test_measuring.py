@@ -11,7 +11,7 @@ from fakes import FakeTestbed
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError
-from intop.run.cluster_testbed import load_words
+from intop.run.attempt import load_words
 from intop.run.measuring import is_settled, measure
 from intop.stages.collect import Collect
 from samples import places

@@ -17,8 +17,8 @@ from intop.run.measuring import measure
 from intop.run.overload import remedies
 from intop.run.prospect import Prospect
 from intop.run.replicas import Replicas
-from intop.stages import pilot, verify
-from intop.stages.blocks import blocks
+from intop.run.rounds import blocks
+from intop.stages import pick, pilot, verify
 from intop.stages.collect import Collect
 from intop.stages.sentinels import with_sentinels
 from samples import trial
@@ -279,7 +279,7 @@ def test_a_verdict_ends_by_it_and_goes_on(testbed: FakeTestbed) -> None:
     made = blocks(task, "judge", {"tuned": quick, "default": DEFAULT}, count)
     second, third = [p.index for p in made if p.configuration.is_default][1:3]
     testbed.statuses = [LOW if n in (second, third) else "ok" for n in range(third + 1)]
-    judge = verify.Judge(task, verify.Picked(origin="tuned", configuration=quick, trials=()))
+    judge = verify.Judge(task, pick.Picked(origin="tuned", configuration=quick, trials=()))
     with pytest.raises(BaselineError, match="judge would compare failures"):
         verify.execute(judge)
     verdict = verify.execute(judge)

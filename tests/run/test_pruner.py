@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,13 @@ from fakes import FakeTestbed
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Trial
-from intop.hosts.ssh import connect
-from intop.report.progress import LineProgress
-from intop.run.campaigns import new
-from intop.run.cluster_testbed import _pruned, cluster_testbed
-from intop.run.context import Context
-from intop.run.pruner import prune_above_ms
+from intop.run.attempt import pruned
+from intop.run.measuring import prune_above_ms
+from intop.run.opening import cluster_testbed
 from intop.run.registry import stages
 from intop.stages.collect import Collect
 from intop.stages.sentinels import with_sentinels
-from intop.store import opened
+from real_campaigns import contexts
 from samples import trial
 
 OTHER = Configuration({"net.core.somaxconn": "64"})
@@ -65,8 +61,8 @@ def test_what_a_verdict_rests_on_is_never_pruned(testbed: FakeTestbed) -> None:
 def test_why_it_was_pruned_is_said() -> None:
     assert (
         "pruned after 3.1 of 30 s: its P99 is certainly above 450 ms (prune_factor x the default's)"
-    ) == _pruned(3.14, 30, 450.0)
-    assert "" == _pruned(None, 30, 450.0)
+    ) == pruned(3.14, 30, 450.0)
+    assert "" == pruned(None, 30, 450.0)
 
 
 def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(
@@ -96,17 +92,8 @@ def test_a_bad_trial_is_pruned_and_a_healthy_one_is_not(
     # Files of 2 to 120 KB: several times what a link of 300 Mbit/s carries.
     flood = replace(workload, rate_rps=2000, duration_s=10)
     trials: list[Trial] = []
-    with opened(str(tmp_path / "own.db")) as store:
-        context = Context(
-            study=study,
-            store=store,
-            campaign=new(store, study),
-            connect=connect,
-            progress=LineProgress(StringIO()),
-            archs=("x86",),
-            workloads=(workload, flood),
-        )
-        for task in context.subjects():
+    with contexts(study, tmp_path) as context:
+        for task in replace(context, workloads=(workload, flood)).subjects():
             with cluster_testbed(task) as ready:
                 trials.append(ready.trial(DESIGN, "collect", 0, LIMIT_MS))
     healthy, bad = trials

@@ -60,7 +60,6 @@ def cluster(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[.
             yield testbeds[replica]
 
         monkeypatch.setattr(executor, "cluster_testbed", opened)
-        monkeypatch.setattr(executor, "check_ready", lambda _task: None)
         monkeypatch.setattr(executor, "check_alike", lambda *_: None)
         monkeypatch.setattr(executor, "in_common", list)
         return made

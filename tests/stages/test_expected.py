@@ -13,9 +13,11 @@ from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
 from intop.domain.trial import TrialRole
+from intop.experiment import across, contest, mediation, sweep_request
 from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
+from intop.stages import soak
 from intop.stages.explain import explained, explained_at_most
 from shipped_studies import lab_study
 
@@ -29,7 +31,12 @@ def place(stage: str, n: int, role: TrialRole = "design") -> Place:
 
 
 def expected(
-    stage: str, *places: Place, replicas: int = 1, verdict: Any = None, **budget: Any
+    stage: str,
+    *places: Place,
+    replicas: int = 1,
+    verdict: Any = None,
+    request: object = None,
+    **budget: Any,
 ) -> Expected:
     """Of a stage with this plan, where so many replicas are in the file."""
     study = replace(
@@ -38,7 +45,12 @@ def expected(
         budget=replace(BUDGET, **budget),
     )
     prospect = Prospect(
-        study=study, workload=study.workloads["slt"], arch="x86", stored=places, verdict=verdict
+        study=study,
+        workload=study.workloads["slt"],
+        arch="x86",
+        stored=places,
+        verdict=verdict,
+        request=request,
     )
     return registry.stage(stage).expected(prospect)
 
@@ -67,7 +79,28 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
     assert (27, "at most") == trials("pick")
     assert (20, "at most") == trials("judge")
     assert "about" == trials("explain")[1]
-    assert (0, "") == trials("contest")
+
+
+@pytest.mark.parametrize(
+    ("stage", "request_of", "trials"),
+    [
+        # With the host's own values and a winner, in 10 rounds; 4 baselines come with intop.
+        ("contest", contest.Request(), 10 * (4 + 2)),
+        ("contest", contest.Request(names=("kernel-6.1",)), 10 * (1 + 2)),
+        ("transfer", None, 10 * 4),
+        ("mediation", mediation.Request(rounds=5), 5 * 6),
+        ("across", across.Request(workloads=(STUDY.workloads["dlt"],)), 10 * 2),
+        ("across", across.Request(), 10 * 2 * len(STUDY.workloads)),
+        ("sweep", sweep_request.Request(points="0.5x,2x", rounds=4), 4 * 2 * 2),
+        ("sweep", sweep_request.Request(names=("kernel-6.1",)), 3 * 7 * 3),
+        ("soak", soak.Request(hours=2, block_s=120), 60),
+    ],
+)
+def test_a_stage_of_its_own_has_what_is_asked_of_it_until_it_has_a_plan(
+    stage: str, request_of: object, trials: int
+) -> None:
+    assert trials == expected(stage, request=request_of).trials
+    assert 1 == expected(stage, place(stage, 0), request=request_of).trials
 
 
 def test_a_screening_that_may_end_before_its_plan_has_it_at_most() -> None:

@@ -11,7 +11,7 @@ from intop.domain.configuration import DEFAULT
 from intop.domain.pilot import Pilot
 from intop.domain.trial import PlannedTrial
 from intop.errors import BaselineError, IncomparableError, IntopError, UsageError
-from intop.run.cluster_testbed import load_words
+from intop.run.attempt import load_words
 from intop.run.comparability import check_same
 from intop.run.context import Task
 from intop.stages import pilot

@@ -14,6 +14,7 @@ from intop.domain.guardrails import NO_GUARDRAILS
 from intop.domain.halves import KERNEL, NGINX
 from intop.domain.nginx.probe import probed
 from intop.domain.probing import Probe
+from intop.domain.rounds import planned_arms
 from intop.domain.search import Candidate, Search
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
@@ -22,8 +23,8 @@ from intop.errors import BaselineError, IntopError, UsageError
 from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.stages import collected, verify
-from intop.stages.blocks import blocks, planned_arms
+from intop.run.rounds import blocks
+from intop.stages import collected, pick, verify
 from intop.stages.sentinels import with_sentinels
 from nginx_files import FACTS, conf
 from samples import HOSTS, METRICS, ranking, screening, search
@@ -42,11 +43,11 @@ def test_the_best_finalist_is_one_that_never_failed(testbed: FakeTestbed) -> Non
     made = blocks(testbed.task, "pick", arms, 2)
     testbed.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
     picked = measured(testbed.task, "pick", made)
-    assert ("quick", quick) == verify._best(testbed.task, picked)
+    assert ("quick", quick) == pick.best_finalist(testbed.task, picked)
     quicks = [p.arm == "quick" for p in made]
     testbed.statuses = ["failed" if mine else "ok" for mine in quicks]
     failing = measured(testbed.task, "judge", made)
-    assert ("slow", slow) == verify._best(testbed.task, failing)
+    assert ("slow", slow) == pick.best_finalist(testbed.task, failing)
 
 
 def test_a_disturbed_trial_does_not_count_against_its_finalist(testbed: FakeTestbed) -> None:
@@ -59,7 +60,7 @@ def test_a_disturbed_trial_does_not_count_against_its_finalist(testbed: FakeTest
     testbed.statuses += ["disturbed"] * retries
     picked = measured(testbed.task, "pick", made)
     assert "disturbed" in {t.status for t in picked}
-    assert ("quick", quick) == verify._best(testbed.task, picked)
+    assert ("quick", quick) == pick.best_finalist(testbed.task, picked)
 
 
 # Judging ------------------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ def judge(
     task: Task, origin: str, configuration: Configuration, against: str = "default"
 ) -> Verdict:
     """The judgement alone, of a finalist that was picked by hand."""
-    picked = verify.Picked(origin=origin, configuration=configuration, trials=())
+    picked = pick.Picked(origin=origin, configuration=configuration, trials=())
     return execute(verify.Judge(task, picked, against))
 
 
@@ -378,7 +379,7 @@ def test_the_models_own_winners_are_finalists_and_one_configuration_is_measured_
     searched(testbed)
     one, other = configurations(9)[7:]
     with_winners(testbed, RFR=one, CatBoost=QUICK, LightGBM=one, XGBoost=other)
-    finalists = verify._finalists(testbed.task, 1)
+    finalists = pick.finalists(testbed.task, 1)
     assert {"candidate 1": QUICK, "RFR": one, "XGBoost": other} == finalists
 
 
@@ -407,25 +408,25 @@ def test_the_first_candidate_is_measured_with_few_keys_too(
     testbed: FakeTestbed, chosen: tuple[str, ...], values: dict[str, str] | None, is_hinted: bool
 ) -> None:
     both = with_screening(testbed, *(() if is_hinted else chosen), hinted=chosen * is_hinted)
-    found = verify._finalists(testbed.task, 1)
+    found = pick.finalists(testbed.task, 1)
     assert both == found["candidate 1"]
-    few = found.get(verify.FEW_KEYS)
+    few = found.get(pick.FEW_KEYS)
     assert values == (None if few is None else few.values)
 
 
 @pytest.mark.parametrize(
-    ("few_us", "name"), [(5_400, verify.FEW_KEYS), (8_000, "quick"), (4_000, verify.FEW_KEYS)]
+    ("few_us", "name"), [(5_400, pick.FEW_KEYS), (8_000, "quick"), (4_000, pick.FEW_KEYS)]
 )
 def test_few_keys_are_preferred_where_nothing_tells_them_from_the_best(
     testbed: FakeTestbed, few_us: int, name: str
 ) -> None:
     """The best scatters by a third from trial to trial, its mean over three by a fifth."""
     quick, few = configurations(2)
-    plan = blocks(testbed.task, "pick", {"quick": quick, verify.FEW_KEYS: few}, 3)
+    plan = blocks(testbed.task, "pick", {"quick": quick, pick.FEW_KEYS: few}, 3)
     spread = itertools.cycle((0.7, 1.0, 1.4))
     testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "quick" else few_us
     picked = measured(testbed.task, "pick", plan)
-    assert name == verify._best(testbed.task, picked)[0]
+    assert name == pick.best_finalist(testbed.task, picked)[0]
 
 
 def test_few_keys_that_are_worse_in_each_round_are_told_from_the_best(
@@ -433,12 +434,12 @@ def test_few_keys_that_are_worse_in_each_round_are_told_from_the_best(
 ) -> None:
     """Rounds scatter by a third, and all of their arms with them."""
     quick, few = configurations(2)
-    plan = blocks(testbed.task, "pick", {"quick": quick, verify.FEW_KEYS: few}, 3)
+    plan = blocks(testbed.task, "pick", {"quick": quick, pick.FEW_KEYS: few}, 3)
     spread = {1: 0.7, 2: 1.0, 3: 1.4}
-    each = {"quick": 5_000, verify.FEW_KEYS: 5_400}
+    each = {"quick": 5_000, pick.FEW_KEYS: 5_400}
     testbed.latency = lambda p: round(spread[p.round or 0] * each[p.arm])
     picked = measured(testbed.task, "pick", plan)
-    assert "quick" == verify._best(testbed.task, picked)[0]
+    assert "quick" == pick.best_finalist(testbed.task, picked)[0]
 
 
 @pytest.mark.parametrize(("keys", "name"), [(1, "small"), (2, "large")])
@@ -450,7 +451,7 @@ def test_half_of_the_keys_are_preferred_too(testbed: FakeTestbed, keys: int, nam
     plan = blocks(testbed.task, "pick", {"large": large, "small": small}, 4)
     spread = itertools.cycle((0.9, 1.0, 1.1, 1.2))
     testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "large" else 5_300
-    assert name == verify._best(testbed.task, measured(testbed.task, "pick", plan))[0]
+    assert name == pick.best_finalist(testbed.task, measured(testbed.task, "pick", plan))[0]
 
 
 def test_a_verdict_says_what_the_models_own_winners_were_worth(testbed: FakeTestbed) -> None:
@@ -561,8 +562,8 @@ def test_the_best_measured_is_not_the_luckiest_trial(
     testbed.latency = lambda p: places[min(p.index, 14) - 10][1]
     testbed.statuses = [*("ok",) * 5, "failed"]
     measured(testbed.task, "collect", [])
-    finalists = verify._finalists(testbed.task, 2)
-    assert {"candidate 1": QUICK, verify.MEASURED_BEST: steady} == finalists
+    finalists = pick.finalists(testbed.task, 2)
+    assert {"candidate 1": QUICK, pick.MEASURED_BEST: steady} == finalists
 
 
 def test_an_unknown_default_is_refused_before_anything_is_measured(testbed: FakeTestbed) -> None:

@@ -40,7 +40,7 @@ def effects(found: Advice) -> Drawing:
             ("beside others", ORANGE, "s", 0.12, [one.beside_others for _, one in rows]),
         ):
             placed = [(n + shift, r) for n, r in enumerate(ratios) if r is not None]
-            dots(axes, name, colour, mark, [(place, *_within(r)) for place, r in placed])
+            dots(axes, name, colour, mark, [(place, _within(r)) for place, r in placed])
         axes.set_xscale("log")
         row_line(axes, 1, len(rows))
         name_rows(axes, [_name(change, one) for change, one in rows])
@@ -77,12 +77,10 @@ def _is_clear(one: Evidence) -> bool:
     return any(effect(r) in ("helped", "hurt") for r in (one.by_itself, one.beside_others))
 
 
-def _within(ratio: Interval) -> tuple[float, float, float]:
-    """Value, low end and high end, none of them beyond what is drawn."""
-    low, value, high = (
-        min(max(end, 1 / WIDEST), WIDEST) for end in (ratio.low, ratio.value, ratio.high)
-    )
-    return value, low, high
+def _within(ratio: Interval) -> Interval:
+    """Return a ratio of which no end is beyond what is drawn."""
+    ends = (ratio.value, ratio.low, ratio.high)
+    return Interval(*(min(max(end, 1 / WIDEST), WIDEST) for end in ends))
 
 
 def _name(change: Change, one: Evidence) -> str:

@@ -1,7 +1,7 @@
-"""What tuning brought, by architecture and workload, with intervals."""
+"""The gain of tuning by architecture and workload, with intervals."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -35,12 +35,12 @@ MARKS = {
     MEAN: (INK, "D"),
     BEST: (INK, "^"),
 }
-"""Of a verdict by its outcome, and of the models' own winners."""
+"""The marks of a verdict by its outcome, and of the models' own winners."""
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A ratio with what it is called, and the entry of the legend that it belongs to."""
+    """A ratio with its name, and its entry in the legend."""
 
     name: str
     ratio: Interval
@@ -48,7 +48,7 @@ class _Row:
 
 
 def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
-    """A row for each verdict by its name, such as `x86 slt`: the ratio of P99, and a line at 1.
+    """Return a row for each verdict by its name, such as `x86 slt`: the ratio of P99.
 
     Mean and best of the models' own winners stand below it, where they were measured. Raises
     ValueError where there are no verdicts.
@@ -57,80 +57,97 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
         raise ValueError("there are no verdicts")
     level = min(verdict.level for verdict in verdicts.values())
     rows = [row for name, verdict in verdicts.items() for row in _rows(name, verdict)]
+    references = {verdict.reference for verdict in verdicts.values()}
+    references |= {"default"} if any(row.kind in (MEAN, BEST) for row in rows) else set()
+    reference = references.pop() if len(references) == 1 else "what it is held against"
 
-    def paint(figure: Figure) -> None:
-        axes = figure.subplots()
+    def paint(axes: Axes) -> None:
         for kind, (colour, mark) in MARKS.items():
             placed = [(n, row.ratio) for n, row in enumerate(rows) if row.kind == kind]
-            dots(axes, kind, colour, mark, [(n, r.value, r.low, r.high) for n, r in placed])
-        axes.set_xscale("log")
+            dots(axes, kind, colour, mark, placed)
         row_line(axes, 1, len(rows))
-        name_rows(axes, [row.name for row in rows])
-        _tell(axes, [str(row.ratio) for row in rows])
-        plain_ticks(axes.xaxis, axes.get_xlim())
-        faint_grid(axes, "x")
-        against = {verdict.reference for verdict in verdicts.values()}
-        against |= {"default"} if any(row.kind in (MEAN, BEST) for row in rows) else set()
-        reference = against.pop() if len(against) == 1 else "what it is held against"
-        axes.set_xlabel(f"P99 of {reference} / tuned, with {level:.0%} intervals")
-        legend_below(figure, axes)
 
-    return drawn(
+    return _drawn_in_rows(
         "speed-up",
         "by how much tuning lowered P99",
+        f"P99 of {reference} / tuned, with {level:.0%} intervals",
+        [(row.name, str(row.ratio)) for row in rows],
         paint,
         about=about,
-        height=1.2 + ROW * len(rows),
-        narrow_height=1.0 + NARROW_ROW * len(rows),
     )
 
 
-def verdicts_of(found: Across) -> dict[str, Verdict]:
-    """The verdicts of a configuration by workload, of those that could be measured."""
-    return {one.workload: one.verdict for one in found.workloads if one.verdict is not None}
+def verdicts_of(across: Across) -> dict[str, Verdict]:
+    """Return the verdicts of a configuration by workload, as far as it could be measured."""
+    return {u.workload: u.verdict for u in across.workloads if u.verdict is not None}
 
 
 def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:
     whole = Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
     yield _Row(name, whole, verdict.outcome)
-    found = verdict.models
-    if found is None:
+    models = verdict.models
+    if models is None:
         return
-    if found.mean is not None:
-        yield _Row(f"{name}, mean of {found.counted} models", found.mean, MEAN)
-    if found.best is not None and found.best.ratio is not None:
-        yield _Row(f"{name}, best: {found.best.model}", found.best.ratio, BEST)
+    if models.mean is not None:
+        yield _Row(f"{name}, mean of {models.counted} models", models.mean, MEAN)
+    if models.best is not None and models.best.ratio is not None:
+        yield _Row(f"{name}, best: {models.best.model}", models.best.ratio, BEST)
 
 
-def architectures(about: str, found: Compared) -> Drawing:
-    """P99 of the default and of the tuned configuration, a row for each side of each workload.
+def architectures(about: str, compared: Compared) -> Drawing:
+    """Return P99 of the default and of the winner, a row for each side of each workload.
 
     Raises ValueError where nothing is compared.
     """
-    if not found.comparisons:
+    if not compared.comparisons:
         raise ValueError("nothing is compared")
-    rows = [(c.workload, side) for c in found.comparisons for side in c.sides]
-    level = found.comparisons[0].level
+    rows = [(c.workload, side) for c in compared.comparisons for side in c.sides]
+    level = compared.comparisons[0].level
 
-    def paint(figure: Figure) -> None:
-        axes = figure.subplots()
+    def paint(axes: Axes) -> None:
         for name, colour, mark, shift, means in (
             ("default", ORANGE, "s", -0.15, [side.default.mean_ms for _, side in rows]),
             ("tuned", BLUE, "o", 0.15, [s.tuned.mean_ms if s.tuned else None for _, s in rows]),
         ):
-            dots(axes, name, colour, mark, _shifted(means, shift))
+            placed = [(n + shift, mean) for n, mean in enumerate(means) if mean is not None]
+            dots(axes, name, colour, mark, placed)
+
+    return _drawn_in_rows(
+        "p99",
+        "P99 by side and workload",
+        f"P99 in ms, with {level:.0%} intervals",
+        [(_title(workload, side), _means(side)) for workload, side in rows],
+        paint,
+        about=about,
+    )
+
+
+def _drawn_in_rows(
+    name: str,
+    title: str,
+    label: str,
+    rows: Sequence[tuple[str, str]],
+    paint: Callable[[Axes], None],
+    *,
+    about: str,
+) -> Drawing:
+    """Return a drawing with a row for each name, and its values in words at the right."""
+
+    def painted(figure: Figure) -> None:
+        axes = figure.subplots()
+        paint(axes)
         axes.set_xscale("log")
-        name_rows(axes, [_title(workload, side) for workload, side in rows])
-        _tell(axes, [_told(side) for _, side in rows])
+        name_rows(axes, [row_name for row_name, _ in rows])
+        _write(axes, [words for _, words in rows])
         plain_ticks(axes.xaxis, axes.get_xlim())
         faint_grid(axes, "x")
-        axes.set_xlabel(f"P99 in ms, with {level:.0%} intervals")
+        axes.set_xlabel(label)
         legend_below(figure, axes)
 
     return drawn(
-        "p99",
-        "P99 by side and workload",
-        paint,
+        name,
+        title,
+        painted,
         about=about,
         height=1.2 + ROW * len(rows),
         narrow_height=1.0 + NARROW_ROW * len(rows),
@@ -138,21 +155,17 @@ def architectures(about: str, found: Compared) -> Drawing:
 
 
 def dots(
-    axes: Axes,
-    name: str,
-    colour: str,
-    mark: str,
-    rows: Sequence[tuple[float, float, float, float]],
+    axes: Axes, name: str, colour: str, mark: str, rows: Sequence[tuple[float, Interval]]
 ) -> None:
-    """Values with intervals: place, value, low end, high end."""
+    """Draw values with intervals, each at its place."""
     if not rows:
         return
-    made = axes.errorbar(
-        [value for _, value, _, _ in rows],
-        [place for place, _, _, _ in rows],
+    bars = axes.errorbar(
+        [value.value for _, value in rows],
+        [place for place, _ in rows],
         xerr=[
-            [value - low for _, value, low, _ in rows],
-            [high - value for _, value, _, high in rows],
+            [value.value - value.low for _, value in rows],
+            [value.high - value.value for _, value in rows],
         ],
         fmt=mark,
         color=colour,
@@ -162,17 +175,17 @@ def dots(
         label=name,
     )
     words = re.findall(r"\w+", name.partition(" (")[0])
-    made.lines[0].set_gid(f"dots-{'-'.join(words)}")
+    bars.lines[0].set_gid(f"dots-{'-'.join(words)}")
 
 
-def _tell(axes: Axes, words: Sequence[str]) -> None:
-    """Values in words at the right: beside their row, or above it where that is narrow."""
+def _write(axes: Axes, words: Sequence[str]) -> None:
+    """Write values at the right: beside their row, or above it where that is narrow."""
     narrow = is_narrow(axes)
-    for place, told in enumerate(words):
+    for place, text in enumerate(words):
         axes.text(
             0.99 if narrow else 1.01,
             place - ROW_HALF - 0.02 if narrow else place,
-            told,
+            text,
             transform=axes.get_yaxis_transform(),
             ha="right" if narrow else "left",
             va="bottom" if narrow else "center",
@@ -180,18 +193,10 @@ def _tell(axes: Axes, words: Sequence[str]) -> None:
         )
 
 
-def _shifted(
-    means: Sequence[Interval | None], shift: float
-) -> list[tuple[float, float, float, float]]:
-    return [
-        (place + shift, m.value, m.low, m.high) for place, m in enumerate(means) if m is not None
-    ]
-
-
 def _title(workload: str, side: Side) -> str:
     return f"{side.name} {workload}" + (" (emulated)" if side.emulated else "")
 
 
-def _told(side: Side) -> str:
+def _means(side: Side) -> str:
     means = [latency.mean_ms.value for latency in (side.default, side.tuned) if latency]
     return " → ".join(f"{mean:.3g}" for mean in means) + " ms"

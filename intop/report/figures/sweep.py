@@ -1,6 +1,6 @@
 """A sweep: P99, the rate that is reached, and processor and memory along its axis."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 
 from matplotlib.axes import Axes
@@ -14,44 +14,46 @@ from intop.report.figures.drawing import Drawing, drawn
 
 HEIGHT, NARROW_HEIGHT = 5.0, 8.4
 MARKS = ("s", "^", "D", "v", "P", "X")
-"""Of the arms that are neither the reference nor tuned, which are all grey."""
+"""The marks of arms that are neither the reference nor tuned, which are all grey."""
 
 
-def curves(about: str, found: Sweep) -> Drawing:
-    """A line for each arm in each of four panels, and a band where there is an interval.
+PANELS: Mapping[str, Callable[[ArmAt], float | None]] = {
+    "P99 in ms": lambda at: None if at.p99_ms is None else at.p99_ms.value,
+    "reached requests/s": lambda at: at.achieved_rps,
+    "CPU in %": lambda at: None if at.cpu is None else 100 * at.cpu,
+    "memory in MiB": lambda at: at.memory_mib,
+}
+
+
+def curves(about: str, sweep: Sweep) -> Drawing:
+    """Return a line for each arm in each of four panels, and a band where there is an interval.
 
     Dotted lines are the limit of P99, and the rate that was asked. Raises ValueError for a sweep of
     which nothing is usable.
     """
-    if not found.has_latencies:
+    if not sweep.has_latencies:
         raise ValueError("nothing of the sweep is usable")
 
     def paint(figure: Figure) -> None:
         columns = 1 if is_narrow(figure) else 2
-        shape = (4 // columns, columns)
+        shape = (len(PANELS) // columns, columns)
         panels = list(figure.subplots(*shape, sharex=True, squeeze=False).flat)
-        names = ("P99 in ms", "reached requests/s", "CPU in %", "memory in MiB")
-        lines: tuple[Callable[[ArmAt], float | None], ...] = (
-            lambda one: None if one.p99_ms is None else one.p99_ms.value,
-            lambda one: one.achieved_rps,
-            lambda one: None if one.cpu is None else 100 * one.cpu,
-            lambda one: one.memory_mib,
-        )
-        for axes, name, value in zip(panels, names, lines, strict=True):
-            _lines(axes, found, value)
+        for axes, (name, value) in zip(panels, PANELS.items(), strict=True):
+            _lines(axes, sweep, value)
             axes.set_ylabel(name)
             faint_grid(axes)
-        _scales(panels, found)
+        _latencies(panels[0], sweep)
+        _scales(panels, sweep)
         for axes in panels[-columns:]:
-            axes.set_xlabel(UNITS[found.axis])
-            if found.axis == "file":
-                labels = [point.label for point in found.points]
-                axes.set_xticks([point.value for point in found.points], labels, rotation=20)
+            axes.set_xlabel(UNITS[sweep.axis])
+            if sweep.axis == "file":
+                labels = [point.label for point in sweep.points]
+                axes.set_xticks([point.value for point in sweep.points], labels, rotation=20)
         legend_below(figure, panels[0])
 
     return drawn(
-        f"sweep-{found.axis}-{found.loop}",
-        f"along the {found.axis}" + (", in a closed loop" if found.loop == "closed" else ""),
+        f"sweep-{sweep.axis}-{sweep.loop}",
+        f"along the {sweep.axis}" + (", in a closed loop" if sweep.loop == "closed" else ""),
         paint,
         about=about,
         height=HEIGHT,
@@ -59,19 +61,16 @@ def curves(about: str, found: Sweep) -> Drawing:
     )
 
 
-def _lines(axes: Axes, found: Sweep, value: Callable[[ArmAt], float | None]) -> None:
-    others = cycle(MARKS)
-    for arm in found.arms:
-        colour, mark = {
-            found.reference: (ORANGE, "o"),
-            TUNED: (BLUE, "o"),
-        }.get(arm.name) or (GREY, next(others))
-        at = [(point.value, _of(point.arms, arm.name)) for point in found.points]
-        shown = [(x, y) for x, one in at if (y := value(one)) is not None]
+def _lines(axes: Axes, sweep: Sweep, value: Callable[[ArmAt], float | None]) -> None:
+    marks = cycle(MARKS)
+    for arm in sweep.arms:
+        colour = _colour(sweep, arm.name)
+        at = [(point.value, value(arm_at)) for point, arm_at in sweep.along(arm.name)]
+        shown = [(x, y) for x, y in at if y is not None]
         axes.plot(
             [x for x, _ in shown],
             [y for _, y in shown],
-            marker=mark,
+            marker=next(marks) if colour == GREY else "o",
             markersize=4,
             linewidth=1.5,
             color=colour,
@@ -80,35 +79,38 @@ def _lines(axes: Axes, found: Sweep, value: Callable[[ArmAt], float | None]) -> 
         )
 
 
-def _scales(panels: Sequence[Axes], found: Sweep) -> None:
-    """Latencies on a logarithmic axis, with their bands; all others from 0 on."""
-    latency, rate, *others = panels
-    latency.set_yscale("log")
-    for arm in found.arms:
-        colour = {found.reference: ORANGE, TUNED: BLUE}.get(arm.name, GREY)
-        at = [(point.value, _of(point.arms, arm.name).p99_ms) for point in found.points]
+def _latencies(axes: Axes, sweep: Sweep) -> None:
+    """Draw the bands and the limit of P99, on a logarithmic axis."""
+    axes.set_yscale("log")
+    for arm in sweep.arms:
+        at = [(point.value, arm_at.p99_ms) for point, arm_at in sweep.along(arm.name)]
         shown = [(x, p99) for x, p99 in at if p99 is not None]
-        latency.fill_between(
+        axes.fill_between(
             [x for x, _ in shown],
             [p99.low for _, p99 in shown],
             [p99.high for _, p99 in shown],
-            color=colour,
+            color=_colour(sweep, arm.name),
             alpha=0.2,
             linewidth=0,
             gid=f"band-{arm.name}",
         )
-    if found.limit_ms is not None:
-        latency.axhline(found.limit_ms, color=INK, linewidth=0.8, linestyle=":", gid="limit")
-    plain_ticks(latency.yaxis, latency.get_ylim())
-    values = [point.value for point in found.points]
-    if found.axis == "rate":
+    if sweep.limit_ms is not None:
+        axes.axhline(sweep.limit_ms, color=INK, linewidth=0.8, linestyle=":", gid="limit")
+    plain_ticks(axes.yaxis, axes.get_ylim())
+
+
+def _scales(panels: Sequence[Axes], sweep: Sweep) -> None:
+    """Let all but latencies begin at 0; loads other than the rate have a logarithmic axis."""
+    latency, rate, *_ = panels
+    values = [point.value for point in sweep.points]
+    if sweep.axis == "rate":
         rate.plot(values, values, color=INK, linewidth=0.8, linestyle=":", gid="asked")
-    elif found.axis != "file" and len(values) > 1:
+    elif sweep.axis != "file" and len(values) > 1:
         latency.set_xscale("log")
         plain_ticks(latency.xaxis, values)
-    for axes in (rate, *others):
+    for axes in panels[1:]:
         axes.set_ylim(bottom=0)
 
 
-def _of(arms: Sequence[ArmAt], name: str) -> ArmAt:
-    return next(one for one in arms if one.arm == name)
+def _colour(sweep: Sweep, arm: str) -> str:
+    return {sweep.reference: ORANGE, TUNED: BLUE}.get(arm, GREY)

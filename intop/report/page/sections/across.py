@@ -1,4 +1,4 @@
-"""What the winner is worth under the study's other workloads."""
+"""The worth of the winner under the study's other workloads."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -10,24 +10,24 @@ from intop.report.figures.speedup import speedup, verdicts_of
 from intop.report.page.sections.common import as_sentence, named, without_empty
 
 
-def across(one: Findings) -> Iterator[Block]:
-    """A verdict for each workload, both sides, and one line that says where it is worse."""
-    if (found := one.across) is None:
-        if one.verdict is not None:
+def across(findings: Findings) -> Iterator[Block]:
+    """Yield a verdict for each workload, both sides, and a line that says where it is worse."""
+    if (result := findings.across) is None:
+        if findings.verdict is not None:
             yield Paragraph(
                 "What the winner is worth under the study's other workloads was not measured. Do "
                 "so with",
                 command="intop verify --workload all --configuration winner",
             )
         return
-    yield Paragraph(as_sentence(sentence(found)))
-    yield Paragraph(as_sentence(worse_here(found)))
-    tables = tuple(without_empty(named(one, table)) for table in across_tables(found))
-    if verdicts := verdicts_of(found):
+    yield Paragraph(as_sentence(sentence(result)))
+    yield Paragraph(as_sentence(worse_here(result)))
+    tables = tuple(without_empty(named(findings, table)) for table in across_tables(result))
+    if verdicts := verdicts_of(result):
         yield Figure(
             title="By workload",
-            draw=partial(speedup, f"{one.title} across", verdicts),
-            label=f"{one.title}: {sentence(found)}",
+            draw=partial(speedup, f"{findings.title} across", verdicts),
+            label=f"{findings.title}: {sentence(result)}",
             caption=(
                 "How many times lower P99 is under each workload, with its interval. At the left "
                 "of the line at 1 the winner is worse than the default."
@@ -36,4 +36,4 @@ def across(one: Findings) -> Iterator[Block]:
         )
     else:
         yield from tables
-    yield from map(Paragraph, across_notes(found))
+    yield from map(Paragraph, across_notes(result))

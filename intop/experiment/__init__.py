@@ -1,0 +1,1 @@
+"""Experiments: arms under loads in interleaved rounds, beside what `tune` measures."""
