@@ -66,14 +66,14 @@ compare-doc: $(VENV)/ready ## Write docs/compare.md and its figures from the sto
 
 bench: $(VENV)/ready ## Measure what our side of the load can carry
 	@sh $(PACKAGES) lab
-	@$(BIN)/python benchmarks/rate.py
+	@$(BIN)/python -m benchmarks rate
 
 bench-models: $(VENV)/ready ## Hold the models against published errors: DATA=folder RUNS=5 SIZES=all
-	@$(BIN)/python benchmarks/models.py $(DATA) --runs $(or $(RUNS),30) --sizes $(SIZES) \
+	@$(BIN)/python -m benchmarks models $(DATA) --seeds $(or $(RUNS),30) --sizes $(SIZES) \
 	    --results $(RESULTS) --systems $(SYSTEMS)
 
 bench-search: $(VENV)/ready ## Hold the search for the best against published ones: DATA=folder RUNS=3
-	@$(BIN)/python -m benchmarks.search $(DATA) --runs $(or $(RUNS),20) --results $(RESULTS)
+	@$(BIN)/python -m benchmarks search $(DATA) --seeds $(or $(RUNS),20) --results $(RESULTS)
 
 fuzz-guard: $(VENV)/ready ## Hold the host's guard against its model, by SEQUENCES=10000 random ones (hours)
 	@SEQUENCES=$(or $(SEQUENCES),10000) $(BIN)/python -m pytest -q -n 4 tests/hosts/test_guard_model.py
