@@ -20,7 +20,7 @@ SIZES ?= largest
 SYSTEMS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
+.PHONY: help run quick test test-long test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
 .PHONY: clean install pytest
 
 help: ## Say what can be made
@@ -43,6 +43,11 @@ pytest: $(VENV)/ready
 	@# The longest files come first: see tests/conftest.py.
 	@# The longest test takes a minute or two. One that waits for ever fails, and shows where it waits.
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 600
+
+quick: $(VENV)/ready ## Run the tests that need no lab, no SSH and no PostgreSQL: a minute
+	@# Stores are written to often, and a disk makes each write wait.
+	@TMPDIR=$(firstword $(wildcard /dev/shm) /tmp) $(BIN)/python -m pytest -n 2 --timeout 60 \
+	    -m 'not lab and not slow and not long and not machine'
 
 test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: a quarter of an hour
 	@sh $(PACKAGES) lab guests tests
