@@ -40,6 +40,7 @@ LAB_HELPERS = frozenset(
 """Modules that start one."""
 
 LAB_TESTS = (
+    "cli/test_worker.py::test_prometheus_is_told_what_a_worker_has_done",
     "hosts/load/test_engine_run.py",
     "hosts/load/test_http2.py",
     "hosts/load/test_scripts.py",
@@ -54,6 +55,7 @@ LAB_TESTS = (
     "hosts/test_sysctl.py",
     "lab/test_client_link.py",
     "lab/test_system_packages.py",
+    "learn/test_dask_cluster.py",
     "report/export/test_nginx.py::test_nginx_takes_it",
     "run/test_metrics_server.py",
     "test_nginx_accepts.py",
@@ -62,13 +64,24 @@ LAB_TESTS = (
 """Files and tests that start programs of the system themselves."""
 
 SLOW_TESTS = (
+    "cli/test_secrets.py",
     "cli/test_trials.py",
+    "config/test_mistakes.py",
     "config/test_tables_against_pandas.py",
     "domain/nginx/test_edits.py::test_any_values_are_set_once_and_hold",
     "domain/test_whole_catalogue.py",
     "hosts/ssh/test_config_as_ssh.py",
     "hosts/test_hostile_output.py",
     "hosts/test_made_up_tuned_profiles.py",
+    "learn/test_active.py",
+    "learn/test_blend.py",
+    "learn/test_ceiling.py",
+    "learn/test_effects.py",
+    "learn/test_gaussian_process.py",
+    "learn/test_network.py",
+    "learn/test_parallel.py",
+    "learn/test_screening.py",
+    "learn/test_surrogate.py",
     "learn/test_tuning.py",
     "report/page/test_page.py",
     "report/test_figures.py::test_every_figure_can_stand_in_a_document",
@@ -88,12 +101,15 @@ SLOW_TESTS = (
     "store/test_opening.py::test_of_several_programs_that_open_a_new_store_one_makes_it",
     "store/test_queries.py",
     "test_artefacts.py",
+    "test_docs.py::test_what_needs_no_cluster_runs",
     "test_genetic_benchmark.py",
+    "test_hostile_files.py::test_any_value_anywhere_is_taken_or_told",
     "test_hostile_store.py",
     "test_models_benchmark.py",
     "test_modes_benchmark.py",
     "test_recorded_benchmark.py",
     "test_search_benchmark.py",
+    "test_truth_benchmark.py",
     "test_tuners_benchmark.py",
     "typed",
 )
