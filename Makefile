@@ -20,7 +20,7 @@ SIZES ?= largest
 SYSTEMS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
+.PHONY: help run quick test test-long test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
 .PHONY: clean install pytest
 
 help: ## Say what can be made
@@ -44,6 +44,11 @@ pytest: $(VENV)/ready
 	@# The longest test takes a minute or two. One that waits for ever fails, and shows where it waits.
 	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 600
 
+quick: $(VENV)/ready ## Run the tests that need no lab, no SSH and no PostgreSQL: a minute
+	@# Stores are written to often, and a disk makes each write wait.
+	@TMPDIR=$(firstword $(wildcard /dev/shm) /tmp) $(BIN)/python -m pytest -n 2 --timeout 60 \
+	    -m 'not lab and not slow and not long and not machine'
+
 test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: a quarter of an hour
 	@sh $(PACKAGES) lab guests tests
 	@$(BIN)/python -m pytest -m long -n 2 --dist worksteal
@@ -66,14 +71,14 @@ compare-doc: $(VENV)/ready ## Write docs/compare.md and its figures from the sto
 
 bench: $(VENV)/ready ## Measure what our side of the load can carry
 	@sh $(PACKAGES) lab
-	@$(BIN)/python benchmarks/rate.py
+	@$(BIN)/python -m benchmarks rate
 
 bench-models: $(VENV)/ready ## Hold the models against published errors: DATA=folder RUNS=5 SIZES=all
-	@$(BIN)/python benchmarks/models.py $(DATA) --runs $(or $(RUNS),30) --sizes $(SIZES) \
+	@$(BIN)/python -m benchmarks models $(DATA) --seeds $(or $(RUNS),30) --sizes $(SIZES) \
 	    --results $(RESULTS) --systems $(SYSTEMS)
 
 bench-search: $(VENV)/ready ## Hold the search for the best against published ones: DATA=folder RUNS=3
-	@$(BIN)/python -m benchmarks.search $(DATA) --runs $(or $(RUNS),20) --results $(RESULTS)
+	@$(BIN)/python -m benchmarks search $(DATA) --seeds $(or $(RUNS),20) --results $(RESULTS)
 
 fuzz-guard: $(VENV)/ready ## Hold the host's guard against its model, by SEQUENCES=10000 random ones (hours)
 	@SEQUENCES=$(or $(SEQUENCES),10000) $(BIN)/python -m pytest -q -n 4 tests/hosts/test_guard_model.py

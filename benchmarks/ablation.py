@@ -1,54 +1,48 @@
 """How well `intop explain` finds the changes that matter: simulated, and on the lab.
 
-Without --lab it simulates the search for the smallest set, without any host: log P99 is normal
-about what the configuration has, and slower in some rounds than in others. One, two or three of 14
-changes are needed, the third with a twin that does the same. The search knows nothing before
-(promised by *nobody*), or an order of the changes: by their true effects on log P99 with an error
-(sd 0.3) on each (*models*), or any (*wrong models*). Prints a table in Markdown: how often a change
-without effect was kept, how often the set found keeps less than 90 % of the true gain, how much it
-keeps, how often the whole winner would be deployed, since the judgement did not see the set keep
-enough, and how many trials that took.
+`ablation` simulates the search for the smallest set, without any host: log P99 is normal about what
+the configuration has, and slower in some rounds than in others. One, two or three of 14 changes are
+needed, the third with a twin that does the same. The search knows nothing before (promised by
+*nobody*), or an order of the changes: by their true effects on log P99 with an error (sd 0.3) on
+each (*models*), or any (*wrong models*). The table says how often a change without effect was kept,
+how often the set found keeps less than 90 % of the true gain, how much it keeps, how often the
+whole winner would be deployed, since the judgement did not see the set keep enough, and how many
+trials that took.
 
-    python -m benchmarks.ablation --runs 200
-
-With --lab it explains a winner on replicas of the lab (slt, the machine's own architecture):
-the best configuration of benchmarks/data/slt-collect.csv.gz, with keys added that can't matter
-there (DUMMIES of benchmarks/datasets.py). Each of --repeats is a campaign of its own, and goes on
-where it was interrupted, in --store. The exit code is 1 where a planted key was kept, or the set
-has more than five keys or less than 90 % of the gain.
-
-    python -m benchmarks.ablation --lab --repeats 3
+`ablation-lab` explains a winner on replicas of the lab (slt, the machine's own architecture): the
+best configuration of benchmarks/data/slt-collect.csv.gz, with keys added that can't matter there
+(DUMMIES of benchmarks/tables.py). Each seed is a campaign of its own. The claim fails where a
+planted key was kept, or the set has more than five keys or less than 90 % of the gain.
 """
 
 import argparse
-import csv
-import gzip
 import math
-import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.campaign import context_of, judged, short_buffer
-from benchmarks.datasets import DUMMIES, PARAMETERS
+from benchmarks.campaign import context_of, judged, labs_up, short_buffer
+from benchmarks.harness import Question
+from benchmarks.tables import DUMMIES, PARAMETERS, read
+from intop.config.study import Study
 from intop.domain.ablation import KEPT, Ablation, Changes, ablate, kept_share
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import WANTED_KEYS, Explanation, kept
 from intop.domain.stats import geometric_mean
 from intop.domain.verdict import Verdict
-from intop.lab import cluster as lab
 from intop.report.document.text import show
 from intop.report.explain import explanation as text
 from intop.report.explain import smallest
 from intop.report.figures.files import write_figures
 from intop.stages.explain import explain
-from intop.store import opened
 from intop.version import __version__
 
 KEYS = 14
@@ -74,35 +68,34 @@ TABLE = Path(__file__).with_name("data") / "slt-collect.csv.gz"
 VALUES = {"net.ipv4.tcp_keepalive_intvl": "30", "net.ipv4.tcp_retries2": "8"}
 
 
-def main() -> None:
-    arguments = parsed()
-    if arguments.lab:
-        sys.exit(on_lab(arguments))
-    print(HEADING)
-    for name, effects in NEEDED.items():
-        for sd in (0.15, 0.3):
-            for models, error_sd in MODELS.items():
-                began = time.monotonic()
-                runs = [simulated(effects, sd, seed, error_sd) for seed in range(arguments.runs)]
-                print(row(name, sd, models, runs), flush=True)
-                print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+class Setting(NamedTuple):
+    """A row of the simulated table."""
+
+    effects: str
+    sd: float
+    promised_by: str
 
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=200, help="simulated, of each row (200)")
-    parser.add_argument("--lab", action="store_true", help="measure on the lab")
-    parser.add_argument("--repeats", type=int, default=1, help="campaigns on the lab (1)")
-    parser.add_argument("--replicas", type=int, default=2, help="of the lab (2)")
-    parser.add_argument("--pairs", type=int, help="of the judgement on the lab (as in its study)")
-    parser.add_argument("--store", type=Path, default=Path("ablation.db"), help="(ablation.db)")
-    parser.add_argument(
-        "--max-foreign-cores", type=float, default=0.4, help="more beside other work (0.4)"
-    )
-    parser.add_argument("--figures", type=Path, help="a folder for the last campaign's figures")
-    return parser.parse_args()
+class Simulated(Question[Setting, str]):
+    """How well does the search find the smallest set?"""
+
+    seeds = 200
+    first_seed = 0
+    result = str
+    fixed = ("seeds", "start")
+
+    def cells(self) -> dict[str, Setting]:
+        settings = [Setting(n, sd, by) for n in NEEDED for sd in (0.15, 0.3) for by in MODELS]
+        return {f"{s.effects}, sd {s.sd:g}, {s.promised_by}": s for s in settings}
+
+    def measure(self, cell: Setting) -> str:
+        error_sd = MODELS[cell.promised_by]
+        effects = NEEDED[cell.effects]
+        runs = [simulated(effects, cell.sd, seed, error_sd) for seed in self.seed_range()]
+        return row(*cell, runs)
+
+    def table(self, results: Mapping[str, str]) -> list[str]:
+        return [HEADING, *results.values()]
 
 
 # Simulated ----------------------------------------------------------------------------------------
@@ -207,64 +200,79 @@ def winner() -> Configuration:
     """The best configuration of the lab's table, with the planted keys."""
     p99: dict[str, list[float]] = defaultdict(list)
     values: dict[str, dict[str, list[str]]] = {}
-    with gzip.open(TABLE, "rt", newline="") as file:
-        for line in csv.DictReader(file):
-            digest = line.pop("configuration")
-            p99[digest].append(float(line.pop("p99_ms")))
-            line.pop("arm")
-            known: dict[str, list[str]] = defaultdict(list)
-            for column, value in line.items():
-                known[column.partition("[")[0]].append(value)
-            values[digest] = known
+    for line in read(TABLE):
+        digest = line.pop("configuration")
+        p99[digest].append(float(line.pop("p99_ms")))
+        line.pop("arm")
+        known: dict[str, list[str]] = defaultdict(list)
+        for column, value in line.items():
+            known[column.partition("[")[0]].append(value)
+        values[digest] = known
     best = min(p99, key=lambda digest: geometric_mean(p99[digest]))
     return Configuration({key: " ".join(v) for key, v in values[best].items()} | VALUES)
 
 
-def on_lab(arguments: argparse.Namespace) -> int:
-    """The exit code."""
-    whole = short_buffer()
-    arch = native_arch()
-    specs = tuple(
-        LabSpec(name=f"ablate-{n}", arch=arch, link=whole.clusters[arch][0].link)
-        for n in range(1, arguments.replicas + 1)
-    )
-    missed = 0
-    try:
-        for spec in specs:
-            lab.up(spec)
-        for number in range(1, arguments.repeats + 1):
-            study = replace(
-                whole,
-                name=f"ablation-{number}",
-                seed=whole.seed + number - 1,
-                clusters={arch: specs},
-                wanted=PARAMETERS,
-                workloads={"slt": whole.workloads["slt"]},
-                budget=replace(
-                    whole.budget,
-                    max_foreign_cores=arguments.max_foreign_cores,
-                    explain_pairs=arguments.pairs or whole.budget.explain_pairs,
-                ),
-            )
-            with opened(str(arguments.store)) as store:
-                (task,) = context_of(store, study).subjects()
-                if store.get(task.subject, Verdict) is None:
-                    judged(task, "the best of the table", winner())
-                began = time.monotonic()
-                found = explain(task)
-                title = f"{task.title}, campaign {number} (intop {__version__})"
-                show(text(title, found))
-                if isinstance(found, Explanation):
-                    print(f"{time.monotonic() - began:.0f} s, {summary(found)}", flush=True)
-                    if arguments.figures:
-                        arguments.figures.mkdir(parents=True, exist_ok=True)
-                        write_figures(arguments.figures, "svg", {task.title: found})
-                missed += not isinstance(found, Explanation) or not is_good(found)
-    finally:
-        for spec in specs:
-            lab.down(spec.name)
-    print(f"{arguments.repeats - missed} of {arguments.repeats} campaigns reached what was wanted")
-    return int(missed > 0)
+class OnLab(Question[int, Explanation | None]):
+    """Does an explanation on the lab keep the gain with few keys, none of them planted?"""
+
+    seeds = 1
+    has_store = True
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--replicas", type=int, default=2, help="of the lab (2)")
+        add("--pairs", type=int, help="of the judgement (as in the lab's study)")
+        add("--max-foreign-cores", type=float, default=0.4, help="more beside other work (0.4)")
+        add("--figures", type=Path, help="a folder for the last campaign's figures")
+
+    @cached_property
+    def study(self) -> Study:
+        """The study of the first campaign."""
+        whole, arch = short_buffer(), native_arch()
+        link = whole.clusters[arch][0].link
+        names = [f"ablate-{n}" for n in range(1, self.given.replicas + 1)]
+        budget = replace(
+            whole.budget,
+            max_foreign_cores=self.given.max_foreign_cores,
+            explain_pairs=self.given.pairs or whole.budget.explain_pairs,
+        )
+        return replace(
+            whole,
+            clusters={arch: tuple(LabSpec(name=name, arch=arch, link=link) for name in names)},
+            wanted=PARAMETERS,
+            workloads={"slt": whole.workloads["slt"]},
+            budget=budget,
+        )
+
+    def cells(self) -> dict[str, int]:
+        return {f"campaign {number}": number for number in self.seed_range()}
+
+    def bed(self) -> AbstractContextManager[None]:
+        return labs_up(self.study)
+
+    def measure(self, cell: int) -> Explanation | None:
+        seed = self.study.seed + cell - 1
+        study = replace(self.study, name=f"ablation-{cell}", seed=seed)
+        store = self.store(study.name)
+        (task,) = context_of(store, study).subjects()
+        if store.get(task.subject, Verdict) is None:
+            judged(task, "the best of the table", winner())
+        found = explain(task)
+        show(text(f"{task.title}, campaign {cell} (intop {__version__})", found))
+        if not isinstance(found, Explanation):
+            return None
+        if self.given.figures:
+            self.given.figures.mkdir(parents=True, exist_ok=True)
+            write_figures(self.given.figures, "svg", {task.title: found})
+        return found
+
+    def table(self, results: Mapping[str, Explanation | None]) -> Iterator[str]:
+        for name, found in results.items():
+            yield f"{name}: {'no explanation' if found is None else summary(found)}"
+
+    def missed(self, results: Mapping[str, Explanation | None]) -> list[str]:
+        return [n for n, found in results.items() if found is None or not is_good(found)]
 
 
 def is_good(found: Explanation) -> bool:
@@ -278,7 +286,3 @@ def summary(found: Explanation) -> str:
     planted = sorted(set(found.keys) & set(DUMMIES))
     told = f"kept: {', '.join(planted)}" if planted else "all dropped"
     return f"{found.trials} trials; {smallest(found)}; keys that can't matter: {told}"
-
-
-if __name__ == "__main__":
-    main()

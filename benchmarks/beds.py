@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from benchmarks.campaign import context_of, short_buffer
 from benchmarks.contenders import Arm, Picked, Shared
-from benchmarks.datasets import write
 from benchmarks.recorded import Offer, Shot, offer, recorded_study
-from benchmarks.screening import as_samples, read
+from benchmarks.tables import as_samples, read, write
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec, native_arch

@@ -1,8 +1,8 @@
 """Does tune find the directive that is known to matter? Beds whose nginx is badly set.
 
-    python -m benchmarks.directives --effect            what each known remedy is worth on its bed
-    python -m benchmarks.directives --seeds 10          tune on each bed, by ten seeds
-    python -m benchmarks.directives log queues --seeds 2 --start 3 --minutes 100
+    python -m benchmarks directives-effect      what each known remedy is worth on its bed
+    python -m benchmarks directives             tune on each bed, by ten seeds
+    python -m benchmarks directives log queues --seeds 2 --start 3 --minutes 100
 
 The beds are the studies of benchmarks/known: sysctls and directives are tuned together, over all
 that the catalogues offer, and nothing tells tune what matters. A run is a campaign of the product
@@ -19,18 +19,17 @@ right half  of a directive: that nginx's half has a gain (its interval is above 
             both together are more than the product of both
 few         what would be deployed has at most 5 changes
 
-The claim: on each bed nine of ten seeds are all three. Prints Markdown; progress is on stderr.
+The claim: on each bed nine of ten seeds are all three.
 """
 
 import argparse
-import signal
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.campaign import begun, context_of, judged
+from benchmarks.harness import Cell, Question, Result, UnusableError
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
@@ -41,11 +40,13 @@ from intop.lab import cluster as lab
 from intop.run.campaigns import latest_or_new
 from intop.run.opening import cluster_testbed
 from intop.stages.tune import tune
-from intop.store import Store, opened
+from intop.store import opened
 
 FOLDER = Path(__file__).parent / "known"
 PAIRS = 5
-"""Of --effect."""
+"""Of the effects."""
+SHARE = 0.9
+"""Share of the runs that are all three."""
 MOST_CHANGES = 5
 
 
@@ -157,17 +158,14 @@ def effect(known: Known, remedy: Mapping[str, str], folder: Path) -> Verdict:
         return judged(task, "known", Configuration(dict(remedy)))
 
 
-def run(known: Known, seed: int, folder: Path, *, may_measure: bool) -> Run | None:
-    """One campaign: read where it is finished, else measured as far as it was not yet."""
+def run(known: Known, seed: int, folder: Path) -> Run:
+    """Return what one campaign came to. It is measured as far as it was not yet."""
     file = folder / f"{known.bed}-{seed}.db"
-    if not (may_measure or file.exists()):
-        return None
     with opened(str(file)) as store:
         campaign = store.latest(known.bed)
         if campaign is None or campaign.finished_at is None:
-            if not may_measure:
-                return None
-            _tune(known, seed, store)
+            with on_its_lab(known, seed=seed) as study:
+                tune(context_of(store, study), lambda _: None)
             campaign = latest_or_new(store, load_study(_study(known)))
         (subject,) = store.subjects(campaign)
         verdict = store.get(subject, Verdict)
@@ -176,72 +174,98 @@ def run(known: Known, seed: int, folder: Path, *, may_measure: bool) -> Run | No
         return counted(known, verdict, store.get(subject, Explanation))
 
 
-def _tune(known: Known, seed: int, store: Store) -> None:
-    with on_its_lab(known, seed=seed) as study:
-        tune(context_of(store, study), lambda _: None)
-
-
-def worth(known: Known, remedy: Mapping[str, str], found: Verdict) -> str:
-    """A line of the table of effects."""
-    changes = ", ".join(f"`{key} = {value}`" for key, value in remedy.items())
-    return f"| {known.bed} | {changes} | {_interval(found)} |"
-
-
 def _interval(found: Verdict) -> str:
     return f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
 
 
-def row(known: Known, seed: int, one: Run) -> str:
-    """Of the table."""
-    words = ["yes" if is_so else "no" for is_so in (one.found, one.right_half, one.is_few)]
-    interval, halves = _interval(one.verdict), one.verdict.halves
-    told = "-" if halves is None else f"{halves.kernel.value:.2f}, {halves.nginx.value:.2f}"
-    return f"| {known.bed} | {seed} | {interval} | {told} | {one.changes} | {' | '.join(words)} |"
+def row(bed: str, seed: int, run: Run) -> str:
+    """Return a row of the table of runs."""
+    words = ["yes" if is_so else "no" for is_so in (run.found, run.right_half, run.is_few)]
+    halves = run.verdict.halves
+    both = "-" if halves is None else f"{halves.kernel.value:.2f}, {halves.nginx.value:.2f}"
+    interval = _interval(run.verdict)
+    return f"| {bed} | {seed} | {interval} | {both} | {run.changes} | {' | '.join(words)} |"
 
 
-def told(beds: Sequence[Known], seeds: Iterable[int], folder: Path, until: float) -> Iterator[str]:
-    """The table of all runs, line by line. None begins after `until` (time.monotonic)."""
-    yield "| bed | seed | P99 times lower | kernel's half, nginx's | changes | found | half | few |"
-    yield "|---|---:|---:|---|---:|---|---|---|"
-    right: dict[str, list[bool]] = {known.bed: [] for known in beds}
-    # Seed by seed, so that an early end leaves all beds with as many.
-    for seed in seeds:
-        for known in beds:
-            one = run(known, seed, folder, may_measure=time.monotonic() < until)
-            if one is not None:
-                right[known.bed].append(one.is_right)
-                yield row(known, seed, one)
-    yield ""
-    for bed, found in right.items():
-        yield f"{bed}: {sum(found)} of {len(found)} runs are all three."
+class OnBeds(Question[Cell, Result]):
+    """A question about some of the beds."""
+
+    has_store = True
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        names = [known.bed for known in BEDS]
+        parser.add_argument("bed", nargs="*", help=f"of {', '.join(names)}; all by default")
+
+    def beds(self) -> list[Known]:
+        """Return the beds that were asked for."""
+        names = [known.bed for known in BEDS]
+        if unknown := set(self.given.bed) - set(names):
+            raise UnusableError(f"unknown: {', '.join(sorted(unknown))}")
+        return [known for known in BEDS if known.bed in (self.given.bed or names)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    names = [known.bed for known in BEDS]
-    parser.add_argument("bed", nargs="*", help=f"of {', '.join(names)}; all by default")
-    parser.add_argument("--effect", action="store_true", help="what each known remedy is worth")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--start", type=int, default=1, help="the first seed")
-    parser.add_argument("--minutes", type=float, default=1e6, help="after these none is begun")
-    parser.add_argument("--store", type=Path, default=Path("build/directives"))
-    given = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
-    if unknown := set(given.bed) - set(names):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    beds = [known for known in BEDS if known.bed in (given.bed or names)]
-    given.store.mkdir(parents=True, exist_ok=True)
-    if given.effect:
-        for known in beds:
-            for remedy in known.remedies:
-                print(worth(known, remedy, effect(known, remedy, given.store)), flush=True)
-        return
-    seeds = range(given.start, given.start + given.seeds)
-    for line in told(beds, seeds, given.store, time.monotonic() + 60 * given.minutes):
-        print(line, flush=True)
+class Effects(OnBeds[tuple[Known, Mapping[str, str]], Verdict]):
+    """What is each known remedy worth on its bed?"""
+
+    result = Verdict
+
+    def cells(self) -> dict[str, tuple[Known, Mapping[str, str]]]:
+        places = [(known, remedy) for known in self.beds() for remedy in known.remedies]
+        return {
+            f"| {known.bed} | {', '.join(f'`{k} = {v}`' for k, v in remedy.items())} |": (
+                known,
+                remedy,
+            )
+            for known, remedy in places
+        }
+
+    def measure(self, cell: tuple[Known, Mapping[str, str]]) -> Verdict:
+        return effect(*cell, self.given.store)
+
+    def table(self, results: Mapping[str, Verdict]) -> Iterator[str]:
+        yield f"| bed | remedy | P99 times lower, {PAIRS} pairs |"
+        yield "|---|---|---:|"
+        for name, verdict in results.items():
+            yield f"{name} {_interval(verdict)} |"
 
 
-if __name__ == "__main__":
-    main()
+class Directives(OnBeds[tuple[Known, int], Run]):
+    """Does tune find the directive that matters?"""
+
+    seeds = 10
+    result = Run
+    may_end_early = True
+
+    def cells(self) -> dict[str, tuple[Known, int]]:
+        # Seed by seed, so that an early end leaves all beds with as many.
+        places = [(known, seed) for seed in self.seed_range() for known in self.beds()]
+        return {f"{known.bed} {seed}": (known, seed) for known, seed in places}
+
+    def measure(self, cell: tuple[Known, int]) -> Run:
+        return run(*cell, self.given.store)
+
+    def table(self, results: Mapping[str, Run]) -> Iterator[str]:
+        heads = "P99 times lower | kernel's half, nginx's | changes | found | half | few"
+        yield f"| bed | seed | {heads} |"
+        yield "|---|---:|---:|---|---:|---|---|---|"
+        for name, result in results.items():
+            bed, _, seed = name.partition(" ")
+            yield row(bed, int(seed), result)
+        yield ""
+        for bed, right in self._right(results).items():
+            yield f"{bed}: {sum(right)} of {len(right)} runs are all three."
+
+    def missed(self, results: Mapping[str, Run]) -> list[str]:
+        return [
+            f"{bed}: {sum(right)} of {len(right)} runs"
+            for bed, right in self._right(results).items()
+            if sum(right) < SHARE * len(right)
+        ]
+
+    def _right(self, results: Mapping[str, Run]) -> dict[str, list[bool]]:
+        """Whether each run is all three, by bed."""
+        right: dict[str, list[bool]] = {known.bed: [] for known in self.beds()}
+        for name, result in results.items():
+            right[name.partition(" ")[0]].append(result.is_right)
+        return right

@@ -1,16 +1,16 @@
 """The genetic algorithm of two checkouts side by side: what it finds, and in what time.
 
     git worktree add ../before COMMIT
-    python -m benchmarks.genetic ../before              # 30 seeds
-    python -m benchmarks.genetic ../before --seeds 3    # a quick look
-    python -m benchmarks.genetic ../before --out FILE   # also each search, as CSV
+    python -m benchmarks genetic ../before              # 30 seeds
+    python -m benchmarks genetic ../before --seeds 3    # a quick look
+    python -m benchmarks genetic ../before --out FILE   # also each search, as CSV
 
 spaces   recorded: the parameters of benchmarks/data/slt-collect.csv.gz, with the lab's trials.
          made up: the 40 parameters of benchmarks/search_speed.py, with 120 rows of surface 1.
 models   The four tree families with their own defaults, fitted once for each space with seed 1.
 budget   Populations of 200, at most 100 generations. The recorded space has the product's patience
          of 15, the made-up space has no early stop.
-seeds    1 to `--seeds`, of the search alone. Both checkouts have the same ones.
+seeds    Those of the search alone. Both checkouts have the same ones.
 counts   The lowest prediction of a search (ms, with the penalty for disagreeing models), and its
          seconds of the processor on one thread. Both are means over seeds.
 
@@ -27,7 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -36,22 +36,19 @@ import numpy as np
 
 from benchmarks import search_speed
 from benchmarks.beds import TABLE, tables_offer
-from benchmarks.models import UnusableError, positive
-from benchmarks.screening import as_samples, read
+from benchmarks.harness import ROOT, Question, UnusableError
+from benchmarks.tables import as_samples, read
 from intop.domain.space import Space
 from intop.learn.fitness import Fitness
 from intop.learn.parallel import one_thread
 from intop.learn.searching.search import search
 
 SEEDS = 30
-ROWS = 120
-"""The rows that the models of the made-up space learn."""
 POPULATION, GENERATIONS = 200, 100
 PATIENCE = 15
 """The product's."""
 MOST_TIMES = 2.0
 """The time that the new algorithm may take, in units of the old one's."""
-HERE = Path(__file__).parent.parent
 
 
 class Search(NamedTuple):
@@ -74,26 +71,59 @@ Searches = Mapping[str, Sequence[Search]]
 """By the name of the case, one for each seed."""
 
 
-def main() -> None:
-    arguments = parsed()
-    if arguments.answer:
-        answer()
-        return
-    try:
-        sys.exit(benchmark(arguments.before, arguments.seeds, arguments.out))
-    except UnusableError as error:
-        sys.exit(str(error))
+Both = tuple[dict[str, Search], dict[str, Search]]
+"""What both checkouts find with a seed, by the name of the case."""
 
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("before", type=Path, nargs="?", default=HERE, help="the other checkout")
-    parser.add_argument("--seeds", type=positive, default=SEEDS, help=f"({SEEDS})")
-    parser.add_argument("--out", type=Path, help="a CSV of each search")
-    parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+class Genetic(Question[int, Both]):
+    """Does this checkout's genetic algorithm find as much as the other one's?"""
+
+    seeds = SEEDS
+    result = Both
+    fixed = ("before",)
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("before", type=Path, nargs="?", default=ROOT, help="the other checkout")
+        parser.add_argument("--out", type=Path, help="a CSV of each search")
+
+    def cells(self) -> dict[str, int]:
+        if not (self.given.before / "benchmarks" / Path(__file__).name).is_file():
+            raise UnusableError(f"{self.given.before}: no checkout that has this benchmark")
+        return {f"seed {seed}": seed for seed in self.seed_range()}
+
+    @contextmanager
+    def bed(self) -> Iterator[None]:
+        with process(self.given.before) as old, process(ROOT) as new:
+            self.workers = (old, new)
+            yield
+
+    def measure(self, cell: int) -> Both:
+        old, new = self.workers
+        if cell % 2:
+            before = asked(old, cell)
+            return before, asked(new, cell)
+        now = asked(new, cell)
+        return asked(old, cell), now
+
+    def table(self, results: Mapping[str, Both]) -> Iterator[str]:
+        old, new = by_case(results)
+        if self.given.out is not None:
+            seeds = [int(name.removeprefix("seed ")) for name in results]
+            write(self.given.out, seeds, old, new)
+        return report(old, new)
+
+    def missed(self, results: Mapping[str, Both]) -> list[str]:
+        return list(missed(*by_case(results)))
+
+
+def by_case(results: Mapping[str, Both]) -> tuple[Searches, Searches]:
+    """The searches of each checkout."""
+    both = [
+        {name: [found[place][name] for found in results.values()] for name in names}
+        for place, names in enumerate(next(iter(results.values())))
+    ]
+    return both[0], both[1]
 
 
 # One checkout -------------------------------------------------------------------------------------
@@ -106,7 +136,9 @@ def cases() -> dict[str, Case]:
     return {
         "recorded": Case(recorded, Fitness(search_speed.trees(as_samples(rows), 1)), PATIENCE),
         "made up": Case(
-            made_up, Fitness(search_speed.models(made_up, ROWS, 1)), search_speed.ENDLESS
+            made_up,
+            Fitness(search_speed.models(made_up, search_speed.ROWS, 1)),
+            search_speed.ENDLESS,
         ),
     }
 
@@ -140,38 +172,10 @@ def answer() -> None:
 # Both ---------------------------------------------------------------------------------------------
 
 
-def benchmark(before: Path, seeds: int, out: Path | None = None) -> str | None:
-    """Print the table of both checkouts. Return the bounds that are not met, or None."""
-    if not (before / "benchmarks" / Path(__file__).name).is_file():
-        raise UnusableError(f"{before}: no checkout that has this benchmark")
-    old, new = measured((before, HERE), range(1, seeds + 1))
-    if out is not None:
-        write(out, old, new)
-    print("\n".join(report(old, new)))
-    problems = list(missed(old, new))
-    return "not as it should be: " + "; ".join(problems) if problems else None
-
-
-def measured(checkouts: Sequence[Path], seeds: Sequence[int]) -> list[Searches]:
-    """Return the searches of each checkout, measured in turns."""
-    results: list[dict[str, list[Search]]] = [{} for _ in checkouts]
-    with ExitStack() as stack:
-        workers = [stack.enter_context(process(checkout)) for checkout in checkouts]
-        for seed in seeds:
-            places = range(len(checkouts))
-            for place in places if seed % 2 else reversed(places):
-                for name, result in asked(workers[place], seed).items():
-                    results[place].setdefault(name, []).append(result)
-        for worker in workers:
-            assert worker.stdin is not None
-            worker.stdin.close()
-    return list(results)
-
-
 def process(checkout: Path) -> subprocess.Popen[str]:
     """Return a process that answers with the code of a checkout."""
     return subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.genetic", "--answer"],
+        [sys.executable, "-c", "from benchmarks.genetic import answer; answer()"],
         cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout.resolve())},
         stdin=subprocess.PIPE,
@@ -192,14 +196,14 @@ def asked(worker: subprocess.Popen[str], seed: int) -> dict[str, Search]:
     return {name: Search(*numbers) for name, numbers in json.loads(line).items()}
 
 
-def write(path: Path, old: Searches, new: Searches) -> None:
+def write(path: Path, seeds: Sequence[int], old: Searches, new: Searches) -> None:
     """Write a row for each search."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(["space", "seed", "checkout", *Search._fields])
         for checkout, searches in (("before", old), ("now", new)):
             for name, of_case in searches.items():
-                for seed, (lowest_ms, seconds) in enumerate(of_case, start=1):
+                for seed, (lowest_ms, seconds) in zip(seeds, of_case, strict=True):
                     rows.writerow([name, seed, checkout, lowest_ms, f"{seconds:.3f}"])
 
 
@@ -229,7 +233,3 @@ def missed(old: Searches, new: Searches) -> Iterator[str]:
             yield f"{name}: {lows[1]:.4f} ms, before {lows[0]:.4f} ms"
         if times[1] > MOST_TIMES * times[0]:
             yield f"{name}: {times[1]:.3f} s, before {times[0]:.3f} s"
-
-
-if __name__ == "__main__":
-    main()

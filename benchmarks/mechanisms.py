@@ -1,24 +1,24 @@
 """Is the right mechanism named? Mechanisms that are planted on a lab, and taken away again.
 
-    python -m benchmarks.mechanisms                  all cases, and verdicts on equal sides
-    python -m benchmarks.mechanisms syn-backlog      one of them
-    python -m benchmarks.mechanisms --equal 20       so many verdicts on equal sides only
+    python -m benchmarks mechanisms                  all cases
+    python -m benchmarks mechanisms syn-backlog      one of them
+    python -m benchmarks mechanisms --equal 20       so many verdicts on equal sides only
 
 A case is a scenario of configs/scenarios whose host has values that make requests wait by a
 mechanism, and values that take it away. The product judges these against the host's own, and names
 what the tuned side has less of. Right is the first that it names. Each verdict is of a campaign of
-its own. Prints Markdown; progress is on stderr.
+its own.
 """
 
 import argparse
-import signal
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.campaign import begun, judged
+from benchmarks.harness import Question, UnusableError
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
@@ -103,45 +103,53 @@ def row(case: str, found: Verdict) -> str:
     return f"| {case} | {interval} | {named} | {first} | {more} |"
 
 
-def told(cases: Sequence[Case], equal: int, seed: int) -> Iterator[str]:
-    """The table, line by line, and what it comes to."""
-    yield "| planted | P99 times lower | less of | the first by | more of |"
-    yield "|---|---:|---|---|---|"
-    right = 0
-    for case in cases:
+class Mechanisms(Question[tuple[Case, int, bool], Verdict]):
+    """Is the planted mechanism named first?"""
+
+    result = Verdict
+    fixed = ("seed",)
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        names = [case.mechanism for case in CASES]
+        parser.add_argument("mechanism", nargs="*", help=f"of {', '.join(names)}; all by default")
+        parser.add_argument("--equal", type=int, default=0, help="verdicts on equal sides (0)")
+        parser.add_argument("--seed", type=int, default=1, help="of all cases (1)")
+
+    def cells(self) -> dict[str, tuple[Case, int, bool]]:
+        given, names = self.given, [case.mechanism for case in CASES]
+        if unknown := set(given.mechanism) - set(names):
+            raise UnusableError(f"unknown: {', '.join(sorted(unknown))}")
+        wanted = given.mechanism or ([] if given.equal else names)
+        planted = {c.mechanism: (c, given.seed, True) for c in CASES if c.mechanism in wanted}
+        return planted | {
+            f"nothing ({case.scenario}, {n + 1})": (case, given.seed + 1 + n, False)
+            for n in range(given.equal)
+            for case in [CASES[n % len(CASES)]]
+        }
+
+    def measure(self, cell: tuple[Case, int, bool]) -> Verdict:
+        case, seed, is_planted = cell
         with on_its_lab(case, seed) as study:
-            found = verdict_on(study, Configuration(dict(case.eased)))
-        eased = found.causes.eased if found.causes else ()
-        right += bool(eased) and eased[0].mechanism == case.mechanism
-        yield row(case.mechanism, found)
-    false = 0
-    for n in range(equal):
-        case = CASES[n % len(CASES)]
-        with on_its_lab(case, seed + 1 + n) as study:
-            found = verdict_on(study, DEFAULT)
-        if found.causes and found.causes.found:
-            false += 1
-            yield row(f"nothing ({case.scenario})", found)
-    yield ""
-    yield f"Right: {right} of {len(cases)}. Named where nothing differs: {false} of {equal}."
+            return verdict_on(study, Configuration(dict(case.eased)) if is_planted else DEFAULT)
+
+    def table(self, results: Mapping[str, Verdict]) -> Iterator[str]:
+        yield "| planted | P99 times lower | less of | the first by | more of |"
+        yield "|---|---:|---|---|---|"
+        planted = {n: v for n, v in results.items() if not n.startswith("nothing")}
+        equal = {n: v for n, v in results.items() if n not in planted}
+        named = {n: v for n, v in equal.items() if v.causes and v.causes.found}
+        for name, verdict in (planted | named).items():
+            yield row(name, verdict)
+        right = sum(is_first(name, verdict) for name, verdict in planted.items())
+        yield ""
+        yield (
+            f"Right: {right} of {len(planted)}. "
+            f"Named where nothing differs: {len(named)} of {len(equal)}."
+        )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    names = [case.mechanism for case in CASES]
-    parser.add_argument("mechanism", nargs="*", help=f"of {', '.join(names)}; all by default")
-    parser.add_argument("--equal", type=int, default=0, help="verdicts on equal sides")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
-    if unknown := set(given.mechanism) - set(names):
-        parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    wanted = given.mechanism or ([] if given.equal else names)
-    for line in told([c for c in CASES if c.mechanism in wanted], given.equal, given.seed):
-        print(line, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def is_first(mechanism: str, verdict: Verdict) -> bool:
+    """Return whether a verdict names the mechanism first."""
+    eased = verdict.causes.eased if verdict.causes else ()
+    return bool(eased) and eased[0].mechanism == mechanism

@@ -7,33 +7,32 @@
 The published protocol: train on n rows, test on all others, in 30 runs with the published splits
 (drawn here where there are none); MRE is the mean of |predicted - measured| / measured, in percent.
 Each family is tuned as `intop train` does, and one is selected, all on the n training rows alone.
-Each run is kept in a file when it ends: the same command goes on where it stopped.
+A seed is a run of the protocol.
 """
 
 import argparse
 import csv
-import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import t as student_t
 
+from benchmarks.harness import Question, UnusableError
 from intop.domain.encoding import Variable
 from intop.learn import accuracy
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
 from intop.learn.hyperparameters import Effort, best_of, continued
-from intop.learn.parallel import each, one_thread
+from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
 
-RUNS = 30
 SEED = 20
 """Of the splits that nobody published."""
 TRIES = {"DNN": 1, "SVR": 8, "RFR": 2, "CatBoost": 2, "LightGBM": 3, "XGBoost": 3, "Blend": 1}
@@ -49,10 +48,6 @@ SHOWN = ("RF", "DECART", "DeepPerf", "Deepperf", "DNN-DaL")
 
 Published = Mapping[tuple[str, int], Mapping[str, float]]
 """MRE by method, by system and size."""
-
-
-class UnusableError(Exception):
-    """Something is wrong with the data or the results, and this says what."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +73,66 @@ class Outcome:
     seconds: float
 
 
-Results = dict[str, dict[str, Outcome]]
+Results = Mapping[str, Mapping[str, Outcome]]
 """Outcomes by family, by the name of a job."""
+
+
+class Models(Question[tuple[Job, Samples], dict[str, Outcome]]):
+    """Are our models as good as published ones?"""
+
+    seeds = 30
+    first_seed = 0
+    result = dict[str, Outcome]
+    is_parallel = True
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add("data", type=Path, help="the folder that has prediction/")
+        add("--sizes", choices=["largest", "all"], default="largest", help="(largest)")
+        add("--systems", nargs="*", default=[], help="(all)")
+
+    def settings(self) -> dict[str, Any]:
+        return {"code": code_fingerprint(), "tries": TRIES}
+
+    @cached_property
+    def bounds(self) -> Published:
+        """The published errors."""
+        return published(self.given.data / "prediction")
+
+    @cached_property
+    def plan(self) -> list[tuple[Job, Samples]]:
+        """All runs, each with its table."""
+        folder = self.given.data / "prediction"
+        systems = self.given.systems or sorted({system for system, _ in self.bounds})
+        if unknown := set(systems) - {system for system, _ in self.bounds}:
+            raise UnusableError(f"no published errors of {', '.join(sorted(unknown))}")
+        tables = {system: table(folder, system) for system in systems}
+        return [
+            (job, tables[system])
+            for system in systems
+            for size in sizes(self.bounds, system, self.given.sizes)
+            for job in jobs(folder, system, size, self.seed_range(), len(tables[system]))
+        ]
+
+    def cells(self) -> dict[str, tuple[Job, Samples]]:
+        return {job.name: (job, samples) for job, samples in self.plan}
+
+    def cost(self, cell: tuple[Job, Samples]) -> float:
+        return cell[0].size
+
+    def measure(self, cell: tuple[Job, Samples]) -> dict[str, Outcome]:
+        return done(*cell)
+
+    def progress(self, name: str, result: dict[str, Outcome]) -> str:
+        best = selected(result)
+        return f"{name}: {best} {result[best].mre:.3g} %"
+
+    def table(self, results: Results) -> Iterator[str]:
+        return report([job for job, _ in self.plan], results, self.bounds)
+
+    def missed(self, results: Results) -> list[str]:
+        return missed([job for job, _ in self.plan], results, self.bounds)
 
 
 # The data -----------------------------------------------------------------------------------------
@@ -147,20 +200,21 @@ def published(folder: Path) -> Published:
     return found
 
 
-def jobs(folder: Path, system: str, size: int, runs: int, count: int) -> Iterator[Job]:
+def jobs(folder: Path, system: str, size: int, runs: range, count: int) -> Iterator[Job]:
     """The runs of one size, by the published splits, or by drawn ones for a table of `count`."""
     path = folder / "splits" / f"{system}_training_index.csv"
     if not path.exists():
-        for run in range(runs):
+        for run in runs:
             drawn = np.random.default_rng([SEED, run]).permutation(count)[:size]
             yield Job(system, size, run, tuple(drawn.tolist()))
         return
     _, lines = numbers(path, header=False)
     columns = [n for n, of_size in enumerate(lines[0]) if of_size == size]
-    if len(columns) != size or len(lines) <= runs:
-        raise UnusableError(f"{path}: no {runs} runs of {size} rows; it has {len(lines) - 1} runs")
-    for run, line in enumerate(lines[1 : runs + 1]):
-        rows = {int(line[n]) for n in columns}
+    if len(columns) != size or len(lines) <= runs.stop:
+        has = f"it has {len(lines) - 1} runs"
+        raise UnusableError(f"{path}: no {runs.stop} runs of {size} rows; {has}")
+    for run in runs:
+        rows = {int(lines[run + 1][n]) for n in columns}
         if len(rows) != size or not rows <= set(range(count)):
             raise UnusableError(f"{path}: run {run + 1} of {size}: no {size} rows of {count}")
         yield Job(system, size, run, tuple(sorted(rows)))
@@ -169,13 +223,11 @@ def jobs(folder: Path, system: str, size: int, runs: int, count: int) -> Iterato
 # One run ------------------------------------------------------------------------------------------
 
 
-def done(job: Job, samples: Samples) -> tuple[Job, dict[str, Outcome]]:
+def done(job: Job, samples: Samples) -> dict[str, Outcome]:
     """All families, tuned and fitted on the job's rows, with their error over all others."""
     known = samples.rows(job.rows)
     others = np.setdiff1d(np.arange(len(samples)), job.rows)
-    return job, {
-        family: one_family(family, known, samples.rows(others), job.run) for family in FAMILIES
-    }
+    return {family: one_family(family, known, samples.rows(others), job.run) for family in FAMILIES}
 
 
 def one_family(family: str, known: Samples, others: Samples, seed: int) -> Outcome:
@@ -193,44 +245,6 @@ def selected(outcomes: Mapping[str, Outcome]) -> str:
     return min(outcomes, key=lambda family: outcomes[family].inner_score)
 
 
-# Results that outlive a command -------------------------------------------------------------------
-
-
-def settings() -> dict[str, Any]:
-    """What results must have in common to stand in one table."""
-    return {"models": code_fingerprint(), "tries": TRIES}
-
-
-def kept(path: Path) -> Results:
-    """What is there of earlier commands."""
-    try:
-        stored = json.loads(path.read_text())
-        if stored["settings"] != settings():
-            raise UnusableError(
-                f"{path}: of other code, versions or tries; delete it, or name another (RESULTS)"
-            )
-        return {
-            job: {family: Outcome(**outcome) for family, outcome in outcomes.items()}
-            for job, outcomes in stored["runs"].items()
-        }
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnusableError(f"{path}: no results ({error}); delete it, or name another") from error
-
-
-def keep(path: Path, results: Results) -> None:
-    """All that there is so far; a killed command leaves the file as it was before."""
-    runs = {job: {f: asdict(o) for f, o in found.items()} for job, found in results.items()}
-    fresh = path.with_suffix(".new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(json.dumps({"settings": settings(), "runs": runs}, indent=1))
-        fresh.replace(path)
-    except OSError as error:
-        raise UnusableError(f"{path}: {error.strerror}") from error
-
-
 # The tables ---------------------------------------------------------------------------------------
 
 
@@ -245,9 +259,9 @@ def interval(values: Sequence[float], digits: int = 4) -> str:
 
 def of_size(
     plan: Iterable[Job], results: Results
-) -> dict[tuple[str, int], list[dict[str, Outcome]]]:
+) -> dict[tuple[str, int], list[Mapping[str, Outcome]]]:
     """The outcomes of all runs, by system and size."""
-    found: dict[tuple[str, int], list[dict[str, Outcome]]] = {}
+    found: dict[tuple[str, int], list[Mapping[str, Outcome]]] = {}
     for job in plan:
         found.setdefault((job.system, job.size), []).append(results[job.name])
     return found
@@ -304,77 +318,6 @@ def largest(bounds: Published, system: str) -> int:
     return max(size for name, size in bounds if name == system)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
-def main() -> None:
-    arguments = parsed()
-    try:
-        sys.exit(benchmark(arguments))
-    except UnusableError as error:
-        sys.exit(str(error))
-
-
-def benchmark(arguments: argparse.Namespace) -> str | None:
-    """Makes what runs are missing and prints the tables. What was missed, or None."""
-    folder = arguments.data / "prediction"
-    bounds = published(folder)
-    systems = arguments.systems or sorted({system for system, _ in bounds})
-    if unknown := set(systems) - {system for system, _ in bounds}:
-        raise UnusableError(f"no published errors of {', '.join(sorted(unknown))}")
-    tables = {system: table(folder, system) for system in systems}
-    plan = [
-        job
-        for system in systems
-        for size in sizes(bounds, system, arguments.sizes)
-        for job in jobs(folder, system, size, arguments.runs, len(tables[system]))
-    ]
-    results = kept(arguments.results)
-    # The dearest first, so that no processor waits for them at the end.
-    lacking = sorted((j for j in plan if j.name not in results), key=lambda j: -j.size)
-    tasks = [(job, tables[job.system]) for job in lacking]
-    for number, (job, outcomes) in enumerate(each(done, tasks, jobs=arguments.jobs), start=1):
-        results[job.name] = outcomes
-        keep(arguments.results, results)
-        best = selected(outcomes)
-        print(
-            f"[{number}/{len(lacking)}] {job.system}, {job.size} rows, run {job.run + 1}:"
-            f" {best} {outcomes[best].mre:.3g} %",
-            file=sys.stderr,
-        )
-    print("\n".join(report(plan, results, bounds)))
-    problems = missed(plan, results, bounds)
-    return "not as it should be: " + "; ".join(problems) if problems else None
-
-
 def sizes(bounds: Published, system: str, which: str) -> list[int]:
     everything = sorted(size for name, size in bounds if name == system)
     return everything if which == "all" else everything[-1:]
-
-
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, help="the folder that has prediction/")
-    parser.add_argument("--runs", type=positive, default=RUNS, help=f"({RUNS})")
-    parser.add_argument("--sizes", choices=["largest", "all"], default="largest", help="(largest)")
-    parser.add_argument("--systems", nargs="*", default=[], help="(all)")
-    parser.add_argument("--jobs", type=positive, help="processes (one a processor)")
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("build/bench-models.json"),
-        help="where runs are kept (build/bench-models.json)",
-    )
-    return parser.parse_args()
-
-
-def positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise ValueError
-    return number
-
-
-if __name__ == "__main__":
-    main()

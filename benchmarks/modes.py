@@ -1,7 +1,7 @@
 """Do the models and the search hold where the target has modes? On made-up tables.
 
-    python -m benchmarks.modes models       the selected model beside XGBoost, 100 draws
-    python -m benchmarks.modes search       the refinement beside random search, 30 runs a table
+    python -m benchmarks modes-models       the selected model beside XGBoost, 100 draws
+    python -m benchmarks modes-search       the refinement beside random search, 30 runs a table
 
 A table has two or three modes, a factor of 3 to 200 apart. One or two pairs of switches decide
 which mode a row is in. All other options change the target smoothly, and there is no noise. Issue
@@ -14,24 +14,22 @@ search   10 random rows first, then up to 100 different ones by `intop refine`, 
          four at once. Random search has the same first rows. After 25, 50, 75 and 100 rows the
          mean best value of `intop refine` must not be above the mean of random search.
 
-Each draw and each run is kept in a file when it ends: the same command goes on where it stopped.
-Ends with a message and exit code 1 where a term is not met.
+A seed is a draw, or a run on each table.
 """
 
-import argparse
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from benchmarks import models, search
+from benchmarks.harness import Question
 from benchmarks.mode_tables import SEED, made_up
-from benchmarks.models import UnusableError, interval, of_selected, positive, selected
+from benchmarks.models import interval, of_selected, selected
 from benchmarks.search import COUNTS, FIRST, Table, runs_of
+from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
-from intop.learn.parallel import each
 
 TABLES = 20
 """Of the draws of models: five draws each."""
@@ -48,10 +46,10 @@ SEARCHES = ("ours", "random")
 # Models -------------------------------------------------------------------------------------------
 
 
-def draws(count: int) -> list[models.Job]:
+def draws(numbers: range) -> list[models.Job]:
     """The draws: the rows grow from FEWEST to MOST, the tables take turns."""
     found = []
-    for draw in range(count):
+    for draw in numbers:
         rng = np.random.default_rng([SEED, TABLES, draw])
         number = draw % TABLES
         size = FEWEST + round((MOST - FEWEST) * draw / (DRAWS - 1))
@@ -60,38 +58,44 @@ def draws(count: int) -> list[models.Job]:
     return found
 
 
-def one_draw(job: models.Job) -> tuple[models.Job, dict[str, models.Outcome]]:
-    """All families on the rows of a draw; the table is made where it is needed."""
-    return models.done(job, made_up(job.run % TABLES))
+class DrawnModels(Question[models.Job, dict[str, models.Outcome]]):
+    """Is the selected model's worst draw no worse than XGBoost's?"""
+
+    seeds = DRAWS
+    first_seed = 0
+    result = dict[str, models.Outcome]
+    is_parallel = True
+
+    def settings(self) -> dict[str, Any]:
+        return {"code": code_fingerprint(), "tries": models.TRIES}
+
+    def cells(self) -> dict[str, models.Job]:
+        return {job.name: job for job in draws(self.seed_range())}
+
+    def measure(self, cell: models.Job) -> dict[str, models.Outcome]:
+        # The table is made where it is needed.
+        return models.done(cell, made_up(cell.run % TABLES))
+
+    def progress(self, name: str, result: dict[str, models.Outcome]) -> str:
+        best = selected(result)
+        return f"{name}: {best} {result[best].mre:.3g} %, XGBoost {result['XGBoost'].mre:.3g} %"
+
+    def table(self, results: models.Results) -> Iterator[str]:
+        return report_models(list(results.values()))
+
+    def missed(self, results: models.Results) -> list[str]:
+        found = list(results.values())
+        ours, xgboost = max(of_selected(found)), max(of_family(found, "XGBoost"))
+        if ours > xgboost:
+            return [f"the selected model's worst draw has {ours:.4g} %, XGBoost's {xgboost:.4g} %"]
+        return []
 
 
-def of_models(arguments: argparse.Namespace) -> str | None:
-    """Makes what draws are missing and prints the table. What was missed, or None."""
-    plan, path = draws(arguments.draws), arguments.results
-    results = models.kept(path)
-    lacking = [(job,) for job in plan if job.name not in results]
-    for number, (job, outcomes) in enumerate(each(one_draw, lacking, jobs=arguments.jobs), 1):
-        results[job.name] = outcomes
-        models.keep(path, results)
-        best = selected(outcomes)
-        print(
-            f"[{number}/{len(lacking)}] {job.name}: {best} {outcomes[best].mre:.3g} %,"
-            f" XGBoost {outcomes['XGBoost'].mre:.3g} %",
-            file=sys.stderr,
-        )
-    found = [results[job.name] for job in plan]
-    print("\n".join(report_models(found)))
-    ours, xgboost = max(of_selected(found)), max(of_family(found, "XGBoost"))
-    if ours > xgboost:
-        return f"the selected model's worst draw has {ours:.4g} %, XGBoost's {xgboost:.4g} %"
-    return None
-
-
-def of_family(found: Sequence[dict[str, models.Outcome]], family: str) -> list[float]:
+def of_family(found: Sequence[Mapping[str, models.Outcome]], family: str) -> list[float]:
     return [outcomes[family].mre for outcomes in found]
 
 
-def report_models(found: Sequence[dict[str, models.Outcome]]) -> Iterator[str]:
+def report_models(found: Sequence[Mapping[str, models.Outcome]]) -> Iterator[str]:
     """The errors of the selected model and of each family over all draws."""
     yield "| model | median MRE | 90 % of draws below | worst | selected |"
     yield "|---|---:|---:|---:|---:|"
@@ -111,77 +115,55 @@ def searched(number: int, at_once: int) -> Table:
     return Table(name, made_up(number), FIRST, COUNTS[-1], different=True, at_once=at_once)
 
 
-def one_run(job: search.Job, number: int, at_once: int) -> tuple[search.Job, search.Outcome]:
-    """One search; the table is made where it is needed."""
-    return search.done(job, searched(number, at_once))
+class ModeSearch(search.Searched):
+    """Is the refinement's mean best value never above that of random search?"""
+
+    seeds = RUNS
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables, each for one row at a time and for several at once."""
+        return [searched(number, at_once) for at_once in AT_ONCE for number in range(SEARCHED)]
+
+    def cells(self) -> dict[str, tuple[search.Job, Table]]:
+        places = [
+            (run, table, kind)
+            for run in self.seed_range()
+            for table in self.tables
+            for kind in SEARCHES
+        ]
+        return {
+            job.name: (job, table)
+            for run, table, kind in places
+            for job in [search.Job(table.name, kind, run)]
+        }
+
+    def table(self, results: search.Results) -> Iterator[str]:
+        return report_search(self.tables, results, self.seed_range())
+
+    def missed(self, results: search.Results) -> list[str]:
+        return missed_by_search(self.tables, results, self.seed_range())
 
 
-def of_search(arguments: argparse.Namespace) -> str | None:
-    """Makes what runs are missing and prints the tables. What was missed, or None."""
-    places = [(number, at_once) for at_once in AT_ONCE for number in range(SEARCHED)]
-    tables = [searched(*place) for place in places]
-    results = search.kept(arguments.results)
-    plan = [
-        (search.Job(table.name, kind, run), *place)
-        for run in range(arguments.runs)
-        for table, place in zip(tables, places, strict=True)
-        for kind in SEARCHES
-    ]
-    lacking = [task for task in plan if task[0].name not in results]
-    for number, (job, outcome) in enumerate(each(one_run, lacking, jobs=arguments.jobs), 1):
-        results[job.name] = outcome
-        search.keep(arguments.results, results)
-        print(f"[{number}/{len(lacking)}] {job.name}: {outcome.best[-1]:.4g}", file=sys.stderr)
-    problems: list[str] = []
-    print("\n".join(report_search(tables, results, arguments.runs, problems)))
-    return "; ".join(problems) or None
-
-
-def report_search(
-    tables: Sequence[Table], results: search.Results, runs: int, problems: list[str]
-) -> Iterator[str]:
-    """The best value after so many rows; `problems` gets where it is behind random."""
+def report_search(tables: Sequence[Table], results: search.Results, runs: range) -> Iterator[str]:
+    """The best value after so many rows."""
     yield f"| table | search | {' | '.join(f'after {count}' for count in COUNTS)} |"
     yield f"|---|---|{'---:|' * len(COUNTS)}"
     for table in tables:
-        best = {kind: runs_of(results, table, kind, runs) for kind in SEARCHES}
-        for kind, values in best.items():
+        for kind in SEARCHES:
+            values = runs_of(results, table, kind, runs)
             cells = [interval(values[:, count - 1].tolist()) for count in COUNTS]
             yield f"| {table.name} | {kind} | {' | '.join(cells)} |"
+
+
+def missed_by_search(tables: Sequence[Table], results: search.Results, runs: range) -> list[str]:
+    """Where the refinement is behind random search."""
+    problems = []
+    for table in tables:
+        best = {kind: runs_of(results, table, kind, runs) for kind in SEARCHES}
         for count in COUNTS:
             ours, chance = (float(best[kind][:, count - 1].mean()) for kind in SEARCHES)
             # Means of equal values differ in their last digits.
             if ours > chance * (1 + 1e-12):
                 problems.append(f"{table.name} after {count}: {ours:.4g}, random {chance:.4g}")
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-def main() -> None:
-    arguments = parsed()
-    try:
-        missed = {"models": of_models, "search": of_search}[arguments.question](arguments)
-    except UnusableError as error:
-        sys.exit(str(error))
-    sys.exit(f"not as it should be: {missed}" if missed else None)
-
-
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    questions = parser.add_subparsers(dest="question", required=True)
-    for name, option, count in (("models", "--draws", DRAWS), ("search", "--runs", RUNS)):
-        question = questions.add_parser(name)
-        question.add_argument(option, type=positive, default=count, help=f"({count})")
-        question.add_argument("--jobs", type=positive, help="processes (one a processor)")
-        default = Path(f"build/bench-modes-{name}.json")
-        question.add_argument(
-            "--results", type=Path, default=default, help=f"where they are kept ({default})"
-        )
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    main()
+    return problems

@@ -1,55 +1,59 @@
 """What published sets of values are worth in the scenarios: `intop contest` in each of them.
 
-    python -m benchmarks.published static-wan uploads
-    python -m benchmarks.published --summary               only the Markdown table, from the files
+    python -m benchmarks published static-wan uploads
+    python -m benchmarks published                         only the Markdown table, from the files
 
 SCENARIO is a file of configs/scenarios without its suffix. Each cell of it (an architecture and a
 workload) is a campaign of its own, in which the product's contest measures the host's own values
 and all baselines of configs/baselines in interleaved rounds. The intervals of a cell hold together
 at the level of the study (Bonferroni); over all cells nothing is corrected.
 
-All trials are in `--store` (a file for each scenario), and a killed run goes on where it was.
+All trials are in `--store`, a file for each scenario.
 Writes into `--out`: CELL.csv, a row for each set of values, and README.md, the table of all.
 """
 
 import argparse
 import csv
-import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.campaign import labs_up
-from benchmarks.truth import Cell, cells
+from benchmarks.truth import Cell, OfScenarios
 from intop.domain.multi_arm import Contest, Contestant
 from intop.experiment.contest import MultiArm, Request
 from intop.run.executor import execute
-from intop.store import opened
 
 ROUNDS = 10
 HEAD = """\
 # Published sets of values in the scenarios
 
-Measured by `python -m benchmarks.published`, which says how. A ratio is the default's P99 / that
+Measured by `python -m benchmarks published`, which says how. A ratio is the default's P99 / that
 with the set, and its interval; above 1 is better. **Bold** is a gain, *slanted* is worse. A set
 that changes nothing on such a host has no figure.
 """
 
 
-def main() -> int:
-    arguments = parsed()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
-    for folder in (arguments.store, arguments.out):
-        folder.mkdir(parents=True, exist_ok=True)
-    for scenario in arguments.scenario:
-        with opened(str(arguments.store / f"{scenario}.db")) as store:
-            for cell in cells(scenario, store, replicas=arguments.replicas):
-                with labs_up(cell.study):
-                    request = Request(rounds=arguments.rounds)
-                    found = execute(MultiArm(cell.task("published"), request))
-                write(arguments.out / f"{cell.name}.csv", cell, found)
-    (arguments.out / "README.md").write_text(summary(arguments.out))
-    return 0
+class Published(OfScenarios[None]):
+    """What are published sets of values worth?"""
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        super().options(parser)
+        parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"({ROUNDS})")
+        out = Path("benchmarks/truth/published")
+        parser.add_argument("--out", type=Path, default=out, help="a folder")
+
+    def measure(self, cell: Cell) -> None:
+        self.given.out.mkdir(parents=True, exist_ok=True)
+        with labs_up(cell.study):
+            request = Request(rounds=self.given.rounds)
+            found = execute(MultiArm(cell.task("published"), request))
+        write(self.given.out / f"{cell.name}.csv", cell, found)
+
+    def table(self, results: Mapping[str, None]) -> list[str]:  # noqa: ARG002
+        text = summary(self.given.out)
+        (self.given.out / "README.md").write_text(text)
+        return text.splitlines()
 
 
 def write(path: Path, cell: Cell, found: Contest) -> None:
@@ -112,26 +116,3 @@ def in_words(one: Mapping[str, str]) -> str:
     elif float(one["high"]) < 1:
         told = f"*{told}*"
     return told + (f", {one['failures']} failed" if one["failures"] != "0" else "")
-
-
-# -- command -------------------------------------------------------------------------------------
-
-
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("scenario", nargs="*", help="names of files in configs/scenarios")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"({ROUNDS})")
-    parser.add_argument("--replicas", type=int, choices=range(1, 5), default=1, help="labs (1)")
-    parser.add_argument("--summary", action="store_true", help="measure nothing")
-    parser.add_argument("--store", type=Path, default=Path("build/published"), help="a folder")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/truth/published"))
-    arguments = parser.parse_args()
-    if bool(arguments.scenario) == arguments.summary:
-        parser.error("name scenarios, or --summary")
-    return arguments
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,19 +7,16 @@ The product's own stages run on it in a store of its own, without a host and wit
         execute(Refine(task))
 """
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import intop
 from benchmarks.campaign import context_of, short_buffer
 from intop.config.catalogue import Catalogue
 from intop.config.study import Study
@@ -33,7 +30,6 @@ from intop.domain.training import TREE_MODELS
 from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Status, Trial
 from intop.domain.workload import Budget
 from intop.errors import RefusedValueError
-from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.samples import Samples
 from intop.report.progress import LineProgress
 from intop.run.available_space import probed_of
@@ -252,16 +248,6 @@ def campaign(offered: Offer, answer: Answer, url: str = "sqlite://") -> Iterator
         if store.get(task.subject, Probe) is None:
             store.put(task.subject, offered.probe)
         yield task
-
-
-@cache
-def product_revision() -> str:
-    """A name that changes with the models, and with the code of the stages that use them."""
-    known = hashlib.sha256(code_fingerprint().encode())
-    root = Path(intop.__file__).parent
-    for source in sorted(p for f in ("domain", "run", "stages") for p in (root / f).rglob("*.py")):
-        known.update(source.read_bytes())
-    return known.hexdigest()
 
 
 class Onward(Refine):

@@ -1,19 +1,17 @@
 """Does screening find what matters, and nothing else? On made-up clusters, and the lab's tables.
 
-python -m benchmarks.screening                    made-up clusters (benchmarks/made_up.py)
-python -m benchmarks.screening benchmarks/data    the tables that benchmarks/datasets.py measured
+    python -m benchmarks screening           made-up clusters (benchmarks/made_up.py)
+    python -m benchmarks screening-tables    the tables of benchmarks/data
 
-Made-up clusters are screened by the product's stage over a recorded testbed. Prints Markdown.
-Everything follows from the seeds.
+Made-up clusters are screened by the product's stage over a recorded testbed. Everything follows
+from the seeds, of which nothing was chosen by the first ones; others are for that.
 """
 
 import argparse
-import csv
-import gzip
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -22,18 +20,15 @@ from statistics import fmean, variance
 
 import numpy as np
 
-from benchmarks.datasets import DUMMIES
+from benchmarks.harness import Question
 from benchmarks.made_up import MadeUp, issue, like_lab
 from benchmarks.recorded import campaign
-from intop.config.catalogue import load_catalogue
-from intop.domain.encoding import Variable
+from benchmarks.tables import DUMMIES, as_samples, read
 from intop.domain.ranking import Ranking, Screening
 from intop.domain.ranks import is_stable
-from intop.domain.space import parameter_columns
 from intop.learn.effects import screening
 from intop.learn.samples import Samples
 from intop.learn.screening import rank
-from intop.resources import shipped
 from intop.stages.screen import FIRST_LOOK, LOOKS, screen
 
 KEEP = 20
@@ -41,9 +36,6 @@ STABLE = 3
 """The file's defaults."""
 
 # Made-up clusters ---------------------------------------------------------------------------------
-
-SEEDS = tuple(range(9101, 9113))
-"""Of the made-up clusters. Nothing was chosen by them; other seeds are for that."""
 
 TRIALS = 100
 
@@ -106,18 +98,41 @@ CASES = (
 )
 
 
-def synthetic(seeds: Sequence[int], cases: Sequence[Case] = CASES) -> Iterator[str]:
+class Screenings(Question[Case, list[Found]]):
+    """Does a screening of a made-up cluster find what matters?"""
+
+    seeds = 12
+    first_seed = 9101
+    result = list[Found]
+    fixed = ("seeds", "start")
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--first", type=int, default=len(CASES), help="only so many rows")
+
+    def cells(self) -> dict[str, Case]:
+        return {case.words: case for case in CASES[: self.given.first]}
+
+    def measure(self, cell: Case) -> list[Found]:
+        made = map(cell.made, self.seed_range())
+        return [screened(one, cell.trials, stable=cell.stable) for one in made]
+
+    def table(self, results: Mapping[str, list[Found]]) -> Iterator[str]:
+        return synthetic(results)
+
+
+def synthetic(results: Mapping[str, Sequence[Found]]) -> Iterator[str]:
     """A table of what is chosen, how much of that is wrong, and what is lost."""
+    trials = {case.words: case.trials for case in CASES}
     yield (
         "| case | trials | of 8 chosen: mean, least | wrong, of all chosen | "
         "frozen although they act | stay open | spent | time |"
     )
     yield "|---|---:|---:|---:|---:|---:|---:|---:|"
-    for case in cases:
-        found = [screened(case.made(s), case.trials, stable=case.stable) for s in seeds]
+    for words, found in results.items():
         right, wrong = [f.right for f in found], sum(f.wrong for f in found)
         yield (
-            f"| {case.words} | {case.trials} | {fmean(right):.2f}, {min(right)} | "
+            f"| {words} | {trials[words]} | {fmean(right):.2f}, {min(right)} | "
             f"{wrong} of {sum(right) + wrong} | {fmean(f.lost for f in found):.2f} | "
             f"{fmean(f.open for f in found):.0f} | {fmean(f.trials for f in found):.0f} | "
             f"{fmean(f.seconds for f in found):.1f} s |"
@@ -141,38 +156,6 @@ class Strength:
     effect: float
     error: float
     separated: bool
-
-
-def read(path: Path) -> list[dict[str, str]]:
-    with gzip.open(path, "rt", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def as_samples(rows: Sequence[dict[str, str]], target: str = "p99_ms") -> Samples:
-    """A table of `datasets.py`: each configuration with all of its trials."""
-    catalogue = load_catalogue(shipped("configs") / "parameters.toml")
-    known = {c.name: c.variable for p in catalogue.parameters for c in parameter_columns(p)}
-    names = [n for n in rows[0] if n in known]
-    variables = [known[n] for n in names]
-    for n, variable in enumerate(variables):
-        if variable.choices:
-            # The host's, which may be others than the catalogue's.
-            said = tuple(sorted({row[variable.name] for row in rows}))
-            variables[n] = Variable(name=variable.name, key=variable.key, choices=said)
-    first: dict[str, list[float]] = {}
-    measured: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        digest = row["configuration"]
-        measured[digest].append(float(row[target]))
-        first.setdefault(
-            digest,
-            [float(v.choices.index(row[v.name]) if v.choices else row[v.name]) for v in variables],
-        )
-    return Samples(
-        variables=tuple(variables),
-        values=np.array(list(first.values())),
-        measured=tuple(tuple(measured[digest]) for digest in first),
-    )
 
 
 def strengths(rows: Sequence[dict[str, str]]) -> dict[str, Strength]:
@@ -238,56 +221,75 @@ def until_stable(samples: Samples, seed: int, stable: int) -> tuple[int, Screeni
     return total, effects(samples, seed)
 
 
+class Tables(Question[str, list[str]]):
+    """Does a screening of the lab's tables find what acts alone, and no dummy?"""
+
+    seeds = 10
+    result = list[str]
+    fixed = ("folder", "seeds", "start")
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        default = Path("benchmarks/data")
+        parser.add_argument("folder", type=Path, nargs="?", default=default, help=f"({default})")
+
+    def cells(self) -> dict[str, str]:
+        names = ("slt", "dlt")
+        return {name: name for name in names if (self.given.folder / _screen(name)).exists()}
+
+    def measure(self, cell: str) -> list[str]:
+        return list(lab(self.given.folder, cell, self.seed_range()))
+
+    def table(self, results: Mapping[str, list[str]]) -> Iterator[str]:
+        for lines in results.values():
+            yield from lines
+
+
+def _screen(workload: str) -> str:
+    return f"{workload}-screen.csv.gz"
+
+
 ALONE = {"slt-alone.csv.gz": "the default", "slt-alone-best.csv.gz": "a good configuration"}
 
 
-def lab(folder: Path, seeds: int) -> Iterator[str]:
+def lab(folder: Path, workload: str, seeds: range) -> Iterator[str]:
     """The screening's first against the strongest one at a time, and what dummies come to."""
-    for workload in ("slt", "dlt"):
-        path = folder / f"{workload}-screen.csv.gz"
-        if not path.exists():
-            continue
-        samples = as_samples(read(path))
-        rankings = [ranked(samples, seed) for seed in range(1, seeds + 1)]
-        yield f"### {workload}: {len(samples)} configurations, {rankings[0].trials} trials"
-        yield ""
-        yield "| parameter | median rank | permutation (seed 1) | passes |"
-        yield "|---|---:|---:|---:|"
-        for one in rankings[0].importances[: 2 * TOP]:
-            place, passed = rank_of(rankings, one.key), passes(rankings, one.key)
-            yield f"| {name(one.key)} | {place} | {100 * one.permutation:.1f} % | {passed} |"
-        level = rankings[0].probe_level or 0.0
-        yield f"| probe level | | {100 * level:.1f} % | |"
-        yield ""
-        dummies = sum(key in DUMMIES for r in rankings for key in r.passing)
-        yield f"Dummies that passed: {dummies} in {seeds} seeds."
-        acting = rankings[0].screening
-        assert acting is not None
-        chosen = sum(key in DUMMIES for r in rankings for key in r.chosen)
-        yield (
-            f"Found to act (seed 1): {', '.join(map(name, acting.keys('chosen'))) or 'nothing'}; "
-            f"dummies in {seeds} seeds: {chosen}. Frozen: {len(acting.keys('frozen'))}, open: "
-            f"{len(acting.keys('open'))}, detectable: {acting.detectable} times."
-        )
-        yield ""
-        if workload == "slt":
-            tables = {base: folder / file for file, base in ALONE.items()}
-            found = {b: strengths(read(path)) for b, path in tables.items() if path.exists()}
-            for base, alone in found.items():
-                yield from beside(base, alone, rankings)
-            if len(found) > 1:
-                yield from beside(
-                    "whichever of them it does more to", more(*found.values()), rankings
-                )
-    for workload in ("slt", "dlt"):
-        path = folder / f"{workload}-screen.csv.gz"
-        if path.exists():
-            samples = as_samples(read(path))
-            count, found = until_stable(samples, 1, STABLE)
-            yield (
-                f"{workload}: with looks it ends after {count} of {len(samples)} configurations, "
-                f"with {', '.join(found.keys('chosen')) or 'nothing that acts'}."
-            )
+    samples = as_samples(read(folder / _screen(workload)))
+    rankings = [ranked(samples, seed) for seed in seeds]
+    yield f"### {workload}: {len(samples)} configurations, {rankings[0].trials} trials"
+    yield ""
+    yield f"| parameter | median rank | permutation (seed {seeds[0]}) | passes |"
+    yield "|---|---:|---:|---:|"
+    for one in rankings[0].importances[: 2 * TOP]:
+        place, passed = rank_of(rankings, one.key), passes(rankings, one.key)
+        yield f"| {name(one.key)} | {place} | {100 * one.permutation:.1f} % | {passed} |"
+    level = rankings[0].probe_level or 0.0
+    yield f"| probe level | | {100 * level:.1f} % | |"
+    yield ""
+    dummies = sum(key in DUMMIES for r in rankings for key in r.passing)
+    yield f"Dummies that passed: {dummies} in {len(seeds)} seeds."
+    acting = rankings[0].screening
+    assert acting is not None
+    chosen = sum(key in DUMMIES for r in rankings for key in r.chosen)
+    yield (
+        f"Found to act (seed {seeds[0]}): "
+        f"{', '.join(map(name, acting.keys('chosen'))) or 'nothing'}; "
+        f"dummies in {len(seeds)} seeds: {chosen}. Frozen: {len(acting.keys('frozen'))}, open: "
+        f"{len(acting.keys('open'))}, detectable: {acting.detectable} times."
+    )
+    yield ""
+    if workload == "slt":
+        tables = {base: folder / file for file, base in ALONE.items()}
+        found = {b: strengths(read(path)) for b, path in tables.items() if path.exists()}
+        for base, alone in found.items():
+            yield from beside(base, alone, rankings)
+        if len(found) > 1:
+            yield from beside("whichever of them it does more to", more(*found.values()), rankings)
+    count, ended = until_stable(samples, 1, STABLE)
+    yield (
+        f"{workload}: with looks it ends after {count} of {len(samples)} configurations, "
+        f"with {', '.join(ended.keys('chosen')) or 'nothing that acts'}."
+    )
 
 
 def more(one: dict[str, Strength], other: dict[str, Strength]) -> dict[str, Strength]:
@@ -336,26 +338,3 @@ def places(rankings: Iterable[Ranking], key: str) -> Iterator[int]:
 
 def passes(rankings: Sequence[Ranking], key: str) -> str:
     return f"{sum(key in r.passing for r in rankings)} of {len(rankings)}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path, nargs="?", help="of benchmarks/datasets.py")
-    parser.add_argument("--seeds", type=int, default=10, help="of the tables' rankings (10)")
-    parser.add_argument("--first", type=int, default=len(CASES), help="only so many rows")
-    parser.add_argument("--others", type=int, help="so many other seeds, to choose a method by")
-    arguments = parser.parse_args()
-    seeds = range(1, arguments.others + 1) if arguments.others else SEEDS
-    lines = (
-        lab(arguments.folder, arguments.seeds)
-        if arguments.folder
-        else synthetic(seeds, CASES[: arguments.first])
-    )
-    for line in lines:
-        print(line, flush=True)
-
-
-if __name__ == "__main__":
-    main()

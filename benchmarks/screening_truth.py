@@ -1,7 +1,7 @@
 """Does a screening choose the keys that act? Held against the truth tables of benchmarks/truth.
 
-    python -m benchmarks.screening_truth static-wan --seeds 10 --replicas 4
-    python -m benchmarks.screening_truth static-wan --seeds 3 --start 11 --varied 200
+    python -m benchmarks screening-truth static-wan --replicas 4
+    python -m benchmarks screening-truth static-wan --seeds 3 --start 11 --varied 200
 
 SCENARIO is a file of configs/scenarios without its suffix, whose truth is measured.
 Each seed is a campaign of its own, in which the product's screening (`intop screen`) measures at
@@ -13,13 +13,10 @@ false     any other key
 
 The claim: each true key is chosen in nine of ten seeds, and of all that is chosen in all seeds at
 most a tenth is false. `--varied` is how many parameters vary in a configuration (as the product has
-it); it is for comparing designs, with other seeds. Prints Markdown; progress is on stderr. A run
-that was interrupted goes on.
+it); it is for comparing designs, with other seeds.
 """
 
 import argparse
-import signal
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +26,12 @@ from unittest import mock
 
 from benchmarks import truth_table
 from benchmarks.campaign import labs_up
-from benchmarks.truth import Cell, cells
+from benchmarks.harness import UnusableError
+from benchmarks.truth import Cell, OfScenarios
 from intop.domain.ranking import Screening
 from intop.learn.design import VARIED, screening_design
 from intop.run.prospect import designed
 from intop.stages import screen as stage
-from intop.store import opened
 
 TRIALS, SECONDS = 100, 2
 FOUND, FALSE = 0.9, 0.1
@@ -115,41 +112,38 @@ def table(name: str, truth: Truth, chosen: Sequence[Sequence[str]]) -> Iterator[
     yield ""
 
 
-def main() -> int:
-    given = parsed()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
-    given.store.mkdir(parents=True, exist_ok=True)
-    for scenario in given.scenario:
-        with opened(str(given.store / f"{scenario}.db")) as store:
-            for cell in cells(scenario, store, replicas=given.replicas):
-                path = given.truth / f"{cell.name}.csv.gz"
-                if not path.is_file():
-                    sys.exit(f"{path} is not there: python -m benchmarks.truth {scenario}")
-                with labs_up(cell.study):
-                    found = [
-                        screened(cell, seed, given.replicas, given.varied)
-                        for seed in range(given.start, given.start + given.seeds)
-                    ]
-                chosen = [one.keys("chosen") for one in found]
-                for line in table(cell.name, truth_of(truth_table.read(path)), chosen):
-                    print(line, flush=True)
-                print(detectable(found), flush=True)
-    return 0
+class ScreeningTruth(OfScenarios[list[Screening]]):
+    """Does a screening choose the keys that act?"""
 
+    seeds = 10
+    first_seed = 101
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("scenario", nargs="+", help="names of files in configs/scenarios")
-    parser.add_argument("--seeds", type=int, default=10, help="(10)")
-    parser.add_argument("--start", type=int, default=101, help="the first seed (101)")
-    parser.add_argument("--replicas", type=int, choices=range(1, 5), default=1, help="labs (1)")
-    parser.add_argument("--varied", type=int, default=VARIED, help=f"at a time ({VARIED})")
-    parser.add_argument("--truth", type=Path, default=Path("benchmarks/truth"), help="a folder")
-    parser.add_argument("--store", type=Path, default=Path("build/screening"), help="a folder")
-    return parser.parse_args()
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        super().options(parser)
+        add = parser.add_argument
+        add("--varied", type=int, default=VARIED, help=f"at a time ({VARIED})")
+        add("--truth", type=Path, default=Path("benchmarks/truth"), help="a folder")
 
+    def cells(self) -> dict[str, Cell]:
+        found = super().cells()
+        for name, cell in found.items():
+            if not (path := self._truth(name)).is_file():
+                command = f"python -m benchmarks truth {cell.scenario}"
+                raise UnusableError(f"{path} is not there: {command}")
+        return found
 
-if __name__ == "__main__":
-    sys.exit(main())
+    def measure(self, cell: Cell) -> list[Screening]:
+        given = self.given
+        with labs_up(cell.study):
+            return [screened(cell, s, given.replicas, given.varied) for s in self.seed_range()]
+
+    def table(self, results: Mapping[str, list[Screening]]) -> Iterator[str]:
+        for name, found in results.items():
+            chosen = [one.keys("chosen") for one in found]
+            yield from table(name, truth_of(truth_table.read(self._truth(name))), chosen)
+            yield detectable(found)
+
+    def _truth(self, name: str) -> Path:
+        path: Path = self.given.truth / f"{name}.csv.gz"
+        return path

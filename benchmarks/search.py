@@ -22,35 +22,33 @@ replicate, which tells nothing here; by PromiseTune's, whose counts are of diffe
 row once. The trials of the default by which a refinement watches for drift count in neither (nor
 among refine_trials). A refinement that ends early has its last value from then on.
 
-Each run is kept in a file when it ends: the same command goes on where it stopped.
+A seed is a run of each search on each table.
 """
 
 import argparse
 import csv
-import json
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.campaign import measured
-from benchmarks.models import UnusableError, interval, numbers, positive
-from benchmarks.recorded import LOWEST_MS, Onward, Shot, campaign, product_revision, table_offer
+from benchmarks.harness import Question, UnusableError
+from benchmarks.models import interval, numbers
+from benchmarks.recorded import LOWEST_MS, Onward, Shot, campaign, table_offer
 from intop.domain.configuration import DEFAULT
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.parameter import Scale
 from intop.domain.trial import PlannedTrial
-from intop.learn.parallel import each
 from intop.learn.samples import Samples, Vector
 from intop.run.executor import execute
 from intop.stages.refine import Refine
 
-RUNS = 20
 SEED = 7
 """Of the rows that are measured first; development was done on others."""
 FIRST_OF_FLASH, FIRST = 20, 10
@@ -128,8 +126,86 @@ class Outcome:
     seconds: float
 
 
-Results = dict[str, Outcome]
+Results = Mapping[str, Outcome]
 """By the name of a job."""
+
+
+class Searched(Question[tuple[Job, Table], Outcome]):
+    """Searches on tables, each run of which is a cell."""
+
+    first_seed = 0
+    result = Outcome
+    is_parallel = True
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "seed": SEED, "first": [FIRST_OF_FLASH, FIRST]}
+
+    def cost(self, cell: tuple[Job, Table]) -> float:
+        # What it takes, beside other jobs: how many rows are chosen by models.
+        job, table = cell
+        return 0.0 if SEARCHES[job.search] is None else float(table.budget - table.first)
+
+    def measure(self, cell: tuple[Job, Table]) -> Outcome:
+        return done(*cell)
+
+    def progress(self, name: str, result: Outcome) -> str:
+        return f"{name}: {result.best[-1]:g} in {result.seconds:.1f} s"
+
+
+class Search(Searched):
+    """Does ours find as much as published searches?"""
+
+    seeds = 20
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("data", type=Path, help="the folder that has search/")
+
+    @cached_property
+    def rivals(self) -> tuple[Published, Published]:
+        """What others reached, in ranks and in values."""
+        folder = self.given.data / "search"
+        return by_ranks(folder), by_values(folder)
+
+    @cached_property
+    def ranked(self) -> list[Table]:
+        """The tables of FLASH's protocol."""
+        rivals = self.rivals[0]
+        counts = {name: int(rival_of(rivals, name, FLASH).count) for name in sorted(rivals)}
+        folder = self.given.data / "search"
+        return [read_table(folder, name, FIRST_OF_FLASH, count) for name, count in counts.items()]
+
+    @cached_property
+    def valued(self) -> list[Table]:
+        """The tables of PromiseTune's."""
+        return [
+            read_table(self.given.data / "search", name, FIRST, COUNTS[-1], different=True)
+            for name in sorted(self.rivals[1])
+        ]
+
+    def cells(self) -> dict[str, tuple[Job, Table]]:
+        tables = {table.name: table for table in (*self.ranked, *self.valued)}
+        jobs = [
+            Job(name, search, run)
+            for run in self.seed_range()
+            for search in SEARCHES
+            for name in tables
+        ]
+        return {job.name: (job, tables[job.table]) for job in jobs}
+
+    def table(self, results: Results) -> Iterator[str]:
+        runs = self.seed_range()
+        yield f"Ranks behind the optimum, mean of {len(runs)} runs:\n"
+        yield from report_ranks(self.ranked, results, self.rivals[0], runs)
+        yield f"\nThe best value, mean of {len(runs)} runs:"
+        for table in self.valued:
+            yield ""
+            yield from report_values(table, results, self.rivals[1][table.name], runs)
+        spent = sum(outcome.seconds for outcome in results.values())
+        yield f"\nMinutes of one processor: {spent / 60:.1f}"
+
+    def missed(self, results: Results) -> list[str]:
+        return missed(self.ranked, self.valued, results, self.rivals[0], self.seed_range())
 
 
 # The data -----------------------------------------------------------------------------------------
@@ -210,7 +286,7 @@ def rival_of(rivals: Published, table: str, method: str) -> Rival:
 # One run ------------------------------------------------------------------------------------------
 
 
-def done(job: Job, table: Table) -> tuple[Job, Outcome]:
+def done(job: Job, table: Table) -> Outcome:
     """A search that sees only what it has measured."""
     target, stage = table.target, SEARCHES[job.search]
     # The same rows first for all searches on a table, so that they differ by what follows.
@@ -221,7 +297,7 @@ def done(job: Job, table: Table) -> tuple[Job, Outcome]:
         rows = refined(table, order[: table.first], stage, job.run)
         rows = list(dict.fromkeys(rows)) if table.different else rows
     best = np.minimum.accumulate(target[rows])
-    return job, Outcome(best.tolist(), time.process_time() - started)
+    return Outcome(best.tolist(), time.process_time() - started)
 
 
 class EnoughError(Exception):
@@ -265,63 +341,28 @@ def refined(table: Table, first: Sequence[int], stage: type[Refine], seed: int) 
     return rows
 
 
-# Results that outlive a command -------------------------------------------------------------------
-
-
-def settings() -> dict[str, Any]:
-    """What results must have in common to stand in one table."""
-    return {"models": product_revision(), "seed": SEED, "first": [FIRST_OF_FLASH, FIRST]}
-
-
-def kept(path: Path) -> Results:
-    """What is there of earlier commands."""
-    try:
-        stored = json.loads(path.read_text())
-        if stored["settings"] != settings():
-            raise UnusableError(
-                f"{path}: of other code or versions; delete it, or name another (RESULTS)"
-            )
-        return {name: Outcome(**outcome) for name, outcome in stored["runs"].items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnusableError(f"{path}: no results ({error}); delete it, or name another") from error
-
-
-def keep(path: Path, results: Results) -> None:
-    """All that there is so far; a killed command leaves the file as it was before."""
-    runs = {name: asdict(outcome) for name, outcome in results.items()}
-    fresh = path.with_suffix(".new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(json.dumps({"settings": settings(), "runs": runs}))
-        fresh.replace(path)
-    except OSError as error:
-        raise UnusableError(f"{path}: {error.strerror}") from error
-
-
 # The tables ---------------------------------------------------------------------------------------
 
 
-def runs_of(results: Results, table: Table, search: str, runs: int) -> Matrix:
+def runs_of(results: Results, table: Table, search: str, runs: range) -> Matrix:
     """The best values (runs, budget) after each measurement; the last one's where it ended."""
-    found = [results[Job(table.name, search, n).name].best for n in range(runs)]
+    found = [results[Job(table.name, search, n).name].best for n in runs]
     return np.array([[*best, *best[-1:] * (table.budget - len(best))] for best in found])
 
 
-def measured_by(results: Results, table: Table, search: str, runs: int) -> float:
+def measured_by(results: Results, table: Table, search: str, runs: range) -> float:
     """How many measurements it made, mean of all runs."""
-    return float(np.mean([len(results[Job(table.name, search, n).name].best) for n in range(runs)]))
+    return float(np.mean([len(results[Job(table.name, search, n).name].best) for n in runs]))
 
 
-def ranks(results: Results, table: Table, search: str, runs: int) -> list[float]:
+def ranks(results: Results, table: Table, search: str, runs: range) -> list[float]:
     """How far behind the optimum each run ended."""
     ended = runs_of(results, table, search, runs)[:, -1]
     return [float(table.ranks_behind(value)) for value in ended]
 
 
 def report_ranks(
-    tables: Sequence[Table], results: Results, rivals: Published, runs: int
+    tables: Sequence[Table], results: Results, rivals: Published, runs: range
 ) -> Iterator[str]:
     """FLASH's protocol: ranks behind the optimum, and how many were measured for that."""
     heads = [f"{method} (measured)" for method in (*SEARCHES, FLASH, RANKS, MMRE)]
@@ -349,7 +390,7 @@ def report_ranks(
 
 
 def report_values(
-    table: Table, results: Results, rivals: Sequence[Rival], runs: int
+    table: Table, results: Results, rivals: Sequence[Rival], runs: range
 ) -> Iterator[str]:
     """PromiseTune's protocol: the mean best value, ours above all that were published.
 
@@ -377,7 +418,7 @@ def missed(
     valued: Sequence[Table],
     results: Results,
     rivals: Published,
-    runs: int,
+    runs: range,
 ) -> list[str]:
     """Where ours, as it ships, is worse than it has to be."""
     problems: list[str] = []
@@ -406,82 +447,3 @@ def missed(
             if value > bound:
                 problems.append(f"{table.name} after {count}: {value:.5g}, not {bound:g}")
     return problems
-
-
-# --------------------------------------------------------------------------------------------------
-
-
-def main() -> None:
-    arguments = parsed()
-    try:
-        sys.exit(benchmark(arguments))
-    except UnusableError as error:
-        sys.exit(str(error))
-
-
-def benchmark(arguments: argparse.Namespace) -> str | None:
-    """Makes what runs are missing and prints the tables. What was missed, or None."""
-    folder = arguments.data / "search"
-    ranks_of, values_of = by_ranks(folder), by_values(folder)
-    ranked = [
-        read_table(folder, name, FIRST_OF_FLASH, int(rival_of(ranks_of, name, FLASH).count))
-        for name in sorted(ranks_of)
-    ]
-    valued = [
-        read_table(folder, name, FIRST, COUNTS[-1], different=True) for name in sorted(values_of)
-    ]
-    tables = {table.name: table for table in (*ranked, *valued)}
-    plan = [
-        Job(name, search, run)
-        for run in range(arguments.runs)
-        for search in SEARCHES
-        for name in tables
-    ]
-    results = kept(arguments.results)
-    # The dearest first, so that no processor waits for them at the end.
-    lacking = sorted((j for j in plan if j.name not in results), key=lambda j: -cost(j, tables))
-    tasks = [(job, tables[job.table]) for job in lacking]
-    for number, (job, outcome) in enumerate(each(done, tasks, jobs=arguments.jobs), start=1):
-        results[job.name] = outcome
-        keep(arguments.results, results)
-        print(
-            f"[{number}/{len(lacking)}] {job.table}, {job.search}, run {job.run + 1}:"
-            f" {outcome.best[-1]:g} in {outcome.seconds:.1f} s",
-            file=sys.stderr,
-        )
-    print(f"Ranks behind the optimum, mean of {arguments.runs} runs:\n")
-    print("\n".join(report_ranks(ranked, results, ranks_of, arguments.runs)))
-    print(f"\nThe best value, mean of {arguments.runs} runs:")
-    for table in valued:
-        print()
-        print("\n".join(report_values(table, results, values_of[table.name], arguments.runs)))
-    spent = sum(results[job.name].seconds for job in plan)
-    print(f"\nMinutes of one processor: {spent / 60:.1f}")
-    problems = missed(ranked, valued, results, ranks_of, arguments.runs)
-    return "not as it should be: " + "; ".join(problems) if problems else None
-
-
-def cost(job: Job, tables: Mapping[str, Table]) -> float:
-    """What it takes, beside other jobs: how many rows are chosen by models."""
-    table = tables[job.table]
-    return 0.0 if SEARCHES[job.search] is None else float(table.budget - table.first)
-
-
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, help="the folder that has search/")
-    parser.add_argument("--runs", type=positive, default=RUNS, help=f"({RUNS})")
-    parser.add_argument("--jobs", type=positive, help="processes (one a processor)")
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("build/bench-search.json"),
-        help="where runs are kept (build/bench-search.json)",
-    )
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    main()

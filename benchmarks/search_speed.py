@@ -1,7 +1,7 @@
 """What a search over four trained models takes, and which algorithm finds most.
 
-    python -m benchmarks.search_speed speed         the genetic algorithm, 100 generations of 200
-    python -m benchmarks.search_speed algorithms    all of them, the same predictions for each
+    python -m benchmarks search-speed         the genetic algorithm, 100 generations of 200
+    python -m benchmarks search-algorithms    all of them, the same predictions for each
 
 A made-up space of 40 parameters (numbers, switches and choices) and a made-up surface, different
 for each seed, of which `--rows` configurations are known with 5 % noise. The four tree families
@@ -15,19 +15,20 @@ algorithms  For each algorithm, how far the best prediction that it found (with 
             above the best that any of them found for the same models: means over seeds with their
             standard errors, and on how many seeds it was the best of all.
 
-Times are of the processor, so that a machine which others use, too, changes them little. Prints
-Markdown; all but the times follows from the seeds.
+Times are of the processor, so that a machine which others use, too, changes them little. All but
+the times follows from the seeds.
 """
 
 import argparse
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from benchmarks.harness import Question
 from intop.domain.encoding import Matrix
 from intop.domain.parameter import Component, Parameter
 from intop.domain.space import Space
@@ -41,6 +42,8 @@ from intop.learn.surrogate import Predictor, fit_trees, predicted
 
 POPULATION, GENERATIONS = 200, 100
 PARAMETERS = 40
+ROWS = 120
+"""Known configurations of the made-up surface."""
 ENDLESS = 10**6
 KEPT = 2_000
 """Candidates, as `intop search` keeps them to choose different ones among them."""
@@ -52,29 +55,53 @@ KINDS: tuple[Literal["integer", "boolean", "choice"], ...] = (
 )
 
 
-def main() -> None:
-    arguments = parsed()
-    with one_thread():
-        if arguments.mode == "speed":
-            lines = speed(arguments.rows, arguments.sample)
-        else:
-            lines = algorithms(arguments.rows, arguments.seeds, arguments.first)
-    print("\n".join(lines))
+class Speed(Question[str, list[str]]):
+    """How long does the genetic algorithm search?"""
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--sample", type=int, default=100, help="individuals one by one (100)")
+        add("--rows", type=int, default=ROWS, help=f"known configurations ({ROWS})")
+
+    def cells(self) -> dict[str, str]:
+        return {"speed": ""}
+
+    def measure(self, cell: str) -> list[str]:  # noqa: ARG002
+        with one_thread():
+            return speed(self.given.rows, self.given.sample)
+
+    def table(self, results: Mapping[str, list[str]]) -> Iterable[str]:
+        return results["speed"]
 
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    modes = parser.add_subparsers(dest="mode", required=True)
-    how_fast = modes.add_parser("speed", help="of the genetic algorithm")
-    how_fast.add_argument("--sample", type=int, default=100, help="individuals one by one (100)")
-    which = modes.add_parser("algorithms", help="what each of them finds")
-    which.add_argument("--seeds", type=int, default=10, help="models and searches (10)")
-    which.add_argument("--first", type=int, default=1, help="the first seed (1)")
-    for mode in (how_fast, which):
-        mode.add_argument("--rows", type=int, default=120, help="known configurations (120)")
-    return parser.parse_args()
+class Best(NamedTuple):
+    """The logarithm of the lowest prediction that a search found, and its seconds."""
+
+    log_ms: float
+    seconds: float
+
+
+class Algorithms(Question[int, dict[str, Best]]):
+    """Which algorithm finds most?"""
+
+    seeds = 10
+    result = dict[str, Best]
+    fixed = ("rows",)
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--rows", type=int, default=ROWS, help=f"known configurations ({ROWS})")
+
+    def cells(self) -> dict[str, int]:
+        return {f"seed {seed}": seed for seed in self.seed_range()}
+
+    def measure(self, cell: int) -> dict[str, Best]:
+        with one_thread():
+            return algorithms(self.given.rows, cell)
+
+    def table(self, results: Mapping[str, dict[str, Best]]) -> Iterable[str]:
+        return compared(list(results.values()))
 
 
 # What is searched ---------------------------------------------------------------------------------
@@ -206,39 +233,44 @@ def seconds_of(work: Callable[[], object]) -> float:
 # Which finds most ---------------------------------------------------------------------------------
 
 
-def algorithms(rows: int, seeds: int, first: int) -> list[str]:
+def algorithms(rows: int, seed: int) -> dict[str, Best]:
+    """Search by each algorithm over the same models."""
     where = space()
-    found: dict[str, list[float]] = {name: [] for name in ALGORITHMS}
-    seconds = dict.fromkeys(ALGORITHMS, 0.0)
-    for seed in range(first, first + seeds):
-        fitness = Fitness(models(where, rows, seed))
-        for name in ALGORITHMS:
-            began = time.process_time()
-            best = search(
-                where,
-                fitness,
-                seed=seed,
-                algorithm=name,
-                population=POPULATION,
-                generations=GENERATIONS,
-                patience=ENDLESS,
-                keep=1,
-            ).candidates[0]
-            seconds[name] += time.process_time() - began
-            found[name].append(math.log(best.rank_ms))
-    lowest = np.min(list(found.values()), axis=0)
+    fitness = Fitness(models(where, rows, seed))
+    found = {}
+    for name in ALGORITHMS:
+        began = time.process_time()
+        best = search(
+            where,
+            fitness,
+            seed=seed,
+            algorithm=name,
+            population=POPULATION,
+            generations=GENERATIONS,
+            patience=ENDLESS,
+            keep=1,
+        ).candidates[0]
+        found[name] = Best(math.log(best.rank_ms), time.process_time() - began)
+    return found
+
+
+def compared(seeds: Sequence[Mapping[str, Best]]) -> list[str]:
+    """The table of all algorithms."""
+    logs = {name: np.array([found[name].log_ms for found in seeds]) for name in ALGORITHMS}
+    lowest = np.min(list(logs.values()), axis=0)
     lines = [
-        f"{POPULATION * (GENERATIONS + 1):,} predictions each, {seeds} seeds:",
+        f"{POPULATION * (GENERATIONS + 1):,} predictions each, {len(seeds)} seeds:",
         "",
         "| algorithm | above the best found | worst seed | best of all on | seconds |",
         "|---|---:|---:|---:|---:|",
     ]
-    for name, logs in found.items():
-        above = 100 * np.expm1(np.array(logs) - lowest)
-        error = above.std(ddof=1) / math.sqrt(seeds) if seeds > 1 else math.nan
+    for name, found in logs.items():
+        above = 100 * np.expm1(found - lowest)
+        error = above.std(ddof=1) / math.sqrt(len(seeds)) if len(seeds) > 1 else math.nan
+        seconds = sum(found[name].seconds for found in seeds) / len(seeds)
         lines.append(
             f"| {name} | {above.mean():.2f} ± {error:.2f} % | {above.max():.2f} % | "
-            f"{np.count_nonzero(above == 0)} | {seconds[name] / seeds:.1f} |"
+            f"{np.count_nonzero(above == 0)} | {seconds:.1f} |"
         )
     return lines
 
@@ -251,7 +283,3 @@ def trees(samples: Samples, seed: int) -> Predictor:
         if f.is_tree
     ]
     return fit_trees(fitted, samples, seed)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,9 @@
 """What there is to find in a scenario: the effect of every offered key, measured one at a time.
 
-    python -m benchmarks.truth dynamic-wan bursts          every cell of these scenarios
-    python -m benchmarks.truth dynamic-wan --from-good     about the good configuration found there
-    python -m benchmarks.truth dynamic-wan --only net.ipv4.tcp_sack=0    a short look at some arms
-    python -m benchmarks.truth --summary                   only the Markdown table, from the files
+    python -m benchmarks truth dynamic-wan bursts          every cell of these scenarios
+    python -m benchmarks truth dynamic-wan --from-good     about the good configuration found there
+    python -m benchmarks truth-look dynamic-wan --only net.ipv4.tcp_sack=0    a look at some arms
+    python -m benchmarks truth                             only the Markdown table, from the files
 
 SCENARIO is a file of configs/scenarios without its suffix, or `lab`, the study of `make run`. For
 each architecture and workload of it the lab is brought up, measured by the product's own testbed,
@@ -12,7 +12,7 @@ chosen and judged, and how errors are controlled over all of them, says benchmar
 split, test, pairs. With `--minutes` the test has as many arms, the most suspicious first, and
 rounds as fit in that time; other suspicious arms are in the table as "not followed".
 
-All trials are in `--store` (a file for each scenario), and a killed run goes on where it was.
+All trials are in `--store`, a file for each scenario.
 Writes into `--out`: SCENARIO-ARCH-WORKLOAD.csv.gz, a row for each arm with its effect
 (`-from-good` in its name about a good configuration), -trials.csv.gz, the trials behind it, and
 README.md, the summary of all tables there.
@@ -25,21 +25,20 @@ import argparse
 import csv
 import math
 import random
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from gzip import GzipFile
 from io import TextIOWrapper
 from pathlib import Path
 from statistics import fmean, median, stdev
+from typing import ClassVar
 
 from benchmarks import acting, truth_table
 from benchmarks.acting import Arms, Effect
 from benchmarks.campaign import Opened, context_of, labs_up, measured
 from benchmarks.campaign import scenario as load_scenario
-from benchmarks.datasets import alone
+from benchmarks.harness import Question, Result, commit
+from benchmarks.tables import alone
 from benchmarks.truth_table import p99_of, tails_of
 from intop.config.study import Study
 from intop.domain.cluster import LabSpec
@@ -54,7 +53,7 @@ from intop.run.replicas import replicas_in_use
 from intop.run.rounds import blocks
 from intop.run.testbed import Testbed
 from intop.stages.collected import required_space
-from intop.store import Store, opened
+from intop.store import Store
 
 STAGE = "contest"
 
@@ -242,17 +241,17 @@ def good_configuration(cell: Cell) -> Configuration:
 # -- a short look --------------------------------------------------------------------------------
 
 
-def look(cell: Cell, wanted: Sequence[str], rounds: int) -> None:
-    """Measure some arms (`KEY=VALUE`, several joined by `+`) and print what they are worth."""
+def look(cell: Cell, wanted: Sequence[str], rounds: int) -> Iterator[str]:
+    """Measure some arms (`KEY=VALUE`, several joined by `+`) and yield what they are worth."""
     arms = {
         text: Configuration(dict(part.split("=", 1) for part in text.split("+"))) for text in wanted
     }
     trials = in_rounds(cell.task("look", anew=True), cell.base, lambda _: arms, rounds)
-    print(described(cell, [t for t in trials if acting.is_base(t.planned.arm)]))
+    yield described(cell, [t for t in trials if acting.is_base(t.planned.arm)])
     effects, level = acting.tested(p99_of(trials))
     by_arm = {e.arm: e for e in effects}
     distances = {e.arm: e.z or 0.0 for e in acting.scanned(p99_of(trials), tails_of(trials))}
-    print(f"intervals: {100 * level:.1f} %")
+    yield f"intervals: {100 * level:.1f} %"
     for arm in arms:
         own = [t for t in trials if t.planned.arm == arm and t.usable]
         effect = by_arm.get(arm)
@@ -264,7 +263,7 @@ def look(cell: Cell, wanted: Sequence[str], rounds: int) -> None:
                 *(fmean(t.percentile_ms(q) for t in own) for q in (50, 90, 99))
             )
         )
-        print(f"  {told:32s} z {distances.get(arm, 0.0):+5.1f}  {arm}{others}")
+        yield f"  {told:32s} z {distances.get(arm, 0.0):+5.1f}  {arm}{others}"
 
 
 def described(cell: Cell, bases: Sequence[Trial]) -> str:
@@ -327,53 +326,77 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
 # -- command -------------------------------------------------------------------------------------
 
 
-def main() -> int:
-    arguments = parsed()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the lab is taken down all the same
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    for scenario in arguments.scenario:
-        arguments.store.mkdir(parents=True, exist_ok=True)
-        with opened(str(arguments.store / f"{scenario}.db")) as store:
-            wanted = cells(
-                scenario,
-                store,
-                archs=arguments.arch,
-                workloads=arguments.workload,
-                replicas=arguments.replicas,
-                is_look=bool(arguments.only),
-            )
-            for cell in wanted:
-                measured_cell(cell, arguments)
-    if not arguments.only:
-        (arguments.out / "README.md").write_text(truth_table.summary(arguments.out))
-    return 0
+class OfScenarios(Question[Cell, Result]):
+    """A question about some scenarios. Without any, nothing is measured."""
+
+    has_store = True
+    is_look: ClassVar[bool] = False
+    """Whether doubts about trials don't matter."""
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add("scenario", nargs="*", help="names of files in configs/scenarios")
+        for option, choices in (("--arch", ["x86", "arm"]), ("--workload", ["slt", "dlt"])):
+            add(option, nargs=1, choices=choices, default=choices, help="only this one")
+        add("--replicas", type=int, choices=range(1, 5), default=1, help="labs at once (1)")
+
+    def cells(self) -> dict[str, Cell]:
+        given = self.given
+        which = {"archs": given.arch, "workloads": given.workload, "replicas": given.replicas}
+        found = (cells(n, self.store(n), is_look=self.is_look, **which) for n in given.scenario)
+        return {cell.name: cell for scenario in found for cell in scenario}
 
 
-def measured_cell(cell: Cell, arguments: argparse.Namespace) -> None:
-    """Measure a cell, and write or print what it comes to."""
-    with labs_up(cell.study):
-        if arguments.only:
-            look(cell, arguments.only, arguments.rounds)
-            return
-        if arguments.from_good:
-            cell = replace(cell, base=good_configuration(cell), words="from-good")
-        found = measure_cell(cell, arguments.rounds, arguments.minutes)
-    rows = truth_table.rows(cell, found, commit=commit())
-    write_rows(arguments.out / f"{cell.name}.csv.gz", rows)
-    write_trials(arguments.out / f"{cell.name}-trials.csv.gz", found)
-    bases = [t for t in found.trials["scan"] if acting.is_base(t.planned.arm)]
-    print(described(cell, bases))
+class Truth(OfScenarios[str]):
+    """What is there to find in a scenario?"""
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        super().options(parser)
+        add = parser.add_argument
+        add("--rounds", type=int, default=acting.TEST_ROUNDS, help="of a test, or more (8)")
+        add("--minutes", type=float, help="of load for a cell, without its pairs")
+        add("--from-good", action="store_true", help="from a good configuration")
+        add("--out", type=Path, default=Path("benchmarks/truth"), help="a folder")
+
+    def measure(self, cell: Cell) -> str:
+        out: Path = self.given.out
+        out.mkdir(parents=True, exist_ok=True)
+        with labs_up(cell.study):
+            if self.given.from_good:
+                cell = replace(cell, base=good_configuration(cell), words="from-good")
+            found = measure_cell(cell, self.given.rounds, self.given.minutes)
+        rows = truth_table.rows(cell, found, commit=commit())
+        write_rows(out / f"{cell.name}.csv.gz", rows)
+        write_trials(out / f"{cell.name}-trials.csv.gz", found)
+        bases = [t for t in found.trials["scan"] if acting.is_base(t.planned.arm)]
+        return described(cell, bases)
+
+    def table(self, results: Mapping[str, str]) -> Iterator[str]:
+        (self.given.out / "README.md").write_text(truth_table.summary(self.given.out))
+        yield from results.values()
 
 
-def commit() -> str:
-    """The commit of the checkout that measures, and whether it has other changes than tables."""
+class Look(OfScenarios[list[str]]):
+    """What are some arms worth, by a short look?"""
 
-    def git(*words: str) -> str:
-        command = ["git", "-C", str(Path(__file__).parent.parent), *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    is_look = True
 
-    changed = git("diff", "--name-only", "HEAD", "--", ".", ":!benchmarks/truth")
-    return git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        super().options(parser)
+        add = parser.add_argument
+        add("--rounds", type=int, default=acting.TEST_ROUNDS, help="(8)")
+        add("--only", nargs="+", metavar="KEY=VALUE", required=True, help="arms, + joins")
+
+    def measure(self, cell: Cell) -> list[str]:
+        with labs_up(cell.study):
+            return list(look(cell, self.given.only, self.given.rounds))
+
+    def table(self, results: Mapping[str, list[str]]) -> Iterator[str]:
+        for lines in results.values():
+            yield from lines
 
 
 def cells(
@@ -415,34 +438,3 @@ def budget_of(budget: Budget, *, is_look: bool) -> Budget:
         max_steal=1.0,
         max_lag=1.0,
     )
-
-
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("scenario", nargs="*", help="names of files in configs/scenarios")
-    for option, choices in (("--arch", ["x86", "arm"]), ("--workload", ["slt", "dlt"])):
-        parser.add_argument(option, nargs=1, choices=choices, default=choices, help="only this one")
-    parser.add_argument(
-        "--rounds", type=int, default=acting.TEST_ROUNDS, help="of a test, or more (8)"
-    )
-    parser.add_argument("--minutes", type=float, help="of load for a cell, without its pairs")
-    parser.add_argument(
-        "--replicas", type=int, choices=range(1, 5), default=1, help="labs at once (1)"
-    )
-    parser.add_argument("--from-good", action="store_true", help="from a good configuration")
-    parser.add_argument("--only", nargs="+", metavar="KEY=VALUE", help="only these arms, + joins")
-    parser.add_argument("--summary", action="store_true", help="measure nothing")
-    parser.add_argument(
-        "--store", type=Path, default=Path("build/truth"), help="a folder (build/truth)"
-    )
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/truth"), help="a folder")
-    arguments = parser.parse_args()
-    if bool(arguments.scenario) == arguments.summary:
-        parser.error("name scenarios, or --summary")
-    return arguments
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -21,7 +21,7 @@ WORDS = {1: "gain", 0: "nothing", -1: "worse"}
 HEAD = """\
 # What there is to find in the scenarios
 
-Measured by `python -m benchmarks.truth`, which says how; rules and error control:
+Measured by `python -m benchmarks truth`, which says how; rules and error control:
 `benchmarks/acting.py`. A ratio is the default's P99 / the arm's, with the interval of its test. It
 acts where that excludes 1. In a scenario that gains, some key has an interval above 1. The sd tells
 how much the logarithm of a single trial's P99 scatters, while all labs are measured on at once. The

@@ -1,11 +1,12 @@
 """Tuners on the lab: active learning against random search, Optuna's TPE and GP, and offline.
 
-    python -m benchmarks.tuners                 on two replicas of the lab, slt: some 40 minutes
-    python -m benchmarks.tuners --buffer 40     behind a shorter buffer, where the good is rare
-    python -m benchmarks.tuners --buffer 30     and where it is rarer
-    python -m benchmarks.tuners --tuners ours offline --first 8 --checkpoints 8 12 16 20 40
-    python -m benchmarks.tuners --dry           on an emulator of it
-    python -m benchmarks.tuners --dry --buffer 40 --tuners ours p99 offline --trials 50
+    python -m benchmarks tuners                 on two replicas of the lab, slt: some 40 minutes
+    python -m benchmarks tuners --buffer 40     behind a shorter buffer, where the good is rare
+    python -m benchmarks tuners --buffer 30     and where it is rarer
+    python -m benchmarks tuners --tuners ours offline --first 8 --checkpoints 8 12 16 20 40
+    python -m benchmarks tuners --dry           on an emulator of it
+    python -m benchmarks tuners --dry --buffer 40 --tuners ours p99 offline --trials 50
+    python -m benchmarks tuners-pool FILE...    what races with other seeds come to together
 
 All minimise log P99 over the parameters of benchmarks/data/slt-collect.csv.gz with the same number
 of trials, from several seeds, in rounds: in each of them every tuner with every seed gets its next
@@ -36,9 +37,9 @@ mean of P99 of the default / that of the winner over rounds, and of the seeds' g
 The claim: with n trials ours reaches SHARE of the best gain (its logarithm) that any tuner has
 after any number of trials, and offline needs at least 2 n for that.
 
-All is kept in `--store`, and goes on where it was interrupted; an interrupted verification may go
-on with fewer `--rounds`. `--table` keeps all trials as a table; the emulator draws its trials from
-such a one (benchmarks/beds.py), and judges winners without any noise.
+All is kept in `--store`; an interrupted verification may go on with fewer `--rounds`. `--table`
+keeps all trials as a table; the emulator draws its trials from such a one (benchmarks/beds.py), and
+judges winners without any noise.
 
 Optuna's GP needs torch, which nothing else here does: pip install torch (one for CPUs will do).
 """
@@ -71,11 +72,11 @@ from benchmarks.contenders import (
     different,
     upto,
 )
+from benchmarks.harness import Question, UnusableError
 from benchmarks.recorded import Offer
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.stats import paired_ratio
-from intop.errors import IntopError
 from intop.learn.parallel import each
 
 BATCH = 4
@@ -368,111 +369,101 @@ def run(bed: Bed, race: Race, rounds: int) -> Outcome:
     return Outcome(measured, finalists, picked, winners, verified)
 
 
-def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--dry", action="store_true", help="on an emulator of the lab")
-    parser.add_argument(
-        "--tuners",
-        nargs="+",
-        choices=list(TUNERS),
-        default=[name for name in TUNERS if name not in ASIDE],
-        help="(all but p99)",
-    )
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="(1 2 3)")
-    parser.add_argument("--trials", type=int, default=100, help="for each tuner and seed (100)")
-    parser.add_argument(
-        "--first", type=int, default=Schedule.first, help="trials that ours begins with (20)"
-    )
-    parser.add_argument(
-        "--checkpoints",
-        nargs="+",
-        type=int,
-        metavar="N",
-        default=list(Schedule.checkpoints),
-        help="trials after which winners of ours and offline are judged (20 40 50 100)",
-    )
-    parser.add_argument("--rounds", type=int, default=6, help="of verification (6)")
-    parser.add_argument("--jobs", type=int, help="processes for models (one a processor)")
-    parser.add_argument("--replicas", type=int, default=2, help="of the lab (2)")
-    parser.add_argument(
-        "--buffer", type=int, metavar="KB", help="of the lab's link (default: as in short-buffer)"
-    )
-    parser.add_argument(
-        "--table", type=Path, metavar="FILE", help="keep all trials there (.csv.gz)"
-    )
-    parser.add_argument(
-        "--delay",
-        type=float,
-        default=0.0,
-        metavar="MS",
-        help="of its packets (0); its load balancers are virtual machines then",
-    )
-    parser.add_argument(
-        "--keys", nargs="+", default=(), metavar="KEY", help="to tune (those of the table)"
-    )
-    parser.add_argument("--store", type=Path, default=Path("tuners.db"), help="(tuners.db)")
-    parser.add_argument("--out", type=Path, default=Path("tuners.json"), help="(tuners.json)")
-    parser.add_argument(
-        "--pool",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="measure nothing, but put together what races with other seeds left there (--out)",
-    )
-    arguments = parser.parse_args(words)
-    if arguments.pool:
-        return arguments
-    if "gp" in arguments.tuners and importlib.util.find_spec("torch") is None:
-        others = " ".join(name for name in arguments.tuners if name != "gp")
-        parser.error(
+class Tuners(Question[str, Outcome]):
+    """Does ours need at most half of the trials of the offline pipeline?"""
+
+    seeds = 3
+    has_store = True
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        everybody = [name for name in TUNERS if name not in ASIDE]
+        add = parser.add_argument
+        add("--dry", action="store_true", help="on an emulator of the lab")
+        add("--tuners", nargs="+", choices=list(TUNERS), default=everybody, help="(all but p99)")
+        add("--trials", type=int, default=100, help="for each tuner and seed (100)")
+        add("--first", type=int, default=Schedule.first, help="that ours begins with (20)")
+        add(
+            "--checkpoints",
+            nargs="+",
+            type=int,
+            metavar="N",
+            default=list(Schedule.checkpoints),
+            help="trials after which winners of ours and offline are judged (20 40 50 100)",
+        )
+        add("--rounds", type=int, default=6, help="of verification (6)")
+        add("--jobs", type=int, help="processes for models (one a processor)")
+        add("--replicas", type=int, default=2, help="of the lab (2)")
+        add("--buffer", type=int, metavar="KB", help="of the lab's link (as in short-buffer)")
+        add("--table", type=Path, metavar="FILE", help="keep all trials there (.csv.gz)")
+        guests = "of its packets (0); its load balancers are virtual machines then"
+        add("--delay", type=float, default=0.0, metavar="MS", help=guests)
+        add("--keys", nargs="+", default=(), metavar="KEY", help="to tune (those of the table)")
+        add("--out", type=Path, default=Path("build/tuners.json"), help="(build/tuners.json)")
+
+    def cells(self) -> dict[str, str]:
+        check(self.given)
+        return {"race": ""}
+
+    def measure(self, cell: str) -> Outcome:  # noqa: ARG002
+        given = self.given
+        schedule = Schedule(given.first, tuple(given.checkpoints))
+        arms = arms_of(given.tuners, self.seed_range(), given.trials, schedule)
+        with TemporaryDirectory() as folder:
+            race = Race(arms, given.trials, Path(folder), given.jobs, schedule)
+            if given.dry:
+                outcome = run(Emulator(BUFFERS[given.buffer]), race, given.rounds)
+            else:
+                given.store.mkdir(parents=True, exist_ok=True)
+                with the_lab(
+                    given.store / "tuners.db",
+                    given.replicas,
+                    buffer_kb=given.buffer,
+                    delay_ms=given.delay,
+                    keys=given.keys,
+                ) as bed:
+                    outcome = run(bed, race, given.rounds)
+                    if given.table is not None:
+                        bed.keep(given.table)
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(json.dumps(as_json(race, outcome), indent=1) + "\n")
+        return outcome
+
+    def table(self, results: Mapping[str, Outcome]) -> Iterator[str]:
+        where = "on the emulator" if self.given.dry else "on the lab"
+        outcome = results["race"]
+        return markdown(gains_of(outcome.winners, outcome.verified), where)
+
+
+class Pool(Question[str, None]):
+    """What do races with other seeds come to together?"""
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        races = "what races with other seeds left (--out)"
+        parser.add_argument("races", nargs="+", type=Path, metavar="FILE", help=races)
+
+    def cells(self) -> dict[str, str]:
+        return {}
+
+    def table(self, results: Mapping[str, None]) -> Iterator[str]:  # noqa: ARG002
+        return markdown(stored_gains(self.given.races), "in these races")
+
+
+def check(given: argparse.Namespace) -> None:
+    """Raise UnusableError for options that don't fit."""
+    if "gp" in given.tuners and importlib.util.find_spec("torch") is None:
+        others = " ".join(name for name in given.tuners if name != "gp")
+        raise UnusableError(
             "Optuna's GP needs torch, which is not installed here: pip install torch, or do "
             f"without it: --tuners {others}"
         )
-    if not min(EVERYBODYS) <= arguments.trials <= MOST:
-        parser.error(f"--trials must be from {min(EVERYBODYS)} to {MOST}")
-    if not 2 <= arguments.first <= min(arguments.checkpoints):
-        parser.error("--first must be at least 2 and at most the first of --checkpoints")
-    if arguments.dry and (arguments.buffer not in BUFFERS or arguments.delay or arguments.keys):
+    if not min(EVERYBODYS) <= given.trials <= MOST:
+        raise UnusableError(f"--trials must be from {min(EVERYBODYS)} to {MOST}")
+    if not 2 <= given.first <= min(given.checkpoints):
+        raise UnusableError("--first must be at least 2 and at most the first of --checkpoints")
+    if given.dry and (given.buffer not in BUFFERS or given.delay or given.keys):
         known = ", ".join(f"--buffer {kb}" for kb in BUFFERS if kb is not None)
-        parser.error(f"there is no table to emulate that with, only for {known} or none")
-    if arguments.rounds < 2:
-        parser.error("--rounds must be at least 2: an interval needs two rounds")
-    return arguments
-
-
-def main(words: Sequence[str] | None = None) -> None:
-    arguments = parsed(words)
-    if arguments.pool:
-        print("\n".join(markdown(stored_gains(arguments.pool), "in these races")))
-        return
-    schedule = Schedule(arguments.first, tuple(arguments.checkpoints))
-    arms = arms_of(arguments.tuners, arguments.seeds, arguments.trials, schedule)
-    try:
-        with TemporaryDirectory() as folder:
-            race = Race(arms, arguments.trials, Path(folder), arguments.jobs, schedule)
-            if arguments.dry:
-                outcome = run(Emulator(BUFFERS[arguments.buffer]), race, arguments.rounds)
-            else:
-                with the_lab(
-                    arguments.store,
-                    arguments.replicas,
-                    buffer_kb=arguments.buffer,
-                    delay_ms=arguments.delay,
-                    keys=arguments.keys,
-                ) as bed:
-                    outcome = run(bed, race, arguments.rounds)
-                    if arguments.table is not None:
-                        bed.keep(arguments.table)
-    except KeyboardInterrupt:
-        sys.exit(f"stopped; the same command goes on with {arguments.store}")
-    except IntopError as error:
-        sys.exit(str(error))
-    arguments.out.write_text(json.dumps(as_json(race, outcome), indent=1) + "\n")
-    where = "on the emulator" if arguments.dry else "on the lab"
-    print("\n".join(markdown(gains_of(outcome.winners, outcome.verified), where)))
-
-
-if __name__ == "__main__":
-    main()
+        raise UnusableError(f"there is no table to emulate that with, only for {known} or none")
+    if given.rounds < 2:
+        raise UnusableError("--rounds must be at least 2: an interval needs two rounds")

@@ -1,8 +1,8 @@
 """What verdicts are worth: many of them on a lab where the truth is known.
 
-`aa` has the host's own values on both sides: every difference that a verdict calls is an error,
-and at the 95 % level it may call one in twenty. `planted` has them on both sides, too, but one
-side is slower, by one of these:
+`verdicts-aa` has the host's own values on both sides: every difference that a verdict calls is an
+error, and at the 95 % level it may call one in twenty. `verdicts-planted` has them on both sides,
+too, but one side is slower, by one of these:
 
 --wait-ms D   Every dynamic page of that side is answered D ms later, so its P99 is the other's
               plus D. The true ratio follows from the P99s of the default's trials alone. The
@@ -10,32 +10,29 @@ side is slower, by one of these:
 --share S     That side's link has S of its rate. What it does to P99 is not known from theory,
               so the true ratio is that of all pairs.
 
-The lab and its load come from the scenario short-buffer. For `aa`, `--scenario` names another one
-of configs/scenarios.
+The lab and its load come from `--scenario`, a file of configs/scenarios.
 
 Each verdict is held against the truth from the trials of all others. How often the right sign is
-found, and how often the interval holds the truth, is what the run is for; where it is not as often
-as it should be, the exit code is 1.
+found, and how often the interval holds the truth, is the claim.
 
-Each verdict is of a campaign of its own, as `intop verify` would measure it. Prints a table in
-Markdown, line by line; progress is on stderr. No new verdict begins after --minutes. What is run
-beside it on another machine, or another lab, begins with another --start.
+Each verdict is of a campaign of its own, as `intop verify` would measure it; its number is its
+seed. What is run beside it on another machine, or another lab, begins with another --start.
 """
 
 import argparse
 import math
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from statistics import stdev
 from typing import Any, Protocol
 
 from benchmarks.campaign import Opened, altered, begun, judged, scenario
+from benchmarks.harness import Question, UnusableError, positive
 from intop.config.study import Study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec
@@ -155,111 +152,121 @@ class Found:
     pairs: list[float]
 
 
-def main() -> None:
-    arguments = parsed()
-    study, spec = study_of(arguments)
-    effect = effect_of(arguments, spec)
-    testbeds = None if effect is None else one_sided(effect)
-    deadline = time.monotonic() + 60 * arguments.minutes
-    found: list[Found] = []
-    try:
-        lab.up(spec)
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            opened(str(Path(folder) / "verdicts.db")) as store,
-        ):
-            print("| verdict | pairs | ratio | 95 % interval | outcome | seconds |")
-            print("|---:|---:|---:|---|---|---:|", flush=True)
-            while len(found) < arguments.verdicts and time.monotonic() < deadline:
-                number = arguments.start + len(found)
-                found.append(one_verdict(store, replace(study, seed=number), effect, testbeds))
-                print(row(number, found[-1]), flush=True)
-    finally:
-        lab.down(spec.name)
-    if len(found) < 2:
-        sys.exit("there are fewer than two verdicts to sum up: give it more --minutes")
-    rows, missed = summary(found, effect)
-    print("\n" + "\n".join(rows))
-    if missed:
-        sys.exit(f"not as it should be: {', '.join(missed)}")
+class Verdicts(Question[int, Found]):
+    """Verdicts on a lab of our own."""
 
+    result = Found
+    may_end_early = True
+    fixed = ("scenario", "pairs", "looks", "seconds")
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    modes = parser.add_subparsers(dest="mode", required=True)
-    same = modes.add_parser("aa", help="the same on both sides")
-    same.add_argument("--workload", choices=["slt", "dlt"], default="slt", help="(slt)")
-    same.add_argument("--scenario", default="short-buffer", help="(short-buffer)")
-    planted = modes.add_parser("planted", help="one side is slower")
-    planted.set_defaults(scenario="short-buffer")
-    effects = planted.add_mutually_exclusive_group()
-    effects.add_argument(
-        "--wait-ms",
-        type=between(1, app.MOST_WAIT_MS - BOTH_WAIT_MS),
-        default=WAIT_MS,
-        help=f"that dynamic pages come later ({WAIT_MS})",
-    )
-    effects.add_argument("--share", type=share, help="of the link's rate, in place of waiting")
-    for mode, verdicts in ((same, 40), (planted, 20)):
-        mode.add_argument("--verdicts", type=between(2), default=verdicts, help=f"({verdicts})")
-        mode.add_argument("--pairs", type=between(2), default=10, help="at most, each (10)")
-        mode.add_argument("--looks", type=between(1), default=2, help="at the pairs (2)")
-        mode.add_argument("--seconds", type=between(1), help="of a trial (as the scenario)")
-        mode.add_argument("--minutes", type=float, default=60, help="at most, and a verdict (60)")
-        mode.add_argument("--start", type=int, default=1, help="the first one's number, its seed")
-    return parser.parse_args()
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--scenario", default="short-buffer", help="(short-buffer)")
+        add("--pairs", type=positive, default=10, help="at most, each (10)")
+        add("--looks", type=positive, default=2, help="at the pairs (2)")
+        add("--seconds", type=positive, help="of a trial (as the scenario)")
 
-
-def between(least: int, most: int | None = None) -> Any:
-    """A type of argument: a whole number in this range."""
-
-    def whole(text: str) -> int:
-        number = int(text)
-        if number < least or (most is not None and number > most):
-            limits = f"from {least}" + (f" to {most}" if most is not None else "")
-            raise argparse.ArgumentTypeError(f"{number} is not {limits}")
-        return number
-
-    return whole
-
-
-def share(text: str) -> float:
-    """A type of argument: a share of a rate."""
-    number = float(text)
-    if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0 and up to 1")
-    return number
-
-
-def effect_of(arguments: argparse.Namespace, spec: LabSpec) -> Effect | None:
-    """None where there is none."""
-    if arguments.mode == "aa":
+    def effect(self, spec: LabSpec) -> Effect | None:  # noqa: ARG002
+        """Return what is planted on one side."""
         return None
-    if arguments.share is not None:
-        return SlowLink(spec, arguments.share)
-    return Wait(arguments.wait_ms)
+
+    def cells(self) -> dict[str, int]:
+        return {f"verdict {seed}": seed for seed in self.seed_range()}
+
+    @contextmanager
+    def bed(self) -> Iterator[None]:
+        study, spec = lab_of(self.given.scenario)
+        self.planted = self.effect(spec)
+        self.study = study_of(study, self.planted, self.given)
+        testbeds = None if self.planted is None else one_sided(self.planted)
+        try:
+            lab.up(spec)
+            with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/verdicts.db") as store:
+                self.verdict = partial(one_verdict, store, effect=self.planted, testbeds=testbeds)
+                yield
+        finally:
+            lab.down(spec.name)
+
+    def measure(self, cell: int) -> Found:
+        return self.verdict(replace(self.study, seed=cell))
+
+    def progress(self, name: str, result: Found) -> str:
+        return row(name, result)
+
+    def table(self, results: Mapping[str, Found]) -> Iterator[str]:
+        yield "| verdict | pairs | ratio | 95 % interval | outcome | seconds |"
+        yield "|---:|---:|---:|---|---|---:|"
+        for name, found in results.items():
+            yield row(name.removeprefix("verdict "), found)
+        yield ""
+        yield from self._summary(results)[0]
+
+    def missed(self, results: Mapping[str, Found]) -> list[str]:
+        return self._summary(results)[1]
+
+    def _summary(self, results: Mapping[str, Found]) -> tuple[list[str], list[str]]:
+        if len(results) < 2:
+            raise UnusableError("there are fewer than two verdicts to sum up")
+        return summary(list(results.values()), has_effect=isinstance(self, Planted))
 
 
-def study_of(arguments: argparse.Namespace) -> tuple[Study, LabSpec]:
-    """The study of a scenario, on a lab of our own, with one workload."""
-    study = scenario(arguments.scenario)
+class AA(Verdicts):
+    """Do verdicts call differences where there are none?"""
+
+    seeds = 40
+    fixed = (*Verdicts.fixed, "workload")
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        super().options(parser)
+        parser.add_argument("--workload", choices=["slt", "dlt"], default="slt", help="(slt)")
+
+
+class Planted(Verdicts):
+    """Do verdicts find a known effect?"""
+
+    seeds = 20
+    fixed = (*Verdicts.fixed, "wait_ms", "share")
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        super().options(parser)
+        effects = parser.add_mutually_exclusive_group()
+        wait = f"that dynamic pages come later ({WAIT_MS})"
+        effects.add_argument("--wait-ms", type=positive, default=WAIT_MS, help=wait)
+        effects.add_argument("--share", type=float, help="of the link's rate, in place of waiting")
+
+    def effect(self, spec: LabSpec) -> Effect:
+        wait_ms, share, most = self.given.wait_ms, self.given.share, app.MOST_WAIT_MS - BOTH_WAIT_MS
+        if share is None and wait_ms > most:
+            raise UnusableError(f"--wait-ms {wait_ms} is not from 1 to {most}")
+        if share is None:
+            return Wait(wait_ms)
+        if not 0 < share <= 1:
+            raise UnusableError(f"--share {share:g} is not above 0 and up to 1")
+        return SlowLink(spec, share)
+
+
+def lab_of(name: str) -> tuple[Study, LabSpec]:
+    """Return the study of a scenario on a lab of our own, and that lab."""
+    study = scenario(name)
     ((arch, (spec,)),) = study.clusters.items()
     assert isinstance(spec, LabSpec)
     spec = replace(spec, name=f"v{os.getpid() % 10_000}")
-    effect = effect_of(arguments, spec)
-    name = arguments.workload if effect is None else effect.workload
+    return replace(study, clusters={arch: (spec,)}), spec
+
+
+def study_of(study: Study, effect: Effect | None, given: argparse.Namespace) -> Study:
+    """Return the study with one workload, as the options say."""
+    name = given.workload if effect is None else effect.workload
     if name not in study.workloads:
-        sys.exit(f"{arguments.scenario} has no workload {name}: give it another --workload")
+        raise UnusableError(f"{given.scenario} has no workload {name}: give it another --workload")
     workload = study.workloads[name]
-    if arguments.seconds is not None:
-        workload = replace(workload, duration_s=arguments.seconds)
-    budget = replace(
-        study.budget, judge_pairs=arguments.pairs, judge_looks=arguments.looks, level=LEVEL
-    )
-    study = replace(study, clusters={arch: (spec,)}, workloads={name: workload}, budget=budget)
-    return study, spec
+    if given.seconds is not None:
+        workload = replace(workload, duration_s=given.seconds)
+    budget = replace(study.budget, judge_pairs=given.pairs, judge_looks=given.looks, level=LEVEL)
+    return replace(study, workloads={name: workload}, budget=budget)
 
 
 def one_verdict(
@@ -289,14 +296,14 @@ def one_sided(effect: Effect) -> Opened:
     return altered(lambda ready: OneSided(**vars(ready), effect=effect))
 
 
-def row(number: int, found: Found) -> str:
+def row(number: str, found: Found) -> str:
     v = found.verdict
     interval = f"{v.ratio_low:.2f} to {v.ratio_high:.2f}"
     cells = [number, v.pairs, f"{v.ratio:.3f}", interval, v.p99_outcome, f"{found.seconds:.0f}"]
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def summary(found: list[Found], effect: Effect | None) -> tuple[list[str], list[str]]:
+def summary(found: list[Found], *, has_effect: bool) -> tuple[list[str], list[str]]:
     """What the verdicts come to together, as a second table, and what is not as it should be."""
     verdicts = [f.verdict for f in found]
     count, ratios = len(verdicts), [v.ratio for v in verdicts]
@@ -313,7 +320,7 @@ def summary(found: list[Found], effect: Effect | None) -> tuple[list[str], list[
         ("ratio, standard deviation of its logarithm", f"{spread:.3f}", ""),
         *((f"outcome {name}", f"{number}", "") for name, number in outcomes.items()),
     ]
-    if effect is None:
+    if not has_effect:
         checks = [("call a difference", sum(outcomes.values()), "at most", MAY_DIFFER)]
     else:
         truth = geometric_interval([ratio for f in found for ratio in f.truth], level=LEVEL)
@@ -358,7 +365,3 @@ def holds_pairs(found: list[Found], place: int) -> bool:
 
 def holds(one: Found, others: list[float]) -> bool:
     return one.verdict.ratio_low <= geometric_mean(others) <= one.verdict.ratio_high
-
-
-if __name__ == "__main__":
-    main()

@@ -18,6 +18,12 @@ from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened
 from postgres import Server, running
+from quick import (  # noqa: F401  pytest finds hooks and fixtures here
+    _needs_no_lab,
+    name_of,
+    pytest_ignore_collect,
+    pytest_itemcollected,
+)
 from shipped_studies import lab_study
 from studies import RUN, SMALL, Study, wait_for
 
@@ -71,8 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     have most tests, and those with a few tests of minutes come last.
     """
     places = {name: n for n, name in enumerate(LONGEST)}
-    folder = Path(__file__).parent
-    items.sort(key=lambda i: places.get(str(i.path.relative_to(folder)), len(places)))
+    items.sort(key=lambda item: places.get(name_of(item.path), len(places)))
 
 
 MOVING = {"fs.dentry-state", "fs.file-nr", "fs.inode-nr", "fs.inode-state", "fs.quota.syncs"}

@@ -1,11 +1,13 @@
 """The shipped studies that tests take their figures from."""
 
 from dataclasses import replace
+from functools import cache
 
 from intop.config.study import Study, load_study
 from intop.resources import shipped
 
 
+@cache
 def lab_study() -> Study:
     """The lab's two architectures, with the loads and the budget of the scenario short-buffer.
 

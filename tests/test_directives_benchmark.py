@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import directives
-from benchmarks.directives import BEDS, FOLDER, Known, counted, told
+from benchmarks.directives import BEDS, FOLDER, Directives, Known, counted
+from benchmarks.harness import ask
 from findings import VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.config.study import load_study
@@ -91,17 +92,32 @@ def test_of_the_pair_both_together_have_to_be_more() -> None:
     assert not counted(PAIR, GAIN, None).found
 
 
-def test_the_table_ends_where_the_time_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_all_beds_have_as_many_seeds_and_nine_of_ten_are_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: list[tuple[str, int, bool]] = []
+    asked: list[tuple[str, int]] = []
 
-    def run(known: Known, seed: int, folder: Path, *, may_measure: bool) -> directives.Run | None:
-        asked.append((known.bed, seed, may_measure))
-        return counted(KEEPALIVE, GAIN, None) if seed == 1 else None
+    def run(known: Known, seed: int, folder: Path) -> directives.Run:
+        asked.append((known.bed, seed))
+        return counted(known, GAIN, None)
 
     monkeypatch.setattr(directives, "run", run)
-    lines = list(told([KEEPALIVE], (1, 2), tmp_path, until=0.0))
-    assert [("upstreams", 1, False), ("upstreams", 2, False)] == asked
-    assert lines[2].startswith("| upstreams | 1 | ")
-    assert "upstreams: 1 of 1 runs are all three." == lines[-1]
+    options = ["upstreams", "log", "--seeds=2", f"--results={tmp_path / 'results.json'}"]
+    options.append(f"--store={tmp_path}")
+    assert "not as it should be: log: 0 of 2 runs" == ask("directives", Directives, options)
+    assert [("upstreams", 1), ("log", 1), ("upstreams", 2), ("log", 2)] == asked
+    printed = capsys.readouterr().out
+    assert "| upstreams | 1 | 3.10 (2.20 to 4.40) | 1.00, 2.00 | 2 | yes | yes | yes |" in printed
+    assert "log: 0 of 2 runs are all three." in printed
+    assert "not as it should be: log: 0 of 2 runs" == ask("directives", Directives, options)
+    assert printed == capsys.readouterr().out
+    assert 4 == len(asked)
+
+
+def test_after_its_minutes_no_run_is_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(directives, "run", None)
+    options = ["--minutes=0", f"--results={tmp_path / 'results.json'}", f"--store={tmp_path}"]
+    assert ask("directives", Directives, options) is None
+    assert "upstreams: 0 of 0 runs are all three." in capsys.readouterr().out

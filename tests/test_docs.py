@@ -11,6 +11,7 @@ import click
 import pytest
 
 import findings
+from benchmarks.__main__ import QUESTIONS
 from intop import artefacts
 from intop.cli import cli
 from intop.config.catalogue import load_catalogue
@@ -236,7 +237,9 @@ def test_files_that_are_named_exist(path: Path) -> None:
     deleted = set(DELETED.findall(lines))
     words = [word for word in words if word not in deleted]
     modules = [name for name in modules if f"{name.replace('.', '/')}.py" not in deleted]
-    wrong = [f"{name}: is no deleted script" for name in deleted if (ROOT / name).exists()]
+    asked = re.findall(r"python -m benchmarks ([a-z-]+)", lines)
+    wrong = [f"{name}: is no question" for name in asked if name not in QUESTIONS]
+    wrong += [f"{name}: is no deleted script" for name in deleted if (ROOT / name).exists()]
     wrong += [word for word in words if OWN_PATH.fullmatch(word) and not any(ROOT.glob(word))]
     wrong += [
         word

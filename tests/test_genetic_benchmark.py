@@ -6,12 +6,13 @@ import pytest
 
 from benchmarks import genetic
 from benchmarks.genetic import Search
-from benchmarks.models import UnusableError
+from benchmarks.harness import UnusableError, parser_of
 
 CHECKOUT = """
 import json, sys
-for line in sys.stdin:
-    print(json.dumps({"recorded": [int(line) + OFFSET, 0.5]}), flush=True)
+def answer():
+    for line in sys.stdin:
+        print(json.dumps({"recorded": [int(line) + OFFSET, 0.5]}), flush=True)
 """
 
 
@@ -21,15 +22,25 @@ def checkout(folder: Path, source: str) -> Path:
     return folder
 
 
-def test_each_checkout_answers_every_seed_with_its_own_code(tmp_path: Path) -> None:
-    checkouts = [
+def measured(before: Path, seeds: int) -> dict[str, genetic.Both]:
+    words = [str(before), f"--seeds={seeds}"]
+    question = genetic.Genetic(parser_of("genetic", genetic.Genetic).parse_args(words))
+    with question.bed():
+        return {name: question.measure(seed) for name, seed in question.cells().items()}
+
+
+def test_each_checkout_answers_every_seed_with_its_own_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, now = (
         checkout(tmp_path / str(offset), CHECKOUT.replace("OFFSET", str(offset)))
         for offset in (10, 20)
-    ]
-    old, new = genetic.measured(checkouts, range(1, 4))
+    )
+    monkeypatch.setattr(genetic, "ROOT", now)
+    old, new = genetic.by_case(measured(before, 3))
     assert {"recorded": [Search(n, 0.5) for n in (11, 12, 13)]} == old
     assert {"recorded": [Search(n, 0.5) for n in (21, 22, 23)]} == new
-    genetic.write(tmp_path / "searches.csv", old, new)
+    genetic.write(tmp_path / "searches.csv", (1, 2, 3), old, new)
     lines = (tmp_path / "searches.csv").read_text().splitlines()
     assert "space,seed,checkout,lowest_ms,seconds" == lines[0]
     assert ["recorded,1,before,11,0.500", "recorded,3,now,23,0.500"] == [lines[1], lines[-1]]
@@ -38,9 +49,9 @@ def test_each_checkout_answers_every_seed_with_its_own_code(tmp_path: Path) -> N
 def test_a_checkout_that_breaks_or_lacks_the_benchmark_is_named(tmp_path: Path) -> None:
     broken = checkout(tmp_path / "broken", "raise SystemExit('broken')")
     with pytest.raises(UnusableError, match="seed 1: a checkout's process ended"):
-        genetic.measured([broken], [1])
+        measured(broken, 1)
     with pytest.raises(UnusableError, match="no checkout that has this benchmark"):
-        genetic.benchmark(tmp_path, 1)
+        measured(tmp_path, 1)
 
 
 def test_a_higher_mean_or_more_than_twice_the_time_misses_a_bound() -> None:

@@ -1,11 +1,13 @@
 """Planted mechanisms: the cases are of what there is, and the table says what is right."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from benchmarks import mechanisms
-from benchmarks.mechanisms import CASES, Case, row, told
+from benchmarks.harness import ask
+from benchmarks.mechanisms import CASES, Case, Mechanisms, row
 from findings import CAUSES, VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.config.counters import load_counters
@@ -25,7 +27,9 @@ def test_cases_are_of_what_there_is(case: Case) -> None:
     assert isinstance(study.clusters[native_arch()][0], LabSpec)
 
 
-def test_the_first_that_is_named_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_that_is_named_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     class OnItsLab:
         def __init__(self, case: Case, seed: int) -> None: ...
         def __enter__(self) -> None: ...
@@ -34,8 +38,11 @@ def test_the_first_that_is_named_counts(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(mechanisms, "on_its_lab", OnItsLab)
     found = [replace(VERDICT, causes=causes) for causes in (CAUSES, CAUSES, None, CAUSES)]
     monkeypatch.setattr(mechanisms, "verdict_on", lambda *_: found.pop(0))
-    lines = list(told(CASES[:2], 2, seed=1))
-    assert lines[-1] == "Right: 1 of 2. Named where nothing differs: 1 of 2."
+    names = [case.mechanism for case in CASES[:2]]
+    results = f"--results={tmp_path / 'results.json'}"
+    assert ask("mechanisms", Mechanisms, [*names, "--equal=2", results]) is None
+    printed = capsys.readouterr().out
+    assert printed.endswith("Right: 1 of 2. Named where nothing differs: 1 of 2.\n")
     assert row("syn-backlog", replace(VERDICT, causes=CAUSES)) == (
         "| syn-backlog | 3.10 (2.20 to 4.40) | syn-backlog | "
         "TcpExt.ListenDrops 51.2 to 0 a trial | none |"

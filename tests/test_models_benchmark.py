@@ -1,6 +1,5 @@
 """The benchmark of models: the protocol, what it keeps, and what it calls missed."""
 
-import json
 from itertools import product
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import models
+from benchmarks.harness import ask
 from benchmarks.models import Job, Outcome
 from intop.learn.families import FAMILIES
 
@@ -50,12 +50,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "TRIES", dict.fromkeys(FEW, 1))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, data: Path, *options: str) -> str:
+def run(data: Path, *options: str) -> str:
     results = f"--results={data / 'results.json'}"
-    monkeypatch.setattr("sys.argv", ["models", str(data), "--jobs=1", results, *options])
-    with pytest.raises(SystemExit) as ended:
-        models.main()
-    return str(ended.value.code or "")
+    return str(ask("models", models.Models, [str(data), "--jobs=1", results, *options]) or "")
 
 
 @pytest.mark.long
@@ -63,7 +60,7 @@ def run(monkeypatch: pytest.MonkeyPatch, data: Path, *options: str) -> str:
 def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    missed = run(monkeypatch, data, "--runs=2")
+    missed = run(data, "--seeds=2")
     assert "Drawn" in missed
     assert "not below RF's 0" in missed
     assert "Split" not in missed
@@ -73,7 +70,7 @@ def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     assert "| Split | 10 |" not in printed
     assert "[4/4]" in progress
     monkeypatch.setattr(models, "one_family", None)
-    run(monkeypatch, data, "--runs=2")
+    run(data, "--seeds=2")
     assert (printed, "") == capsys.readouterr()
 
 
@@ -84,13 +81,13 @@ def test_every_family_has_a_number_of_tries() -> None:
 @pytest.mark.usefixtures("few")
 def test_what_is_selected_knows_nothing_of_the_other_rows(folder: Path) -> None:
     samples = models.table(folder, "Split")
-    (job,) = models.jobs(folder, "Split", 16, 1, len(samples))
+    (job,) = models.jobs(folder, "Split", 16, range(1), len(samples))
     changed = models.Samples(
         variables=samples.variables,
         values=samples.values,
         measured=tuple(m if n in job.rows else (99.0,) for n, m in enumerate(samples.measured)),
     )
-    one, other = models.done(job, samples)[1], models.done(job, changed)[1]
+    one, other = models.done(job, samples), models.done(job, changed)
     for family in FEW:
         assert one[family].inner_score == other[family].inner_score
         assert one[family].mre < 30 < other[family].mre
@@ -103,11 +100,11 @@ def test_a_table_is_read_without_what_never_changes(folder: Path) -> None:
 
 
 def test_splits_are_the_published_ones_or_drawn_by_seed(folder: Path) -> None:
-    split = list(models.jobs(folder, "Split", 10, 3, 32))
+    split = list(models.jobs(folder, "Split", 10, range(3), 32))
     assert [10] * 3 == [len(set(job.rows)) for job in split]
-    assert split != list(models.jobs(folder, "Split", 16, 3, 32))
-    drawn = list(models.jobs(folder, "Drawn", 12, 2, 32))
-    assert drawn == list(models.jobs(folder, "Drawn", 12, 2, 32))
+    assert split != list(models.jobs(folder, "Split", 16, range(3), 32))
+    drawn = list(models.jobs(folder, "Drawn", 12, range(2), 32))
+    assert drawn == list(models.jobs(folder, "Drawn", 12, range(2), 32))
     assert drawn[0].rows != drawn[1].rows
 
 
@@ -149,35 +146,16 @@ def test_bad_data_is_one_line(
     message: str,
     data: Path,
     folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if text is None:
         (folder / name).unlink()
     else:
         (folder / name).write_text(text)
-    said = run(monkeypatch, data)
+    said = run(data)
     assert said.startswith(str(folder / name))
     assert said.endswith(message)
     assert "\n" not in said
 
 
-def test_other_systems_are_named(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "no published errors of Nothing" == run(monkeypatch, data, "--systems", "Nothing")
-
-
-@pytest.mark.parametrize("stored", ['{"settings": {}, "runs": {}}', "[]", "{"])
-def test_results_of_other_code_are_not_mixed_in(
-    stored: str, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (data / "results.json").write_text(stored)
-    said = run(monkeypatch, data, "--runs=1")
-    assert "results.json" in said
-    assert "delete it, or name another" in said
-    assert stored == (data / "results.json").read_text()
-
-
-def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "results.json"
-    models.keep(path, {"A 5 0": outcomes(1.0, 2.0)})
-    assert {"A 5 0": outcomes(1.0, 2.0)} == models.kept(path)
-    assert "settings" in json.loads(path.read_text())
+def test_other_systems_are_named(data: Path) -> None:
+    assert "no published errors of Nothing" == run(data, "--systems", "Nothing")

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import mode_tables, models, modes, search
+from benchmarks.harness import Question, ask
 from benchmarks.mode_tables import made_up
 from intop.learn.families import FAMILIES
 
@@ -26,12 +28,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     made_up.cache_clear()
 
 
-def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *options: str) -> str:
+def run(folder: Path, kind: type[Question[Any, Any]], *options: str) -> str:
     results = f"--results={folder / 'results.json'}"
-    monkeypatch.setattr("sys.argv", ["modes", *options, "--jobs=1", results])
-    with pytest.raises(SystemExit) as ended:
-        modes.main()
-    return str(ended.value.code or "")
+    return str(ask("modes", kind, [*options, "--jobs=1", results]) or "")
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -66,37 +65,37 @@ def test_within_a_mode_the_target_varies_by_less_than_a_factor_of_ten(number: in
 
 @pytest.mark.usefixtures("small")
 def test_draws_grow_from_40_rows_to_100_and_tables_take_turns() -> None:
-    drawn = modes.draws(modes.DRAWS)
+    drawn = modes.draws(range(modes.DRAWS))
     assert [40, 100] == [drawn[0].size, drawn[-1].size]
     assert all(len(set(job.rows)) == job.size for job in drawn)
     assert 20 == len({job.system for job in drawn})
-    assert drawn[:5] == modes.draws(5)
+    assert drawn[:5] == modes.draws(range(5))
 
 
 @pytest.mark.usefixtures("small")
 def test_models_are_compared_by_their_worst_draw_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = run(monkeypatch, tmp_path, "models", "--draws=2")
+    said = run(tmp_path, modes.DrawnModels, "--seeds=2")
     printed, progress = capsys.readouterr()
-    rows = {line.split()[1]: line for line in printed.splitlines()[2:]}
+    rows = {line.split()[1]: line for line in printed.splitlines()[9:]}
     assert ["selected", *FEW] == list(rows)
     assert "[2/2] modes 1 41 1: " in progress
     monkeypatch.setattr(models, "done", None)
-    assert said == run(monkeypatch, tmp_path, "models", "--draws=2")
+    assert said == run(tmp_path, modes.DrawnModels, "--seeds=2")
     assert (printed, "") == capsys.readouterr()
 
 
 def test_a_worst_draw_above_xgboosts_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def done(job: models.Job, _: object) -> tuple[models.Job, dict[str, models.Outcome]]:
+    def done(_job: models.Job, _: object) -> dict[str, models.Outcome]:
         bad = {name: models.Outcome(1.0, 5.0, 0.0) for name in FAMILIES}
-        return job, bad | {"SVR": models.Outcome(0.5, 7.25, 0.0)}
+        return bad | {"SVR": models.Outcome(0.5, 7.25, 0.0)}
 
     monkeypatch.setattr(models, "done", done)
     expected = "not as it should be: the selected model's worst draw has 7.25 %, XGBoost's 5 %"
-    assert expected == run(monkeypatch, tmp_path, "models", "--draws=1")
+    assert expected == run(tmp_path, modes.DrawnModels, "--seeds=1")
 
 
 @pytest.mark.usefixtures("small")
@@ -105,7 +104,7 @@ def test_searches_stand_beside_random_one_at_a_time_and_four_at_once(
 ) -> None:
     monkeypatch.setattr(modes, "SEARCHED", 1)
     monkeypatch.setattr(modes, "COUNTS", (12, 16))
-    run(monkeypatch, tmp_path, "search", "--runs=1")
+    run(tmp_path, modes.ModeSearch, "--seeds=1")
     printed, progress = capsys.readouterr()
     assert "[4/4]" in progress
     for at_once in (1, 4):
@@ -119,7 +118,5 @@ def test_a_mean_above_randoms_is_missed() -> None:
         search.Job(table.name, kind, 0).name: search.Outcome([value] * 100, 0.0)
         for kind, value in (("ours", 3.0), ("random", 2.0))
     }
-    problems: list[str] = []
-    list(modes.report_search([table], results, 1, problems))
     expected = [f"{table.name} after {count}: 3, random 2" for count in modes.COUNTS]
-    assert expected == problems
+    assert expected == modes.missed_by_search([table], results, range(1))

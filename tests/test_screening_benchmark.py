@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.made_up import MadeUp, issue, like_lab
-from benchmarks.screening import as_samples, strengths
+from benchmarks.screening import strengths
+from benchmarks.tables import as_samples
 from intop.domain.encoding import Matrix
 from intop.domain.trial import PlannedTrial
 from intop.learn.design import latin_hypercube

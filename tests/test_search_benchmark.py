@@ -1,6 +1,5 @@
 """The benchmark of searches: the protocols, what it keeps, and what it calls missed."""
 
-import json
 import re
 from itertools import product
 from pathlib import Path
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import search
+from benchmarks.harness import ask
 from benchmarks.search import Job, Outcome, Rival, Table, by_ranks, read_table
 from samples import table as samples_of
 
@@ -51,12 +51,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "COUNTS", (8, 12))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, data: Path, *options: str) -> str:
+def run(data: Path, *options: str) -> str:
     results = f"--results={data / 'results.json'}"
-    monkeypatch.setattr("sys.argv", ["search", str(data), "--jobs=1", results, *options])
-    with pytest.raises(SystemExit) as ended:
-        search.main()
-    return str(ended.value.code or "")
+    return str(ask("search", search.Search, [str(data), "--jobs=1", results, *options]) or "")
 
 
 @pytest.mark.long
@@ -64,7 +61,7 @@ def run(monkeypatch: pytest.MonkeyPatch, data: Path, *options: str) -> str:
 def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "" == run(monkeypatch, data, "--runs=2")
+    assert "" == run(data, "--seeds=2")
     printed, progress = capsys.readouterr()
     # A batch has a replicate, and goes anywhere once: so few trials needn't find the optimum.
     assert re.search(r"\| ranked \| 48 \| 12 \| \*\*[0-9.]+ ± [0-9.]+ \(12\)\*\* \|", printed)
@@ -73,7 +70,7 @@ def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     assert "| GA | - | 13 |" in printed
     assert "[12/12]" in progress
     monkeypatch.setattr(search, "execute", None)
-    assert "" == run(monkeypatch, data, "--runs=2")
+    assert "" == run(data, "--seeds=2")
     assert (printed, "") == capsys.readouterr()
 
 
@@ -95,7 +92,7 @@ def test_a_search_begins_with_the_same_rows_and_measures_no_more_than_it_may(
     folder: Path, name: str, different: bool
 ) -> None:
     table = read_table(folder, "ranked", 6, 12, different=different)
-    _, outcome = search.done(Job("ranked", name, 1), table)
+    outcome = search.done(Job("ranked", name, 1), table)
     assert 6 < len(outcome.best) <= 12
     assert 12 == len(outcome.best) or name == "ours"
     assert outcome.best == sorted(outcome.best, reverse=True)
@@ -114,8 +111,8 @@ def test_a_replicate_is_a_measurement_and_no_different_row(folder: Path) -> None
 def test_a_refinement_that_ended_keeps_its_last_value() -> None:
     best = {"ours": [9.0, 3], "random": [9.0, 9, 9, 2]}
     table, results = made_up(best, [1, 2, 3, 9])
-    assert [[9, 3, 3, 3]] == search.runs_of(results, table, "ours", 1).tolist()
-    assert 2 == search.measured_by(results, table, "ours", 1)
+    assert [[9, 3, 3, 3]] == search.runs_of(results, table, "ours", range(1)).tolist()
+    assert 2 == search.measured_by(results, table, "ours", range(1))
 
 
 def made_up(best: dict[str, list[float]], values: list[float]) -> tuple[Table, dict[str, Outcome]]:
@@ -135,7 +132,7 @@ def test_flash_and_random_have_to_be_beaten() -> None:
 
     def missed(flash: float) -> list[str]:
         rivals = {"deeparch": (Rival("FLASH", 4, flash),)}
-        return search.missed([table], [], results, rivals, 1)
+        return search.missed([table], [], results, rivals, range(1))
 
     assert ["deeparch: 2 ranks, random 1"] == missed(2.5)
     assert ["deeparch: 2 ranks, random 1", "mean: 2 ranks, FLASH 1.5"] == missed(1.5)
@@ -148,7 +145,7 @@ def test_good_enough_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(search, "COUNTS", (2, 3, 4))
     monkeypatch.setattr(search, "GOOD_ENOUGH", {("deeparch", 2): 2.5, ("deeparch", 3): 2.5})
     assert ["deeparch after 2: 3, not 2.5", "deeparch after 4: 2, random 1"] == search.missed(
-        [], [table], results, {}, 1
+        [], [table], results, {}, range(1)
     )
 
 
@@ -176,35 +173,15 @@ def test_bad_data_is_one_line(
     message: str,
     data: Path,
     folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if text is None:
         (folder / name).unlink()
     else:
         (folder / name).write_text(text)
-    said = run(monkeypatch, data)
+    said = run(data)
     assert name in said
     assert said.endswith(message)
     assert "\n" not in said
-
-
-@pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("stored", ['{"settings": {}, "runs": {}}', "[]", "{"])
-def test_results_of_other_code_are_not_mixed_in(
-    stored: str, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (data / "results.json").write_text(stored)
-    said = run(monkeypatch, data, "--runs=1")
-    assert "results.json" in said
-    assert "delete it, or name another" in said
-    assert stored == (data / "results.json").read_text()
-
-
-def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "results.json"
-    search.keep(path, {"a": Outcome([2.0, 1.0], 0.5)})
-    assert {"a": Outcome([2.0, 1.0], 0.5)} == search.kept(path)
-    assert "settings" in json.loads(path.read_text())
 
 
 def test_published_ranks_are_by_table(folder: Path) -> None:

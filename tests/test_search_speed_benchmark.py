@@ -40,7 +40,7 @@ def test_both_tables_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_speed, "trees", few_trees)
     monkeypatch.setattr(search_speed, "POPULATION", 10)
     monkeypatch.setattr(search_speed, "GENERATIONS", 3)
-    lines = search_speed.algorithms(20, 2, 1)
+    lines = search_speed.compared([search_speed.algorithms(20, seed) for seed in (1, 2)])
     assert [line.split("|")[1].strip() for line in lines[4:]] == list(search_speed.ALGORITHMS)
     assert sum(int(line.split("|")[4]) for line in lines[4:]) >= 2
     printed = "\n".join(search_speed.speed(20, 2))

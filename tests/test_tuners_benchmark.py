@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import beds, contenders, tuners
 from benchmarks.contenders import Arm, Entry
+from benchmarks.harness import ask
 from benchmarks.recorded import Shot
 from benchmarks.tuners import Race, Schedule
 from intop.domain.baseline import HOST
@@ -164,7 +165,7 @@ def test_races_with_other_seeds_are_put_together(tmp_path, capsys) -> None:
             for m, gain in gains.items()
         ]
         path.write_text(json.dumps({"winners": winners}))
-    tuners.main(["--pool", *map(str, paths)])
+    assert ask("tuners-pool", tuners.Pool, list(map(str, paths))) is None
     told = capsys.readouterr().out
     assert "| ours | 6.00 (4.00 to 9.00) |" in told
     assert "| offline | 2.00 (2.00 to 2.00) |" in told
@@ -183,12 +184,11 @@ def test_the_emulator_draws_the_tables_trials() -> None:
         assert abs(np.mean(drawn) - emulator.truth([configuration])[0]) < 4 * error
 
 
-def test_what_is_missing_is_said(monkeypatch, capsys) -> None:
+def test_what_is_missing_is_said(monkeypatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit):
-        tuners.parsed(["--dry"])
-    assert "pip install torch" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        tuners.parsed(["--dry", "--tuners", "ours", "--buffer", "20"])
-    assert "only for --buffer 40, --buffer 30 or none" in capsys.readouterr().err
-    assert 40 == tuners.parsed(["--tuners", "ours", "--trials", "40"]).trials
+    assert "pip install torch" in ask("tuners", tuners.Tuners, ["--dry"])
+    options = ["--dry", "--tuners", "ours", "--buffer", "20"]
+    said = ask("tuners", tuners.Tuners, options)
+    assert "only for --buffer 40, --buffer 30 or none" in said
+    options = ["--tuners", "ours", "--trials", "39"]
+    assert "--trials must be from 40 to 100" == ask("tuners", tuners.Tuners, options)

@@ -1,0 +1,56 @@
+"""Ask a question: `python -m benchmarks NAME [options]`. Without a name they are listed."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from benchmarks.harness import Question, ask
+
+QUESTIONS = {
+    "ablation": "ablation.Simulated",
+    "ablation-lab": "ablation.OnLab",
+    "directives": "directives.Directives",
+    "directives-effect": "directives.Effects",
+    "genetic": "genetic.Genetic",
+    "mechanisms": "mechanisms.Mechanisms",
+    "models": "models.Models",
+    "modes-models": "modes.DrawnModels",
+    "modes-search": "modes.ModeSearch",
+    "published": "published.Published",
+    "rate": "rate.Rate",
+    "screening": "screening.Screenings",
+    "screening-tables": "screening.Tables",
+    "screening-truth": "screening_truth.ScreeningTruth",
+    "search": "search.Search",
+    "search-algorithms": "search_speed.Algorithms",
+    "search-speed": "search_speed.Speed",
+    "truth": "truth.Truth",
+    "truth-look": "truth.Look",
+    "tuners": "tuners.Tuners",
+    "tuners-pool": "tuners.Pool",
+    "verdicts-aa": "verdicts.AA",
+    "verdicts-planted": "verdicts.Planted",
+}
+"""The class of each question, by the name that is typed."""
+
+
+def question(name: str) -> type[Question[Any, Any]]:
+    """Return the class of a question."""
+    module, _, kind = QUESTIONS[name].partition(".")
+    found: type[Question[Any, Any]] = getattr(import_module(f"benchmarks.{module}"), kind)
+    return found
+
+
+def main(words: Sequence[str]) -> str | int | None:
+    """Return the exit code, or the message of a failure."""
+    if not words or words[0] not in QUESTIONS:
+        return f"python -m benchmarks NAME [options], NAME one of: {', '.join(QUESTIONS)}"
+    name, *options = words
+    return ask(name, question(name), options)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a lab is taken down all the same
+    sys.exit(main(sys.argv[1:]))
