@@ -150,7 +150,7 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"key": "http.sendfile"}, "string should match pattern"),
+        ({"key": "http.sendfile"}, "key: must be a key such as"),
         ({"key": "nginx:stream.sendfile"}, "not on the list of directives"),
         ({"default": "on"}, "its default 'on' is no value of it"),
         ({"contexts": ["server"]}, "nginx takes it in server, not in http"),
@@ -158,11 +158,11 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
         ({"flag": "x", "option": "y"}, "one of argument, option, flag and zone"),
         ({"scale": None}, "scale belongs to an integer"),
         ({"low": 9}, "low must be below high"),
-        ({"needs": {"since": "1.2"}}, "needs.since: string should match pattern"),
+        ({"needs": {"since": "1.2"}}, "needs.since: must be a version such as"),
         ({"needs": {"on": "nginx:http.gzip"}}, "nginx:http.gzip is not in the catalogue"),
         ({"follows": ["nginx:http.gzip"]}, "nginx:http.gzip is not in the catalogue"),
-        ({"fixed": ["a; }"]}, "string should match pattern"),
-        ({"document": "https://x"}, "string should match pattern"),
+        ({"fixed": ["a; }"]}, "fixed.0: must be words"),
+        ({"document": "https://x"}, "must be nginx"),
         ({"extra": "x"}, "extra inputs are not permitted"),
         ({"flag": "x"}, "a flag is on or off"),
     ],

@@ -1,13 +1,17 @@
 """The catalogue of nginx's directives, and what must hold between them."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from annotated_types import Ge, Interval, MinLen
+from pydantic import Field
 
-from intop.config.catalogue import Choice
-from intop.config.source import Listed, Model, Source
+from intop.config.catalogue import Text, Texts
+from intop.config.source import Source
+from intop.domain.matching import matching
 from intop.domain.nginx.directive import (
     Companion,
     Directive,
@@ -19,21 +23,25 @@ from intop.domain.nginx.directive import (
 )
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.standing import Directives
-from intop.domain.parameter import Component, Parameter, Risk, Scale, barred
+from intop.domain.parameter import Choice, Component, Parameter, Risk, Scale, barred
 from intop.domain.space import Capacity, Constraint, Order
 from intop.errors import ConfigurationError
 
-Key = Annotated[str, Field(pattern=rf"^{PREFIX}[a-z]+(\.[a-z0-9_]+)+$")]
-VersionText = Annotated[str, Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}$")]
-Option = Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
+KEY, A_KEY = rf"{PREFIX}[a-z]+(\.[a-z0-9_]+)+", f"a key such as {PREFIX}http.sendfile"
+Key = Annotated[str, matching(KEY, A_KEY)]
+VersionText = Annotated[
+    str, matching(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}", "a version such as 1.22.1")
+]
+Option = Annotated[str, matching("[a-z0-9_]*", "a word of a-z, 0-9 and _")]
 
 
-class _NeedsModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Needs:
     since: VersionText | None = None
-    kernel: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+$")] | Literal[""] = ""
-    build: Annotated[str, Field(pattern=r"^--[a-z0-9_-]+$")] | Literal[""] = ""
+    kernel: Annotated[str, matching(r"([0-9]+\.[0-9]+)?", "a version such as 5.14")] = ""
+    build: Annotated[str, matching("(--[a-z0-9_-]+)?", "an argument of configure")] = ""
     inside: Needed = ""
-    on: Key | Literal[""] = ""
+    on: Annotated[str, matching(f"({KEY})?", A_KEY)] = ""
 
     def needs(self) -> Needs:
         since = None if self.since is None else version_of(self.since)
@@ -42,15 +50,17 @@ class _NeedsModel(Model):
         )
 
 
-class _BeforeModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Before:
     version: VersionText
     default: str
 
 
-class _CompanionModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Companion:
     value: str
-    directive: Option
-    arguments: Listed[str] = Field(min_length=1)
+    directive: Annotated[str, matching("[a-z0-9_]+", "the name of a directive")]
+    arguments: Annotated[tuple[str, ...], MinLen(1)]
     until: VersionText
 
     def companion(self) -> Companion:
@@ -62,38 +72,41 @@ class _CompanionModel(Model):
         )
 
 
-class _DirectiveModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """A directive and its parameter in one table."""
+
     key: Key
     kind: Literal["integer", "boolean", "choice"]
     unit: str
     risk: Risk
-    mechanism: str = Field(min_length=1)
-    document: str = Field(pattern=r"^ngx_[a-z0-9_]+_module(#[a-z0-9_]+)?$")
-    contexts: Listed[str] = Field(min_length=1)
+    mechanism: Text
+    document: Annotated[str, matching("ngx_[a-z0-9_]+_module(#[a-z0-9_]+)?", "nginx's MODULE#NAME")]
+    contexts: Texts
     default: str
     effective: Effective
     low: int | None = None
     high: int | None = None
     scale: Scale | None = None
-    choices: Listed[Choice] = ()
-    argument: Annotated[int, Field(ge=0, le=9)] = 0
-    option: Option | Literal[""] = ""
-    flag: Option | Literal[""] = ""
-    zone: Option | Literal[""] = ""
-    fixed: Listed[Choice] = ()
-    beside: Option | Literal[""] = ""
+    choices: tuple[Choice, ...] = ()
+    argument: Annotated[int, Interval(ge=0, le=9)] = 0
+    option: Option = ""
+    flag: Option = ""
+    zone: Option = ""
+    fixed: tuple[Choice, ...] = ()
+    beside: Option = ""
     inserted: bool = True
     absent: str | None = None
     as_is: str | None = None
-    before: Listed[_BeforeModel] = ()
-    follows: Listed[Key] = ()
+    before: tuple[_Before, ...] = ()
+    follows: tuple[Key, ...] = ()
     inner: Inner = "change"
-    needs: _NeedsModel | None = None
-    choice_needs: dict[str, _NeedsModel] = Field(default_factory=dict)
-    companion: _CompanionModel | None = None
-    per_cpu: Annotated[int, Field(ge=0)] = 0
+    needs: _Needs | None = None
+    choice_needs: dict[str, _Needs] = field(default_factory=dict)
+    companion: _Companion | None = None
+    per_cpu: Annotated[int, Ge(0)] = 0
     own_floor: bool = False
-    interacts: dict[str, str] = Field(default_factory=dict)
+    interacts: dict[str, str] = field(default_factory=dict)
     note: str = ""
 
     def directive(self) -> Directive:
@@ -129,7 +142,7 @@ class _DirectiveModel(Model):
             needs=self.needs.needs() if self.needs else Needs(),
             choice_needs={choice: n.needs() for choice, n in self.choice_needs.items()},
             companion=self.companion.companion() if self.companion else None,
-            **self.model_dump(include=set(_SAME_FIELDS)),
+            **{name: getattr(self, name) for name in _SAME_FIELDS},
         )
 
 
@@ -139,59 +152,59 @@ _SAME_FIELDS = [
 ]
 
 
-class _LessModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Less:
     kind: Literal["less"]
     low: Key
     high: Key
-    why: str = Field(min_length=1)
+    why: Text
 
 
-class _CapacityModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Capacity:
     kind: Literal["capacity"]
     count: Key
     size: Key
     held: Key
-    why: str = Field(min_length=1)
+    why: Text
 
 
-_ConstraintModel = Annotated[_LessModel | _CapacityModel, Field(discriminator="kind")]
+_CONSTRAINT: Any = Annotated[_Less | _Capacity, Field(discriminator="kind")]
 
 
 def load_directives(path: Path) -> Directives:
     """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
     source = Source.read(path)
-    source.check_format()
-    for unknown in sorted(set(source.data) - {"schema", "directive", "constraint"}):
-        source.problem((unknown,), "is not a known table")
-    found = _directives(source)
-    constraints = [
-        source.check(partial(_constraint, entry, found), ("constraint", index))
-        for index, entry in enumerate(source.tables("constraint"))
-    ]
+    source.check_format("directive", "constraint")
+    directives = _directives(source)
+    constraints: list[Constraint | None] = []
+    for index, entry in enumerate(source.tables("constraint")):
+        place = ("constraint", index)
+        table = source.convert(_CONSTRAINT, entry, place)
+        if table is not None:
+            constraints.append(source.check(partial(_constraint, table, directives), place))
     if source.problems:
         raise ConfigurationError(source.problems)
-    return Directives(found, tuple(c for c in constraints if c is not None))
+    return Directives(directives, tuple(c for c in constraints if c is not None))
 
 
 def _directives(source: Source) -> dict[str, Directive]:
-    found: dict[str, Directive] = {}
+    directives: dict[str, Directive] = {}
     places: dict[str, int] = {}
-    for index, entry in enumerate(source.tables("directive")):
-        made = source.check(partial(_directive, entry), ("directive", index))
-        if made is not None and made.key in found:
-            source.problem(("directive", index, "key"), f"{made.key} stands there twice")
-        elif made is not None:
-            found[made.key], places[made.key] = made, index
-    for made in found.values():
-        for what, key in _named(made):
-            if key not in found:
-                place = ("directive", places[made.key], what)
-                source.problem(place, f"{key} is not in the catalogue")
-    return found
-
-
-def _directive(entry: object) -> Directive:
-    return _DirectiveModel.model_validate(entry).directive()
+    for index, table in enumerate(source.tables("directive")):
+        place = ("directive", index)
+        entry = source.convert(_Entry, table, place)
+        directive = None if entry is None else source.check(entry.directive, place)
+        if directive is not None and directive.key in directives:
+            source.problem((*place, "key"), f"{directive.key} stands there twice")
+        elif directive is not None:
+            directives[directive.key], places[directive.key] = directive, index
+    for directive in directives.values():
+        for name, key in _named(directive):
+            if key not in directives:
+                where = ("directive", places[directive.key], name)
+                source.problem(where, f"{key} is not in the catalogue")
+    return directives
 
 
 def _named(directive: Directive) -> list[tuple[str, str]]:
@@ -204,17 +217,16 @@ def _named(directive: Directive) -> list[tuple[str, str]]:
     return found + [("interacts", key) for key in directive.interacts if key.startswith(PREFIX)]
 
 
-def _constraint(entry: object, found: dict[str, Directive]) -> Constraint:
+def _constraint(table: _Less | _Capacity, directives: Mapping[str, Directive]) -> Constraint:
     """Raises ValueError for what is no number of the catalogue, or could be one piece only."""
-    adapter: TypeAdapter[Any] = TypeAdapter(_ConstraintModel)
-    model = adapter.validate_python(entry)
-    is_order = isinstance(model, _LessModel)
-    keys = (model.low, model.high) if is_order else (model.count, model.size, model.held)
-    for key in keys:
-        if key not in found or not found[key].parameter.is_numeric:
+    constraint: Order | Capacity
+    if isinstance(table, _Less):
+        constraint = Order(columns=(table.low, table.high), why=table.why)
+    else:
+        constraint = Capacity(count=table.count, size=table.size, held=table.held, why=table.why)
+    for key in constraint.columns:
+        if key not in directives or not directives[key].parameter.is_numeric:
             raise ValueError(f"{key} is not a number of the catalogue")
-    if is_order:
-        return Order(columns=keys, why=model.why)
-    if found[model.count].parameter.components[0].low < 2:
-        raise ValueError(f"{model.count} must be at least 2")
-    return Capacity(count=model.count, size=model.size, held=model.held, why=model.why)
+    if isinstance(table, _Capacity) and directives[table.count].parameter.components[0].low < 2:
+        raise ValueError(f"{table.count} must be at least 2")
+    return constraint

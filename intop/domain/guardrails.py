@@ -1,31 +1,40 @@
 """Guardrails: in what a configuration with a lower P99 must not be worse than the default."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Interval
 
 Quantity = Literal["P50", "rate", "error share", "CPU", "memory"]
 Unit = Literal["times", "points", "MiB"]
 State = Literal["kept", "unclear", "broken"]
 
 
+Times = Annotated[float, Interval(ge=1, le=100)]
+Points = Annotated[float, Interval(ge=0, le=100)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Guardrails:
     """The margins: up to these, being worse than the default is accepted. None switches one off.
 
-    P50 may be `p50_times` as long, the achieved rate `rate_times` as high, and the share of failed
-    requests `error_points` (percentage points) higher. The load balancer's CPU may be `cpu_points`
-    (of the host's time) or `cpu_times` higher, and its memory may grow over a trial by
-    `memory_mib` more, or by the share of the memory in use that `memory_times` leaves: whichever
-    of the two is more.
+    CPU and memory have two margins each, of which the larger one counts.
     """
 
-    p50_times: float | None = 1.1
-    rate_times: float | None = 0.99
-    error_points: float | None = 0.1
-    cpu_points: float | None = 5.0
-    cpu_times: float | None = 1.1
-    memory_mib: float | None = 64.0
-    memory_times: float | None = 1.1
+    p50_times: Times | None = 1.1
+    """P50, as a multiple of the default's."""
+    rate_times: Annotated[float, Interval(gt=0, le=1)] | None = 0.99
+    """The achieved rate, as a part of the default's."""
+    error_points: Points | None = 0.1
+    """Percentage points more of failed requests."""
+    cpu_points: Points | None = 5.0
+    """Percentage points more of the load balancer's CPU time."""
+    cpu_times: Times | None = 1.1
+    """The load balancer's CPU time, as a multiple of the default's."""
+    memory_mib: Annotated[float, Ge(0)] | None = 64.0
+    """MiB that its memory may grow by more over a trial."""
+    memory_times: Times | None = 1.1
+    """Memory, as a multiple of the memory in use."""
 
 
 NO_GUARDRAILS = Guardrails(

@@ -4,8 +4,11 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Interval, MinLen
+
+from intop.domain.matching import matching
 from intop.domain.nginx import permitted
 from intop.domain.presence import UNKNOWN, Presence
 
@@ -18,6 +21,15 @@ Tuned = Literal["kernel", "nginx"]
 
 Risk = Literal["low", "medium", "high"]
 RISKS: tuple[Risk, ...] = ("low", "medium", "high")
+
+Choice = Annotated[
+    str,
+    matching(
+        r"(?=.{1,200}$)[A-Za-z0-9_.,:/-]+( [A-Za-z0-9_.,:/-]+)*",
+        "words of letters, digits and _.,:/- with one blank between, 200 characters at most",
+    ),
+]
+"""Words as the kernel prints them: no shell takes them for anything else."""
 
 ALLOWED: tuple[str, ...] = (
     *("net.core.*", "net.unix.max_dgram_qlen", "net.netfilter.nf_conntrack_*"),
@@ -125,7 +137,7 @@ PAIRS = (
 )
 """Of such two, the kernel sets one to zero when the other is written (mm/page-writeback.c,
 mm/util.c). guard.sh knows them as well."""
-PARTNERS: Mapping[str, str] = dict(PAIRS) | {other: one for one, other in PAIRS}
+PARTNERS: Mapping[str, str] = dict(PAIRS) | {second: first for first, second in PAIRS}
 
 
 def zeroed(values: Mapping[str, str]) -> dict[str, str]:
@@ -160,19 +172,18 @@ def barred(key: str, by_name: Collection[str] = ()) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """One number of a parameter: `low` and `high` are the kernel's values, both included.
-
-    That is the range of searches. Beyond `floor` and `ceiling`, the hard bounds, a value can hurt
-    the host, whoever recommends it; None where there is no such bound. With `own_floor` a host's
-    own value is one, too.
-    """
+    """One number of a parameter."""
 
     name: str
+    """The name of a vector's component; "" for a plain integer."""
     low: int
     high: int
+    """The ends of the range of searches, both included."""
     floor: int | None = None
     ceiling: int | None = None
+    """The hard bounds, if any. Beyond them a value can hurt the host, whoever recommends it."""
     own_floor: bool = False
+    """The host's own value is a hard bound, too."""
 
     def __post_init__(self) -> None:
         if self.low >= self.high:
@@ -181,7 +192,7 @@ class Component:
             raise ValueError(f"the range leaves its hard bounds, {self.floor} to {self.ceiling}")
 
     def beyond(self, number: int) -> str:
-        """Which hard bound a number is beyond, such as `below 1024`, or ""."""
+        """Return which hard bound a number is beyond, such as `below 1024`, or ""."""
         if self.floor is not None and number < self.floor:
             return f"below {self.floor}"
         if self.ceiling is not None and number > self.ceiling:
@@ -193,13 +204,7 @@ class Component:
 class Parameter:
     """One tunable of the kernel or of nginx.
 
-    Numbers (`integer`, `vector`) have `components` and a `scale`; a plain integer has one
-    component without a name. `boolean` and `choice` have `choices`, texts as the kernel prints
-    them. `ram_fraction` bounds a memory quantity (unit bytes, KiB or pages) by a part of the
-    host's memory. `choices_from` is a key that lists the choices that a host has, another one
-    lists those of its namespaces; `choices_module` is the module that brings a choice, * for its
-    name. `effect` is what writing it does at once, even its own value. Raises ValueError when these
-    don't fit together or the key is denied.
+    Raises ValueError when the fields don't fit together or the key is denied.
     """
 
     key: str
@@ -207,17 +212,26 @@ class Parameter:
     unit: str
     scope: Scope
     risk: Risk
-    mechanism: str
-    document: str
+    mechanism: Annotated[str, MinLen(1)]
+    """How it acts, in a sentence."""
+    document: Annotated[str, MinLen(1)]
+    """The document that defines it."""
     components: tuple[Component, ...] = ()
-    choices: tuple[str, ...] = ()
+    """The numbers of an `integer`, which has one, or of a `vector`."""
+    choices: tuple[Choice, ...] = ()
+    """The values of a `boolean` or `choice`, as the kernel prints them."""
     scale: Scale = "linear"
     choices_from: str | None = None
+    """A key that lists the choices that a host has."""
     choices_from_in_namespace: str | None = None
+    """A key that lists the choices of a host's namespaces."""
     choices_module: str = ""
-    ram_fraction: float | None = None
+    """The module that brings a choice; * stands for the choice's name."""
+    ram_fraction: Annotated[float, Interval(gt=0, lt=1)] | None = None
+    """The part of the host's memory that bounds it, for units of memory."""
     presence: Presence = UNKNOWN
     effect: str = ""
+    """What writing it does at once, even its own value."""
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -246,14 +260,14 @@ class Parameter:
         return self.kind in ("integer", "vector")
 
     def beyond(self, value: str) -> str:
-        """Which hard bound a value is beyond, such as `512 is below 1024`, or ""."""
+        """Return which hard bound a value is beyond, such as `512 is below 1024`, or ""."""
         for part, component in zip(value.split(), self.components, strict=False):
-            if is_integer(part) and (found := component.beyond(int(part))):
-                return f"{part} is {found}"
+            if is_integer(part) and (bound := component.beyond(int(part))):
+                return f"{part} is {bound}"
         return ""
 
     def unfit(self, value: str) -> str:
-        """Why this can't be a value of it, or ""."""
+        """Return why this can't be a value of it, or ""."""
         if not self.is_numeric:
             offered = ", ".join(self.choices)
             return "" if value in self.choices else f"not offered: {value!r} is none of {offered}"

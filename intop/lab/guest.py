@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Balancing, Link
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Link
 from intop.errors import LabError
 from intop.lab import kvm, network, processes, qemu, recipe, texts
 from intop.lab.commands import last_lines, require_programs, start

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Balancing, Link, native_arch
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Link, native_arch
 from intop.errors import LabError
 from intop.lab import guest, image, machine_image, network, texts
 from intop.lab.commands import run

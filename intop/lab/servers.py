@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from intop.domain.cluster import Balancing, cpus_of
+from intop.domain.balancing import Balancing, cpus_of
 from intop.domain.server import NGINX, SERVERS
 from intop.errors import LabError
 from intop.lab import app, content, network, other_servers, own_folders, slow_disk, texts

@@ -11,7 +11,8 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
-from intop.domain.cluster import Balancing, Direction, LabClients, LabSpec, Link, lab_name_problem
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Direction, LabClients, LabSpec, Link, lab_name_problem
 from intop.errors import LabError
 from intop.lab import client_link, network, own_folders, processes, qemu, servers
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from intop.config.workload import load_problem, one_request
+from intop.config.workload import load_problem
 from intop.domain.baseline import HOST, TUNED
 from intop.domain.configuration import Configuration
 from intop.domain.sweep import (
@@ -27,7 +27,7 @@ from intop.domain.sweep import (
 )
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
-from intop.domain.workload import Workload
+from intop.domain.workload import Workload, is_path
 from intop.errors import UsageError
 from intop.run.available_space import stored_probed
 from intop.run.context import Task
@@ -98,7 +98,7 @@ class Request:
         if self.axis != "file":
             found = points_of(text, own_value(workload, self.axis))
             return {point: f"{point:g}" for point in found}
-        paths = [one_request(word.strip()) for word in text.split(",")]
+        paths = [path for word in text.split(",") if is_path(path := word.strip())]
         if len(set(paths)) < len(paths):
             raise ValueError("a file is there twice")
         return {float(n): path for n, path in enumerate(paths, 1)}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Balancing, Link
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Link
 from intop.errors import LabError
 from intop.lab import commands, guest, qemu
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Balancing, Link, native_arch, other_arch
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Link, native_arch, other_arch
 from intop.errors import LabError
 from intop.lab import image, machine, machine_image, qemu
 from intop.lab.image import Image
