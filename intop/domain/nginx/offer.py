@@ -23,7 +23,7 @@ def offer(
     by_name: Collection[str] = (),
     replicas: Mapping[str, NginxProbe] = NO_REPLICAS,
 ) -> Probed:
-    """The directives that this nginx can be tuned by, with its values as defaults.
+    """Return the directives that this nginx can be tuned by, with its values as defaults.
 
     As `intop.domain.probing.space_of` does for the kernel. `wanted` are glob patterns of keys;
     `by_name` are the denied ones that the study allows. `replicas` are the nginx of other
@@ -33,8 +33,8 @@ def offer(
     refused: dict[str, str] = {}
     elsewhere = {
         key: why
-        for name, other in replicas.items()
-        for key, why in _otherwise(probe, other, name).items()
+        for name, replica in replicas.items()
+        for key, why in _otherwise(probe, replica, name).items()
     }
     for key, directive in directives.by_key.items():
         why = barred(key, by_name)
@@ -64,21 +64,21 @@ def offer(
     return Probed(space, refused)
 
 
-def _otherwise(probe: NginxProbe, other: NginxProbe, name: str) -> dict[str, str]:
-    """Why directives can't be tuned that another replica does not have as this one."""
-    found: dict[str, str] = {}
+def _otherwise(probe: NginxProbe, replica: NginxProbe, name: str) -> dict[str, str]:
+    """Return why directives can't be tuned that a replica does not have as this nginx."""
+    reasons: dict[str, str] = {}
     for key, value in probe.values.items():
-        if why := other.unfit.get(key):
-            found[key] = f"not on all replicas: on {name}, {why}"
-        elif (theirs := other.values.get(key)) != value:
-            found[key] = f"not alike on all replicas: {value} against {theirs} on {name}"
-        elif probe.lacking.get(key) != other.lacking.get(key):
-            found[key] = f"not alike on all replicas: {name} has other choices"
-    return found
+        if why := replica.unfit.get(key):
+            reasons[key] = f"not on all replicas: on {name}, {why}"
+        elif (theirs := replica.values.get(key)) != value:
+            reasons[key] = f"not alike on all replicas: {value} against {theirs} on {name}"
+        elif probe.lacking.get(key) != replica.lacking.get(key):
+            reasons[key] = f"not alike on all replicas: {name} has other choices"
+    return reasons
 
 
 def _fitted(directive: Directive, probe: NginxProbe) -> Parameter | str:
-    """The parameter as this nginx allows it, or why it doesn't."""
+    """Return the parameter as this nginx allows it, or why it doesn't."""
     if why := probe.unfit.get(directive.key):
         return why
     parameter, value = directive.parameter, probe.values[directive.key]
@@ -106,7 +106,7 @@ def _lacks_partner(
     now: Mapping[str, str],
     chosen: dict[str, Parameter],
 ) -> str:
-    """Which directive it has no effect without, if that is neither on nor tuned; or ""."""
+    """Return which directive it needs that is neither on nor tuned, or ""."""
     on = directive.needs.on
     if on and on not in chosen and now.get(on) in ("off", "0", None):
         return f"without effect: {on} is off"
@@ -125,7 +125,7 @@ def _without_room(
     defaults: dict[str, str],
     followers: frozenset[str],
 ) -> dict[str, str]:
-    """The parameters of a constraint that ranges and defaults leave no room for."""
+    """Return why parameters of a constraint can't meet it here, by key."""
     if not isinstance(constraint, Order | Capacity):
         return {}
     partners = [chosen[name] for name in constraint.columns if name in chosen]
