@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from intop.config.catalogue import Catalogue, load_catalogue
+from intop.domain.constraints import Exclusion, Order, Requirement
 from intop.domain.parameter import DENIED, Component
-from intop.domain.space import Exclusion, Order, Requirement
 from intop.errors import ConfigurationError
 from intop.hosts.sysctl import path_of
 

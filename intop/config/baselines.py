@@ -12,9 +12,9 @@ from pydantic import BeforeValidator
 from intop.config.catalogue import Key
 from intop.config.source import Source
 from intop.domain.baseline import RESERVED, Baseline
+from intop.domain.constraints import Constraint, Order
 from intop.domain.kernel_value import odd_numbers, reading
 from intop.domain.parameter import PARTNERS, Parameter, is_integer, normalised
-from intop.domain.space import Constraint, Order
 from intop.errors import ConfigurationError
 
 LONGEST_VALUE = 200

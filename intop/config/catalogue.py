@@ -11,8 +11,9 @@ from annotated_types import Ge, MinLen, Predicate
 from pydantic import Field
 
 from intop.config.source import Place, Source, Table
+from intop.domain.constraints import Constraint, Exclusion, Order, Requirement
 from intop.domain.parameter import Parameter, barred
-from intop.domain.space import Constraint, Exclusion, Order, Requirement, parameter_columns
+from intop.domain.space import parameter_columns
 from intop.errors import ConfigurationError
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from intop.config.catalogue import Text, Texts
 from intop.config.source import Source
+from intop.domain.constraints import Capacity, Constraint, Order
 from intop.domain.matching import matching
 from intop.domain.nginx.directive import (
     Companion,
@@ -24,7 +25,6 @@ from intop.domain.nginx.directive import (
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import Choice, Component, Parameter, Risk, Scale, barred
-from intop.domain.space import Capacity, Constraint, Order
 from intop.errors import ConfigurationError
 
 KEY, A_KEY = rf"{PREFIX}[a-z]+(\.[a-z0-9_]+)+", f"a key such as {PREFIX}http.sendfile"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.constraints import Order
 from intop.domain.encoding import Matrix
 from intop.domain.search import Candidate
-from intop.domain.space import Order
 from intop.learn.fitness import Estimate
 from intop.learn.samples import Vector
 from intop.learn.simpler import TOLERANCE, simpler

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from intop.domain.constraints import Capacity, Order
 from intop.domain.nginx.conf import Conf, Place
 from intop.domain.nginx.directive import Directive, NginxFacts
 from intop.domain.nginx.standing import Directives, Standing, current, deciding, standing
 from intop.domain.nginx.syntax import Source, Statement
 from intop.domain.nginx.wording import Part, Splice, Wording, difference
-from intop.domain.space import Capacity, Order
 
 
 @dataclass(frozen=True)

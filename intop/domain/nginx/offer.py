@@ -1,15 +1,16 @@
 """From the catalogue of directives to the space that one nginx offers, with what is left out."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from intop.domain.constraints import Capacity, Order
 from intop.domain.nginx.directive import Directive
 from intop.domain.nginx.probe import NginxProbe
 from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import RISKS, Parameter, Risk, barred
-from intop.domain.probing import Probed
-from intop.domain.space import Capacity, Constraint, Order, Space
+from intop.domain.probing import Probed, without_room
+from intop.domain.space import Space
 
 NO_REPLICAS: Mapping[str, NginxProbe] = {}
 
@@ -57,7 +58,9 @@ def offer(
         chosen = {key: parameter for key, parameter in chosen.items() if key not in gone}
     defaults, followers = dict(probe.values), frozenset(probe.followers)
     for constraint in directives.constraints:
-        unfit = _without_room(constraint, chosen, defaults, followers)
+        if not isinstance(constraint, Order | Capacity):
+            continue
+        unfit = without_room(constraint, chosen, defaults, followers)
         refused |= unfit
         chosen = {key: parameter for key, parameter in chosen.items() if key not in unfit}
     space = Space(tuple(chosen.values()), directives.constraints, defaults, followers)
@@ -117,23 +120,3 @@ def _lacks_partner(
     if partner in chosen or now.get(partner) not in (directives.by_key[partner].absent, None):
         return ""
     return f"without effect: {partner} is not set"
-
-
-def _without_room(
-    constraint: Constraint,
-    chosen: dict[str, Parameter],
-    defaults: dict[str, str],
-    followers: frozenset[str],
-) -> dict[str, str]:
-    """Return why parameters of a constraint can't meet it here, by key."""
-    if not isinstance(constraint, Order | Capacity):
-        return {}
-    partners = [chosen[name] for name in constraint.columns if name in chosen]
-    groups: Iterable[tuple[Parameter, ...]] = (tuple(partners), *((p,) for p in partners))
-    try:
-        # Each by itself, too: the others may not be among those that are chosen later.
-        for group in groups:
-            Space(group, (constraint,), defaults, followers)
-    except ValueError as error:
-        return {p.key: f"no room: {error}" for p in partners}
-    return {}

@@ -65,7 +65,7 @@ def unmet(needs: Needs, conf: Conf, facts: NginxFacts) -> str:
 
 
 def _serves(conf: Conf, protocol: str) -> bool:
-    """Return whether an address of `http` has it, by an option of `listen` or a directive that is on."""
+    """Return whether an address of `http` has it, by an option of `listen` or a directive."""
     is_option = any(
         protocol in place.statement.arguments[1:]
         for place in conf.named("listen")

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address
 
+from intop.domain.constraints import Capacity, Constraint, Order
 from intop.domain.nginx import quantity
 from intop.domain.nginx.conf import Conf, Place
 from intop.domain.nginx.directive import HOST_DEFAULTS, Directive, NginxFacts
 from intop.domain.parameter import Parameter
-from intop.domain.space import Capacity, Constraint, Order
 
 
 @dataclass(frozen=True)
