@@ -1,4 +1,4 @@
-"""Guardrails: in what a configuration with a lower P99 must not be worse than the default."""
+"""Guardrails: quantities that a lower P99 must not be paid with."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -51,30 +51,26 @@ NO_GUARDRAILS = Guardrails(
 
 @dataclass(frozen=True, kw_only=True)
 class Guardrail:
-    """What the pairs of a verdict say of one guardrail.
-
-    `effect` is tuned / default where the `unit` is times, else tuned - default (percentage points
-    or MiB), with the limits `low` and `high` of its interval. `default` and `tuned` are means over
-    the trials (geometric for times). Beyond the `margin`, in the direction that is `worse`, it is
-    worse than what is accepted.
-    """
+    """The result of a verdict's pairs for one guardrail."""
 
     quantity: Quantity
     unit: Unit
     worse: Literal["higher", "lower"]
+    """The direction in which it is worse."""
     default: float
     tuned: float
+    """Means over the trials, geometric for times."""
     effect: float
+    """Tuned / default where the unit is times, else tuned - default (points or MiB)."""
     low: float
     high: float
+    """The ends of the effect's interval."""
     margin: float
+    """Beyond this effect it is worse than what is accepted."""
 
     @property
     def state(self) -> State:
-        """`kept` where the interval excludes being worse than the margin.
-
-        `broken` where all of it is beyond the margin, and `unclear` where it includes the margin.
-        """
+        """Whether the interval is within the margin, beyond it, or includes it."""
         least, most = self._harms
         if most <= self._harm(self.margin):
             return "kept"
@@ -82,7 +78,7 @@ class Guardrail:
 
     @property
     def told(self) -> str:
-        """In words.
+        """The result in words.
 
         Such as: CPU may be higher by up to 8 points; CPU is higher by 12 points (9 to 15; accepted:
         5); P50 is higher by 10 % at most.
@@ -104,12 +100,12 @@ class Guardrail:
 
     @property
     def _harms(self) -> tuple[float, float]:
-        """The interval as how much worse it is, the least first."""
-        one, other = self._harm(self.low), self._harm(self.high)
-        return min(one, other), max(one, other)
+        """The ends of the interval as how much worse it is, the least first."""
+        least, most = sorted((self._harm(self.low), self._harm(self.high)))
+        return least, most
 
     def _harm(self, value: float) -> float:
-        """An effect as how much worse it is: in percent of the default, or in its own unit."""
+        """Return how much worse an effect is: in percent of the default, or in its own unit."""
         change = 100 * (value - 1) if self.unit == "times" else value
         return change if self.worse == "higher" else -change
 
