@@ -138,12 +138,12 @@ PARTNERS: Mapping[str, str] = dict(PAIRS) | {second: first for first, second in 
 
 
 def zeroed(values: Mapping[str, str]) -> dict[str, str]:
-    """The partners of keys that are set, with the zero that the kernel gives them."""
+    """Return the partners of keys that are set, with the zero that the kernel gives them."""
     return {PARTNERS[k]: "0" for k, value in values.items() if k in PARTNERS and value != "0"}
 
 
 def denied(key: str) -> str | None:
-    """Why `key` must not be tuned, or None when no pattern of the deny list matches."""
+    """Return why a key must not be tuned, or None when no pattern of the deny list matches."""
     if permitted.is_directive(key):
         return permitted.denied(key)
     for pattern, reason in DENIED.items():
@@ -153,7 +153,7 @@ def denied(key: str) -> str | None:
 
 
 def barred(key: str, by_name: Collection[str] = ()) -> str:
-    """Why `key` can't be tuned, such as `on the deny list: ...`; "" when it may be.
+    """Return why a key can't be tuned, such as `on the deny list: ...`; "" when it may be.
 
     Whatever a key comes from, a catalogue or a plan, is asked this. `by_name` are the directives
     that a study allows by their names.
@@ -277,13 +277,13 @@ class Parameter:
 
 
 def is_integer(text: str) -> bool:
-    """Whether this is a whole number in decimal digits, as many as 64 bits may have."""
+    """Return whether this is a whole number in decimal digits that 64 bits may have."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 20
 
 
 def _is_plain(text: str) -> bool:
-    """Whether this is a whole number as the kernel prints it, which it also reads as that."""
+    """Return whether this is a whole number as the kernel prints and reads it."""
     return is_integer(text) and text == str(int(text))
 
 
@@ -294,7 +294,7 @@ MEMORY_UNITS: dict[str, int] = {"bytes": 1, "KiB": 1024, "pages": 4096}
 
 
 def normalised(value: str) -> str:
-    """A sysctl value with single blanks: the kernel separates vectors by tabs, people by blanks.
+    """Return a sysctl value with single blanks: the kernel separates vectors by tabs.
 
     Nothing else counts as a blank: what a value holds beyond that must read back as it was written.
     """

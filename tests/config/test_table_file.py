@@ -12,7 +12,7 @@ from zipfile import ZipFile
 import pandas as pd
 import pytest
 
-from intop.config import table_text
+from intop.config import table_file, table_text
 from intop.config.table_file import TableFile
 from intop.errors import ConfigurationError
 
