@@ -138,13 +138,13 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
         entry("constraint", {"kind": "less", "low": "nginx:http.a", "high": "b", "why": "w"}),
     )
     assert [
-        "own.toml:2: directive.0: low and high belong to an integer, and only there",
+        "own.toml:2: directive.0.low: field required",
         "own.toml:14: directive.1: nginx:http.root is on the deny list: decides what is served",
     ] == found[:2]
     assert any(re.match(r"own.toml:\d+: directive.2.risk: input should be 'low'", p) for p in found)
     assert any("directive.2.effective: input should be 'reload'" in p for p in found)
     assert any(p.endswith("nginx:http.postpone_output stands there twice") for p in found)
-    assert any("constraint.0.less.high" in p or "constraint.0.high" in p for p in found)
+    assert any("constraint.0: nginx:http.a is not a number of the catalogue" in p for p in found)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
         ({"flag": "x", "option": "y"}, "one of argument, option, flag and zone"),
         ({"scale": None}, "scale belongs to an integer"),
         ({"low": 9}, "low must be below high"),
-        ({"needs": {"since": "1.2"}}, "needs.since: must be a version such as"),
+        ({"needs": {"since": "1.2"}}, "needs.since: nginx's version is three numbers"),
         ({"needs": {"on": "nginx:http.gzip"}}, "nginx:http.gzip is not in the catalogue"),
         ({"follows": ["nginx:http.gzip"]}, "nginx:http.gzip is not in the catalogue"),
         ({"fixed": ["a; }"]}, "fixed.0: must be words"),

@@ -1,171 +1,53 @@
 """The catalogue of nginx's directives, and what must hold between them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Interval, MinLen
 from pydantic import Field
 
-from intop.config.catalogue import Text, Texts
-from intop.config.source import Source
+from intop.config.catalogue import Text
+from intop.config.source import Place, Source, Table
 from intop.domain.constraints import Capacity, Constraint, Order
 from intop.domain.matching import matching
-from intop.domain.nginx.directive import (
-    Companion,
-    Directive,
-    Effective,
-    Inner,
-    Needed,
-    Needs,
-    version_of,
-)
+from intop.domain.nginx.directive import Directive, version_of
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.standing import Directives
-from intop.domain.parameter import Choice, Component, Parameter, Risk, Scale, barred
+from intop.domain.parameter import barred
 from intop.errors import ConfigurationError
 
-KEY, A_KEY = rf"{PREFIX}[a-z]+(\.[a-z0-9_]+)+", f"a key such as {PREFIX}http.sendfile"
-Key = Annotated[str, matching(KEY, A_KEY)]
-VersionText = Annotated[
-    str, matching(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}", "a version such as 1.22.1")
+_KEY: Any = Annotated[
+    str, matching(rf"{PREFIX}[a-z]+(\.[a-z0-9_]+)+", f"a key such as {PREFIX}http.sendfile")
 ]
-Option = Annotated[str, matching("[a-z0-9_]*", "a word of a-z, 0-9 and _")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Needs:
-    since: VersionText | None = None
-    kernel: Annotated[str, matching(r"([0-9]+\.[0-9]+)?", "a version such as 5.14")] = ""
-    build: Annotated[str, matching("(--[a-z0-9_-]+)?", "an argument of configure")] = ""
-    inside: Needed = ""
-    on: Annotated[str, matching(f"({KEY})?", A_KEY)] = ""
-
-    def needs(self) -> Needs:
-        since = None if self.since is None else version_of(self.since)
-        return Needs(
-            since=since, kernel=self.kernel, build=self.build, inside=self.inside, on=self.on
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Before:
-    version: VersionText
-    default: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Companion:
-    value: str
-    directive: Annotated[str, matching("[a-z0-9_]+", "the name of a directive")]
-    arguments: Annotated[tuple[str, ...], MinLen(1)]
-    until: VersionText
-
-    def companion(self) -> Companion:
-        return Companion(
-            value=self.value,
-            name=self.directive,
-            arguments=self.arguments,
-            until=version_of(self.until),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Entry:
-    """A directive and its parameter in one table."""
-
-    key: Key
-    kind: Literal["integer", "boolean", "choice"]
-    unit: str
-    risk: Risk
-    mechanism: Text
-    document: Annotated[str, matching("ngx_[a-z0-9_]+_module(#[a-z0-9_]+)?", "nginx's MODULE#NAME")]
-    contexts: Texts
-    default: str
-    effective: Effective
-    low: int | None = None
-    high: int | None = None
-    scale: Scale | None = None
-    choices: tuple[Choice, ...] = ()
-    argument: Annotated[int, Interval(ge=0, le=9)] = 0
-    option: Option = ""
-    flag: Option = ""
-    zone: Option = ""
-    fixed: tuple[Choice, ...] = ()
-    beside: Option = ""
-    inserted: bool = True
-    absent: str | None = None
-    as_is: str | None = None
-    before: tuple[_Before, ...] = ()
-    follows: tuple[Key, ...] = ()
-    inner: Inner = "change"
-    needs: _Needs | None = None
-    choice_needs: dict[str, _Needs] = field(default_factory=dict)
-    companion: _Companion | None = None
-    per_cpu: Annotated[int, Ge(0)] = 0
-    own_floor: bool = False
-    interacts: dict[str, str] = field(default_factory=dict)
-    note: str = ""
-
-    def directive(self) -> Directive:
-        """Raises ValueError when the fields don't fit the kind, or the key may not be tuned."""
-        if why := barred(self.key, {PREFIX + name for name in BY_NAME}):
-            raise ValueError(f"{self.key} is {why}")
-        if (self.kind == "integer") != (self.low is not None and self.high is not None):
-            raise ValueError("low and high belong to an integer, and only there")
-        if (self.kind == "integer") != (self.scale is not None):
-            raise ValueError("scale belongs to an integer, and only there")
-        components: tuple[Component, ...] = ()
-        if self.low is not None and self.high is not None:
-            components = (Component(name="", low=self.low, high=self.high),)
-        parameter = Parameter(
-            key=self.key,
-            kind=self.kind,
-            unit=self.unit,
-            scope="nginx",
-            risk=self.risk,
-            mechanism=self.mechanism,
-            document=self.document,
-            components=components,
-            choices=("off", "on") if self.kind == "boolean" else self.choices,
-            scale=self.scale or "linear",
-            note=self.note,
-        )
-        # An argument of its own is what most have.
-        has_other = self.option or self.flag or self.zone
-        return Directive(
-            parameter=parameter,
-            argument=self.argument or (0 if has_other else 1),
-            before=tuple((version_of(b.version), b.default) for b in self.before),
-            needs=self.needs.needs() if self.needs else Needs(),
-            choice_needs={choice: n.needs() for choice, n in self.choice_needs.items()},
-            companion=self.companion.companion() if self.companion else None,
-            **{name: getattr(self, name) for name in _SAME_FIELDS},
-        )
-
-
-_SAME_FIELDS = [
-    *("contexts", "default", "effective", "option", "flag", "zone", "fixed", "beside"),
-    *("inserted", "absent", "as_is", "follows", "inner", "per_cpu", "own_floor", "interacts"),
+_DOCUMENT: Any = Annotated[
+    str, matching("ngx_[a-z0-9_]+_module(#[a-z0-9_]+)?", "nginx's MODULE#NAME")
 ]
+_PARAMETER = ("key", "kind", "unit", "risk", "mechanism", "document", "choices", "scale", "note")
+"""The fields of an entry that are its parameter's."""
+_VERSIONS = ("since", "until", "version")
+_MOVED: Mapping[Place, Place] = {
+    ("parameter", "components", 0): (),
+    ("parameter",): (),
+    ("companion", "name"): ("companion", "directive"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Less:
     kind: Literal["less"]
-    low: Key
-    high: Key
+    low: str
+    high: str
     why: Text
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Capacity:
     kind: Literal["capacity"]
-    count: Key
-    size: Key
-    held: Key
+    count: str
+    size: str
+    held: str
     why: Text
 
 
@@ -193,8 +75,7 @@ def _directives(source: Source) -> dict[str, Directive]:
     places: dict[str, int] = {}
     for index, table in enumerate(source.tables("directive")):
         place = ("directive", index)
-        entry = source.convert(_Entry, table, place)
-        directive = None if entry is None else source.check(entry.directive, place)
+        directive = _directive(source, table, place)
         if directive is not None and directive.key in directives:
             source.problem((*place, "key"), f"{directive.key} stands there twice")
         elif directive is not None:
@@ -205,6 +86,68 @@ def _directives(source: Source) -> dict[str, Directive]:
                 where = ("directive", places[directive.key], name)
                 source.problem(where, f"{key} is not in the catalogue")
     return directives
+
+
+def _directive(source: Source, table: Any, place: Place) -> Directive | None:
+    """Convert an entry. It has the fields of a directive and of its parameter."""
+    if not isinstance(table, dict):
+        return source.convert(Directive, table, place)
+    for name, text in (("key", _KEY), ("document", _DOCUMENT)):
+        if name in table and source.convert(text, table[name], (*place, name)) is None:
+            return None
+    if why := barred(table.get("key", PREFIX), {PREFIX + name for name in BY_NAME}):
+        source.problem(place, f"{table.get('key')} is {why}")
+        return None
+    source.refuse(table, ("parameter",), place)
+    left_out = {*_PARAMETER, "parameter", "low", "high"}
+    own = {name: value for name, value in table.items() if name not in left_out}
+    # An argument of its own is what most have.
+    has_other = any(table.get(name) for name in ("option", "flag", "zone"))
+    own["argument"] = table.get("argument") or (0 if has_other else 1)
+    own["parameter"] = _parameter(table)
+    for name in ("needs", "choice_needs", "before", "companion"):
+        if name in own:
+            own[name] = _with_versions(source, own[name], (*place, name))
+    if isinstance(companion := own.get("companion"), dict) and "directive" in companion:
+        own["companion"] = companion | {"name": companion.pop("directive")}
+    directive = source.convert(Directive, own, place, _MOVED)
+    if directive is not None:
+        source.check(partial(_check_range, directive, table), place)
+    return directive
+
+
+def _parameter(table: Table) -> dict[str, Any]:
+    """Return the table of an entry's parameter."""
+    parameter = {name: table[name] for name in _PARAMETER if name in table}
+    if table.get("kind") == "integer":
+        numbers = {name: table[name] for name in ("low", "high") if name in table}
+        parameter["components"] = [{"name": "", **numbers}]
+    if table.get("kind") == "boolean":
+        parameter["choices"] = ["off", "on"]
+    return parameter | {"scope": "nginx"}
+
+
+def _with_versions(source: Source, value: Any, place: Place) -> Any:
+    """Return a value with numbers in place of the texts of versions in it."""
+    if isinstance(value, list):
+        return [_with_versions(source, part, (*place, n)) for n, part in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    result = {name: _with_versions(source, part, (*place, name)) for name, part in value.items()}
+    for name in _VERSIONS:
+        if name in value:
+            version = source.check(partial(version_of, str(value[name])), (*place, name))
+            result[name] = version or (0, 0, 0)
+    return result
+
+
+def _check_range(directive: Directive, table: Table) -> None:
+    """Raises ValueError for fields of numbers that are missing, or stand where no number is."""
+    is_numeric = directive.parameter.is_numeric
+    if not is_numeric and table.keys() & {"low", "high"}:
+        raise ValueError("low and high belong to an integer, and only there")
+    if is_numeric != ("scale" in table):
+        raise ValueError("scale belongs to an integer, and only there")
 
 
 def _named(directive: Directive) -> list[tuple[str, str]]:

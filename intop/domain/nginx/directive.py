@@ -3,10 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Ge, Interval, MinLen
+
+from intop.domain.matching import matching
 from intop.domain.nginx.permitted import PREFIX
-from intop.domain.parameter import Parameter
+from intop.domain.parameter import Choice, Parameter
 
 Level = Literal["main", "events", "http", "listen", "upstream"]
 """Where a value is set: in the whole of a block, at each address that `http` listens on, or in each
@@ -22,6 +25,7 @@ Inner = Literal["change", "keep"]
 Needed = Literal["", "tls", "http2"]
 
 Version = tuple[int, int, int]
+Option = Annotated[str, matching("[a-z0-9_]*", "a word of a-z, 0-9 and _")]
 
 
 DOCUMENTS = "https://nginx.org/en/docs/"
@@ -48,9 +52,9 @@ class Needs:
 
     since: Version | None = None
     """Of nginx."""
-    kernel: str = ""
+    kernel: Annotated[str, matching(r"([0-9]+\.[0-9]+)?", "a version such as 5.14")] = ""
     """A version of Linux."""
-    build: str = ""
+    build: Annotated[str, matching("(--[a-z0-9_-]+)?", "an argument of configure")] = ""
     """An argument of nginx's `configure`."""
     inside: Needed = ""
     """A protocol that the configuration has to serve."""
@@ -62,12 +66,20 @@ NOTHING = Needs()
 
 
 @dataclass(frozen=True, kw_only=True)
+class Before:
+    """The default of nginx before a version."""
+
+    version: Version
+    default: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Companion:
     """A statement that a value can't do without, in nginx before `until`."""
 
     value: str
-    name: str
-    arguments: tuple[str, ...]
+    name: Annotated[str, matching("[a-z0-9_]+", "the name of a directive")]
+    arguments: Annotated[tuple[str, ...], MinLen(1)]
     until: Version
 
 
@@ -79,22 +91,22 @@ class Directive:
     """
 
     parameter: Parameter
-    contexts: tuple[str, ...]
+    contexts: Annotated[tuple[str, ...], MinLen(1)]
     """Where nginx takes it, out of CONTEXTS."""
     default: str
     """nginx's own value, or `page` or `nofile` of the host."""
     effective: Effective
-    argument: int = 0
+    argument: Annotated[int, Interval(ge=0, le=9)] = 0
     """The place, from 1, of the argument that is its value."""
-    option: str = ""
+    option: Option = ""
     """The option that has its value, such as `backlog` of `backlog=511`."""
-    flag: str = ""
+    flag: Option = ""
     """The word that stands there or doesn't."""
-    fixed: tuple[str, ...] = ()
+    fixed: tuple[Choice, ...] = ()
     """Arguments before it that belong to this use of the directive (`thread_pool default`)."""
-    beside: str = ""
+    beside: Option = ""
     """Another option without which nginx refuses this one."""
-    zone: str = ""
+    zone: Option = ""
     """The name of a shared memory zone whose size it is. A user's own keeps its name."""
     inserted: bool = True
     """It is written where it does not stand yet."""
@@ -102,8 +114,8 @@ class Directive:
     """The value that it has where it doesn't stand, and that has no word."""
     as_is: str | None = None
     """The value that leaves it as the files have it."""
-    before: tuple[tuple[Version, str], ...] = ()
-    """Older defaults by the version that ended them."""
+    before: tuple[Before, ...] = ()
+    """Older defaults."""
     follows: tuple[str, ...] = ()
     """The directives from which nginx computes its default."""
     inner: Inner = "change"
@@ -111,7 +123,7 @@ class Directive:
     needs: Needs = NOTHING
     choice_needs: Mapping[str, Needs] = field(default_factory=dict)
     companion: Companion | None = None
-    per_cpu: int = 0
+    per_cpu: Annotated[int, Ge(0)] = 0
     """The most that is tried, as a multiple of the host's processors."""
     own_floor: bool = False
     """The user's own value is the least that is tried."""
@@ -141,7 +153,7 @@ class Directive:
             raise ValueError(f"{strange[0]!r} is no choice of it")
         if self.flag and self.parameter.kind != "boolean":
             raise ValueError("a flag is on or off")
-        for value in (self.default, *(value for _, value in self.before)):
+        for value in (self.default, *(older.default for older in self.before)):
             if not self._is_value(value):
                 raise ValueError(f"its default {value!r} is no value of it")
         if self.per_cpu and not self.parameter.is_numeric:
@@ -170,7 +182,8 @@ class Directive:
 
     def default_in(self, version: Version) -> str:
         """Return nginx's own value in a version."""
-        return next((v for end, v in sorted(self.before) if version < end), self.default)
+        older = sorted(self.before, key=lambda older: older.version)
+        return next((o.default for o in older if version < o.version), self.default)
 
 
 HOST_DEFAULTS = ("page", "nofile")
