@@ -110,11 +110,11 @@ def _parameters(source: Source) -> dict[str, Parameter]:
     parameters: dict[str, Parameter] = {}
     for index, entry in enumerate(source.tables("parameter")):
         place = ("parameter", index)
-        made = _parameter(source, entry, place)
-        if made is not None and made.key in parameters:
-            source.problem((*place, "key"), f"{made.key} stands there twice")
-        elif made is not None:
-            parameters[made.key] = made
+        parameter = _parameter(source, entry, place)
+        if parameter is not None and parameter.key in parameters:
+            source.problem((*place, "key"), f"{parameter.key} stands there twice")
+        elif parameter is not None:
+            parameters[parameter.key] = parameter
     return parameters
 
 
@@ -173,11 +173,11 @@ def _former(source: Source, parameters: Mapping[str, Parameter]) -> dict[str, st
     former: dict[str, str] = {}
     for index, entry in enumerate(source.tables("former")):
         place = ("former", index)
-        made = source.convert(_Former, entry, place)
-        if made is not None and (made.key in parameters or made.key in former):
-            source.problem((*place, "key"), f"{made.key} stands there twice")
-        elif made is not None:
-            former[made.key] = made.became
+        old = source.convert(_Former, entry, place)
+        if old is not None and (old.key in parameters or old.key in former):
+            source.problem((*place, "key"), f"{old.key} stands there twice")
+        elif old is not None:
+            former[old.key] = old.became
     return former
 
 

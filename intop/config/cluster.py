@@ -44,11 +44,11 @@ def clusters_of(source: Source) -> tuple[dict[str, Replicas], frozenset[str]]:
         arch = {"native": native_arch(), "other": other_arch()}.get(name, name)
         if arch in clusters:
             source.problem(("cluster", name), f"it means {arch} here, which stands there already")
-        made = [
+        converted = [
             (_lab if "lab" in table else _cluster)(source, table, place, arch)
             for place, table in tables.items()
         ]
-        replicas = tuple(cluster for cluster in made if cluster is not None)
+        replicas = tuple(cluster for cluster in converted if cluster is not None)
         clusters[arch] = replicas
         if any(table.get("optional") is True for table in tables.values()):
             optional.add(arch)
@@ -127,8 +127,8 @@ def _lab(source: Source, table: Table, place: Place, arch: str) -> LabSpec | Non
     lab = source.convert(LabSpec, own, place, {("balancing",): (), ("name",): ("lab",)})
     if lab is not None:
         source.check(partial(_check_link, lab.link, table.get("link")), place)
-        for made, said in zip(lab.clients, table.get("clients", ()), strict=True):
-            source.check(partial(_check_link, made.link, said.get("link")), place)
+        for clients, own_table in zip(lab.clients, table.get("clients", ()), strict=True):
+            source.check(partial(_check_link, clients.link, own_table.get("link")), place)
     return lab
 
 

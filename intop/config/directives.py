@@ -153,11 +153,11 @@ def _check_range(directive: Directive, table: Table) -> None:
 def _named(directive: Directive) -> list[tuple[str, str]]:
     """The other directives that one names, each with the field that does."""
     needs = (directive.needs, *directive.choice_needs.values())
-    found = [("needs", n.on) for n in needs if n.on]
-    found += [("follows", key) for key in directive.follows]
+    named = [("needs", n.on) for n in needs if n.on]
+    named += [("follows", key) for key in directive.follows]
     if directive.beside:
-        found += [("beside", f"{directive.key.rpartition('.')[0]}.{directive.beside}")]
-    return found + [("interacts", key) for key in directive.interacts if key.startswith(PREFIX)]
+        named += [("beside", f"{directive.key.rpartition('.')[0]}.{directive.beside}")]
+    return named + [("interacts", key) for key in directive.interacts if key.startswith(PREFIX)]
 
 
 def _constraint(table: _Less | _Capacity, directives: Mapping[str, Directive]) -> Constraint:

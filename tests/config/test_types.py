@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from config_files import DURATION, SUDO, edited, problems, with_budget, with_classes
-from intop.config import catalogue, directives, study
+from intop.config import catalogue, study
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import load_catalogue
 from intop.config.cluster import host_address
@@ -18,6 +18,7 @@ from intop.config.source import converted
 from intop.domain.balancing import Balancing
 from intop.domain.cluster import Cluster, HostAddress, LabClients, LabSpec, Link
 from intop.domain.guardrails import Guardrails
+from intop.domain.nginx.directive import Directive
 from intop.domain.parameter import Component, Parameter
 from intop.domain.workload import Budget, Clients, Workload
 from intop.errors import ConfigurationError
@@ -26,7 +27,7 @@ from intop.resources import shipped
 TABLES = (
     *(study._StudyTable, Budget, Guardrails, Workload, Clients, Cluster, HostAddress),
     *(LabSpec, LabClients, Link, Balancing, Parameter, Component),
-    *(catalogue._Increasing, directives._Entry),
+    *(catalogue._Increasing, Directive),
 )
 """Every kind of table of our files that has numbers or switches."""
 
