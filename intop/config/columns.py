@@ -15,7 +15,7 @@ from intop.domain.encoding import Variable
 from intop.errors import ConfigurationError
 
 SMALLEST, LARGEST = 1e-100, 1e100
-"""What squares and ratios of have a place among floats."""
+"""Sizes whose squares and ratios a float can hold."""
 LOG_FROM = 100.0
 """A column whose positive numbers span more than this is on a logarithmic scale."""
 MOST_CHOICES = 64
@@ -30,7 +30,7 @@ _OTHER_ON = (
     *("wahr", "ja", "vrai", "oui", "verdadero", "verdadeiro", "vero", "waar", "prawda"),
     *("истина", "да", "sí"),
 )
-"""As spreadsheets and people write no and yes in other languages."""
+"""The words of spreadsheets and people for no and yes in other languages."""
 _SWITCHES = (
     dict.fromkeys(("off", "no", "false", "disabled", *_OTHER_OFF), _OFF)
     | dict.fromkeys(("on", "yes", "true", "enabled", *_OTHER_ON), _ON),
@@ -44,7 +44,7 @@ _MISSING |= {"<na>", "#na", "#n/a", "#n/a n/a", "nat", "-nan", "missing"}
 _MISSING |= {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
 _MISSING |= {"(null)", "[null]", "<null>", "(none)", "<none>", "(blank)", "(empty)", "undefined"}
 _MISSING |= {"n.v.", "k.a.", "n.d.", "n/d", "(leer)", "(vide)"}
-"""As Python, R, databases and spreadsheets write a number that there is not."""
+"""The words of Python, R, databases and spreadsheets for a missing number."""
 _FAULT = re.compile(r"#[^\W\d_][^\W_/ .]*([/ .][^\W_]+)*[!?]?")
 """A spreadsheet's error, in any language: #DIV/0!, #WERT!, #NV."""
 _SUMMARIES = {"total", "sum", "mean", "average", "avg", "median", "std", "stddev", "count"}

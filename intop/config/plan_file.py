@@ -14,9 +14,9 @@ from intop.errors import UsageError
 from intop.version import __version__
 
 FORMAT = 1
-"""Of the file. A later intop that needs other fields has another one, and refuses this."""
+"""The file's format. An intop that needs other fields has a new one, and refuses this."""
 START = '{\n  "written_by": "intop '
-"""What a file begins with that intop wrote."""
+"""The beginning of a file that intop wrote."""
 AGAIN = "Make it again: intop plan --output {path}"
 
 _SAVED = TypeAdapter(SavedPlan)

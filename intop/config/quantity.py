@@ -75,7 +75,7 @@ _DRESSED = {
     r"=(.+)": "is a formula of a spreadsheet: write the number alone",
     r"(?:\w+\.)?[a-z]+\d*\('?([^()']+)'?\)": "is an object of Python: write the number alone",
 }
-"""What stands around a number (the group) that is no part of it, and how to write it here."""
+"""Texts around a number (the group) that are no part of it, and how to write it here."""
 _DURATION = r"\d+:\d\d:\d\d(\.\d+)?|(\d+(\.\d+)?(ns|[uµμ]s|ms|s|sec|min|m|h|d)\s*){2,}"
 
 

@@ -27,7 +27,7 @@ LARGEST_FILE, LONGEST_LINE = 4_000_000, 50_000
 DEEPEST = 20
 """Tables in tables; ours have five."""
 UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
-"""What a file of UTF-16 begins with."""
+"""The beginnings of a file of UTF-16."""
 MOST_PROBLEMS = 50
 """Nobody reads more of one file."""
 
@@ -275,7 +275,7 @@ def _control(text: str) -> str:
 
 
 def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """Whether a list or table is too short only since something in it is wrong."""
+    """Return whether a list or table is too short only since a part of it is wrong."""
     place = detail["loc"]
     inside = (d["loc"] for d in details if len(d["loc"]) > len(place))
     return detail["type"] == "too_short" and any(loc[: len(place)] == place for loc in inside)

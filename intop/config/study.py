@@ -40,7 +40,7 @@ class Settings:
     tunes: Annotated[tuple[Tuned, ...], Len(1, 2)] = ("kernel",)
     """Whose parameters are tuned."""
     objective: Objective = "p99"
-    """What models learn. A verdict is always on P99, within the guardrails."""
+    """The target of models. A verdict is always on P99, within the guardrails."""
     warm_start: bool = True
     """A refinement learns from earlier campaigns, too."""
     hints: bool = True
@@ -93,7 +93,7 @@ class Study(Settings):
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """All that there may be to tune, of the kinds that are tuned."""
+        """All parameters of the kinds that are tuned."""
         kernel = self.catalogue.parameters if "kernel" in self.tunes else ()
         nginx = self.directives.parameters if "nginx" in self.tunes else ()
         return (*kernel, *nginx)

@@ -219,7 +219,7 @@ def _csv(path: Path, text: str) -> "tuple[list[str], pd.DataFrame]":
 
 
 MARKS = (";", "\t", "|", " ")
-"""What else separates columns. A table of one column has nothing to learn from."""
+"""Further marks that separate columns. A table of one column has nothing to learn from."""
 
 
 def _separates(mark: str, text: str) -> bool:
@@ -292,7 +292,7 @@ def _records(text: str, mark: str = ",") -> Iterator[tuple[int, int | None]]:
 
 
 _DAMAGED = (ValueError, TypeError, LookupError, NotImplementedError)
-"""What pandas makes of Parquet whose description of itself is wrong."""
+"""Errors of pandas for Parquet whose description of itself is wrong."""
 
 
 def _parquet(path: Path) -> "tuple[list[str], pd.DataFrame]":

@@ -99,11 +99,11 @@ _OTHERS = {
 }
 _OTHERS |= dict.fromkeys((b'{"', b"{\n", b"{\r", b"[{", b"[\n", b"[\r"), "is JSON: save it as CSV")
 _OTHERS |= dict.fromkeys((b"<!", b"<?", b"<html", b"<table"), "is HTML or XML: save it as CSV")
-"""What files of another kind begin with."""
+"""The beginnings of files of another kind."""
 
 
 def _utf_16(path: Path, data: bytes) -> str:
-    """As Excel and PowerShell write text. Raises ConfigurationError for what is damaged."""
+    """Return text of Excel and PowerShell. Raises ConfigurationError for what is damaged."""
     try:
         text = data.decode("utf-16")
     except UnicodeDecodeError as error:

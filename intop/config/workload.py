@@ -16,7 +16,7 @@ from intop.resources import shipped
 
 MOST_WEIGHT = 1000
 ALL = "all"
-"""What stands for all workloads on a command line."""
+"""The word for all workloads on a command line."""
 
 _OF_CLASSES = ("name", "share", "connections")
 _BEHAVIOUR = {field.name for field in fields(Clients)}.difference(_OF_CLASSES)

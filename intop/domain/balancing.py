@@ -1,4 +1,4 @@
-"""How an embedded lab's load balancer is set up."""
+"""The settings of an embedded lab's load balancer."""
 
 import re
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*")
 
 AccessLog = Literal["off", "memory", "disk"]
 MOST_CPUS = 1024
-"""As many as the C library has room for in a set of processors."""
+"""The size of a set of processors in the C library."""
 ONLY_PROXIES: tuple[ServerName, ...] = ("haproxy", "varnish")
 """Servers that pass requests on, and serve no files."""
 WITHOUT_BACKLOG: tuple[ServerName, ...] = ("caddy", "h2o")
@@ -53,7 +53,7 @@ def cpus_of(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Balancing:
-    """How a lab's load balancer is set up. Most of it is nginx's only (NGINXS_OWN)."""
+    """The settings of a lab's load balancer, most of them for nginx only (NGINXS_OWN)."""
 
     server: ServerName = "nginx"
     serves_files: bool = False
@@ -61,7 +61,7 @@ class Balancing:
     upstream_keepalive: Annotated[int, Interval(ge=0, le=10_000)] = 64
     """Idle connections to the backends that nginx keeps; with 0 each request has a new one."""
     backlog: Annotated[int, Interval(ge=1, le=65_535)] = 65535
-    """Of its listening socket."""
+    """The queue of its listening socket."""
     workers: Annotated[int, Interval(ge=1, le=64)] = 1
     """Processes that serve."""
     proxy_buffers: Annotated[int, Ge(3)] = 16

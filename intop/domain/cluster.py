@@ -43,7 +43,7 @@ A ProxyCommand has it in its line.
 """
 
 Sudo = Literal[False, True, "ask", "doas"]
-"""How commands become root: not at all, by sudo, by sudo with its password, by doas."""
+"""The way to become root: none, sudo, sudo with its password, doas."""
 
 _NAME = r"[A-Za-z0-9_:][A-Za-z0-9_.:-]{0,252}"
 _ZONED = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*%[A-Za-z0-9_.-]{1,200}"
@@ -53,7 +53,7 @@ Port = Annotated[int, Interval(ge=1, le=65535)]
 
 @dataclass(frozen=True, kw_only=True)
 class HostAddress:
-    """How one host is reached over SSH. OpenSSH's configuration says what is None here."""
+    """The way to a host over SSH. OpenSSH's configuration says what is None here."""
 
     hostname: HostName
     """A name or an address, which may have an interface's name as its zone."""
@@ -135,7 +135,7 @@ class Cluster:
     machines: tuple[str, ...] = ()
     """The accepted values of `uname -m` on the load balancer."""
     emulation: str = ""
-    """What carries out a load balancer that is a virtual machine, such as "TCG on x86_64"."""
+    """The emulator of a load balancer that is a virtual machine, such as "TCG on x86_64"."""
     programs: tuple[Annotated[str, MinLen(1)], ...] = ()
     """Further programs that carry the load, as in /proc/PID/comm: the backends' application."""
     more_generators: tuple[HostAddress, ...] = ()
@@ -149,7 +149,7 @@ class Cluster:
     ] = ""
     """The URL of the page of nginx's module of that name, on the load balancer itself."""
     server: Server = NGINX
-    """What serves there."""
+    """The program that serves there."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for hosts of one name, and for settings in the wrong place."""
@@ -298,8 +298,8 @@ class LabSpec:
     arch: str = "x86"
     """The architecture that its cluster counts as."""
     kind: LabKind = "namespaces"
-    """What its load balancer is: a network namespace as all its other hosts, a virtual machine
-    with a kernel of its own, or a whole Debian machine with systemd and a disk.
+    """The kind of its load balancer: a network namespace as all its other hosts, a virtual
+    machine with a kernel of its own, or a whole Debian machine with systemd and a disk.
     """
     link: Link | None = None
     """None is a link without shaping. With `clients` it can only be the load balancer's."""

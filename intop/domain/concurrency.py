@@ -12,12 +12,12 @@ from intop.domain.overload import RATE_TOLERANCE
 from intop.domain.workload import Clients, Workload
 
 SPARE = 1.5
-"""So many times the connections that are needed are advised: latencies scatter."""
+"""Advised connections, as a multiple of those needed: latencies scatter."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """How long a request holds its place on a connection, in s, at least and at most."""
+    """The time that a request holds its place on a connection, at least and at most."""
 
     least_s: float
     most_s: float
@@ -33,7 +33,7 @@ class Room:
     """The rate that is due to the class."""
     connections: int
     held: Held
-    """How long each request holds a place, with the think time."""
+    """The time that each request holds a place, with the think time."""
     share: float = 1.0
     """Its part of the connections that the study's file has a number for."""
     way: str = ""

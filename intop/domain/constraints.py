@@ -49,7 +49,7 @@ class Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """What is held fits into all but one of several pieces: (count - 1) size >= held.
+    """A held amount fits into all but one of several pieces: (count - 1) size >= held.
 
     nginx asks that of its buffers (`proxy_busy_buffers_size`). All three are keys of integers.
     """

@@ -12,7 +12,7 @@ Matrix = NDArray[np.float64]
 
 
 OWN_SHARE = 0.1
-"""Of a number's places, for the host's own value where that is outside of the range."""
+"""The share of places for the host's own value, where that is outside of the range."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from intop.domain.trial import Conditions, Status
 from intop.domain.verdict import Verdict, outcome_of
 
 Outcome = Literal["helped", "hurt", "not shown", "not measured"]
-"""Of a change, by an interval of P99 without it / P99 with it: above 1, below 1, or holding 1."""
+"""The outcome of a change, by the interval of P99 without it / P99 with it: above 1 it helped."""
 OUTCOMES: Mapping[str, Outcome] = {
     "gain": "helped",
     "worse": "hurt",

@@ -190,7 +190,7 @@ class Workload:
     clients: tuple[Clients, ...] = (ALIKE,)
     """The classes that share the load."""
     check: Check = "content"
-    """What of an answer to a static path must be as when the campaign began to measure.
+    """The part of an answer to a static path that must be as when the campaign began.
 
     It is the length and the checksum, the length alone, or neither.
     """

@@ -119,7 +119,7 @@ class Directive:
     follows: tuple[str, ...] = ()
     """The directives from which nginx computes its default."""
     inner: Inner = "change"
-    """What becomes of it further in: sizes and times change, a user's switches are kept."""
+    """Its fate further in: sizes and times change, a user's switches are kept."""
     needs: Needs = NOTHING
     choice_needs: Mapping[str, Needs] = field(default_factory=dict)
     companion: Companion | None = None
