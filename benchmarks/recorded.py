@@ -22,10 +22,11 @@ from intop.config.catalogue import Catalogue
 from intop.config.study import Study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
+from intop.domain.constraints import Listing
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import HostFacts, Probe, Probed, Reading
-from intop.domain.space import Listing, Space
+from intop.domain.space import Space
 from intop.domain.training import TREE_MODELS
 from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Status, Trial
 from intop.domain.workload import Budget

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from intop.config.catalogue import Catalogue, load_catalogue
+from intop.domain.constraints import Exclusion, Order, Requirement
 from intop.domain.parameter import DENIED, Component
-from intop.domain.space import Exclusion, Order, Requirement
 from intop.errors import ConfigurationError
 from intop.hosts.sysctl import path_of
 
@@ -212,7 +212,7 @@ NO_RANGE = {"low": None, "high": None}
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"low": None}, "2: parameter.0: low and high belong to an integer, and only"),
+        ({"low": None}, "2: parameter.0.low: field required"),
         ({"low": 9, "high": 9}, "2: parameter.0: low must be below high, got 9 and 9"),
         ({"low": 0}, "2: parameter.0: a log scale needs low of at least 1, got 0"),
         ({"scale": None}, "2: parameter.0: scale is missing"),
@@ -232,8 +232,8 @@ NO_RANGE = {"low": None, "high": None}
         ({"document": None}, "2: parameter.0.document: field required"),
         ({"presence": {"sense": "5.1"}}, "13: parameter.0.presence.sense: extra inputs are not"),
         ({"presence": {"since": "5", "source": "s"}},
-         "2: parameter.0: a kernel's version is two numbers such as 5.14, got '5'"),
-        ({"presence": {"since": "5.14"}}, "2: parameter.0: presence needs a source"),
+         "13: parameter.0.presence: a kernel's version is two numbers such as 5.14, got '5'"),
+        ({"presence": {"since": "5.14"}}, "13: parameter.0.presence: presence needs a source"),
     ],
 )  # fmt: skip
 def test_a_wrong_parameter_is_told_with_its_place(

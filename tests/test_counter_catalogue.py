@@ -83,8 +83,8 @@ def test_what_sockets_tell_is_explained(shipped: CounterCatalogue) -> None:
         ('"rto", "It', '"rtt", "It', "names the unknown mechanism 'rtt'"),
         ('levels = ["B"]', 'levels = ["C"]', "C is no counter of this group"),
         ('levels = ["B"]', 'sizes = ["C"]', "C is no counter of this group"),
-        ('"It ran out."', '"it ran out"', "should match pattern"),
-        ("tcp_timer.c", "tcp_timer", "should match pattern"),
+        ('"It ran out."', '"it ran out"', "must be a sentence"),
+        ("tcp_timer.c", "tcp_timer", "document: must be a file or"),
         ("[mechanism]", "[mechanisms]", "is not a known table"),
     ],
 )

@@ -380,7 +380,7 @@ def test_what_is_no_url_of_a_server_is_refused(folder: Path, url: str) -> None:
         ('["/index.html"]', '["a b"]', "cluster.x86.static_paths.0: a path begins with /"),
         ('["/index.html"]', "[1]", "cluster.x86.static_paths.0: input should be a valid string"),
         ('["/index.html"]', "[]", "cluster.x86.static_paths: list should have at least 1 item ("),
-        ('hostname = "b1.example"', 'hostname = "-x"', "cluster.x86.backends.0.hostname: string"),
+        ('hostname = "b1.example"', 'hostname = "-x"', "cluster.x86.backends.0.hostname: must be"),
         ('["/a", "/b?c=d"]', '["/a", "b"]', "workload.slt.paths.1: a path begins with /"),
         ('["net.*"]', "[1]", "study.parameters.0: input should be a valid string"),
         ("[workload.slt]", "[workload.SLT]", "workload.SLT: a workload's name has 1 to 20"),

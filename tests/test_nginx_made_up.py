@@ -17,11 +17,10 @@ import pytest
 from intop.domain.nginx import quantity
 from intop.domain.nginx.conf import Conf, parse_shown
 from intop.domain.nginx.edits import changed
-from intop.domain.nginx.listening import listening
 from intop.domain.nginx.offer import offer
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.probe import probed
-from intop.domain.nginx.standing import current, is_without_effect, standing
+from intop.domain.nginx.standing import current, is_without_effect, listening, standing
 from intop.domain.nginx.syntax import Source, Statement, parse
 from intop.errors import NginxFileError
 from intop.lab.servers import self_signed

@@ -15,10 +15,11 @@ from fakes import FakeTestbed, probe_of
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.constraints import Order
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.parameter import Component, Parameter
 from intop.domain.probing import Probed
-from intop.domain.space import Order, Space, parameter_columns
+from intop.domain.space import Space, parameter_columns
 from intop.domain.stats import Interval
 from intop.domain.trial import PlannedTrial
 from intop.resources import shipped

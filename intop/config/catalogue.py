@@ -7,199 +7,97 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from annotated_types import Ge, MinLen, Predicate
+from pydantic import Field
 
-from intop.config.source import Fraction, Listed, Model, Source
-from intop.domain.parameter import Component, Kind, Parameter, Risk, Scale, Scope, barred
-from intop.domain.presence import UNKNOWN, Presence
-from intop.domain.space import Constraint, Exclusion, Order, Requirement, parameter_columns
+from intop.config.source import Place, Source, Table
+from intop.domain.constraints import Constraint, Exclusion, Order, Requirement
+from intop.domain.parameter import Parameter, barred
+from intop.domain.space import parameter_columns
 from intop.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All parameters that intop knows, and what must hold between them.
-
-    `former` are keys that published sets of values still name though kernels have dropped them or
-    heed them no more, and what became of each.
-    """
+    """All parameters that intop knows, and what must hold between them."""
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
     former: Mapping[str, str] = field(default_factory=dict)
+    """Keys of published sets that kernels have dropped or ignore, and what became of each."""
 
 
-Hard = Literal["", "low", "high", "both"]
+_RANGE = ("low", "high", "hard", "own_floor")
+_HARD: Any = Literal["", "low", "high", "both"]
 """Which ends of a range are hard bounds: beyond them a value can hurt the host."""
 
 
-class _ComponentModel(Model):
-    name: str = Field(min_length=1)
-    low: int
-    high: int
-    hard: Hard = ""
-    own_floor: bool = False
-
-    def component(self) -> Component:
-        return _component(self.name, self.low, self.high, self.hard, own_floor=self.own_floor)
-
-
-def _component(name: str, low: int, high: int, hard: Hard, *, own_floor: bool) -> Component:
-    return Component(
-        name=name,
-        low=low,
-        high=high,
-        floor=low if hard in ("low", "both") else None,
-        ceiling=high if hard in ("high", "both") else None,
-        own_floor=own_floor,
-    )
-
-
-_KEY = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+")
-
-
-def _key(text: str) -> str:
-    """Raises ValueError for what can't be a key."""
-    if not _KEY.fullmatch(text):
+def _is_key(text: str) -> bool:
+    """Return True for what can be a key. Raises ValueError."""
+    if not re.fullmatch(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+)+", text):
         raise ValueError("is no key: its parts have dots between them, as in net.core.somaxconn")
-    return text
+    return True
 
 
-Key = Annotated[str, AfterValidator(_key)]
-
-Choice = Annotated[
-    str, Field(max_length=200, pattern=r"^[A-Za-z0-9_.,:/-]+( [A-Za-z0-9_.,:/-]+)*$")
-]
-"""Words as the kernel prints them: no shell takes them for anything else."""
+Key = Annotated[str, Predicate(_is_key)]
+_ANY_KEY: Any = Key
+Text = Annotated[str, MinLen(1)]
+Texts = Annotated[tuple[str, ...], MinLen(1)]
 
 
-class _PresenceModel(Model):
-    since: str = ""
-    until: str = ""
-    moved_to: str = ""
-    module: str = ""
-    option: str = ""
-    namespaced_since: str = ""
-    inert_since: str = ""
-    source: str = ""
-
-
-class _ParameterModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Former:
     key: Key
-    kind: Kind
-    unit: str
-    scope: Scope
-    risk: Risk
-    mechanism: str = Field(min_length=1)
-    document: str = Field(min_length=1)
-    low: int | None = None
-    high: int | None = None
-    hard: Hard = ""
-    own_floor: bool = False
-    components: Listed[_ComponentModel] = ()
-    choices: Listed[Choice] = ()
-    scale: Scale | None = None
-    choices_from: str | None = None
-    choices_from_in_namespace: str | None = None
-    choices_module: str = ""
-    ram_fraction: Fraction | None = None
-    presence: _PresenceModel | None = None
-    effect: str = ""
-    note: str = ""
-
-    def parameter(self) -> Parameter:
-        """Raises ValueError when the fields don't fit the kind, or the key may not be tuned."""
-        if why := barred(self.key):
-            raise ValueError(f"{self.key} is {why}")
-        numeric = self.kind in ("integer", "vector")
-        if numeric and self.scale is None:
-            raise ValueError("scale is missing")
-        if (self.kind == "integer") != (self.low is not None and self.high is not None):
-            raise ValueError("low and high belong to an integer, and only there")
-        if self.kind != "integer" and (self.hard or self.own_floor):
-            raise ValueError("hard and own_floor belong to an integer, or to a vector's component")
-        components = [c.component() for c in self.components]
-        if self.low is not None and self.high is not None:
-            own = self.own_floor
-            components = [_component("", self.low, self.high, self.hard, own_floor=own)]
-        same = self.model_dump(
-            include=set(_SAME_FIELDS) - ({"choices"} if self.kind == "boolean" else set())
-        )
-        if self.kind == "boolean":
-            same["choices"] = ("0", "1")
-        presence = Presence(**self.presence.model_dump()) if self.presence else UNKNOWN
-        return Parameter(
-            components=tuple(components),
-            scale=self.scale or "linear",
-            presence=presence,
-            **same,
-        )
+    became: Text
+    source: Text
 
 
-_SAME_FIELDS = [
-    "key",
-    "kind",
-    "unit",
-    "scope",
-    "risk",
-    "mechanism",
-    "document",
-    "choices",
-    "choices_from",
-    "choices_from_in_namespace",
-    "choices_module",
-    "ram_fraction",
-    "effect",
-    "note",
-]
+@dataclass(frozen=True, kw_only=True)
+class _Increasing:
+    """The numbers of one key, which rise."""
 
-
-class _FormerModel(Model):
-    key: Key
-    became: str = Field(min_length=1)
-    source: str = Field(min_length=1)
-
-
-class _IncreasingModel(Model):
     kind: Literal["increasing"]
     key: str
-    gap: Annotated[int, Field(ge=0)] = 0
-    why: str = Field(min_length=1)
+    gap: Annotated[int, Ge(0)] = 0
+    why: Text
 
 
-class _LessModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Less:
+    """Two numbers of different keys."""
+
     kind: Literal["less"]
     low: str
     high: str
-    why: str = Field(min_length=1)
+    why: Text
 
 
-class _RequiresModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Requires:
     kind: Literal["requires"]
     key: str
-    values: Listed[str] = Field(min_length=1)
+    values: Texts
     needs: str
-    to_be: Listed[str] = Field(min_length=1)
-    why: str = Field(min_length=1)
+    to_be: Texts
+    why: Text
 
 
-class _ExclusiveModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Exclusive:
     kind: Literal["exclusive"]
-    keys: Listed[str] = Field(min_length=2)
-    why: str = Field(min_length=1)
+    keys: Annotated[tuple[str, ...], MinLen(2)]
+    why: Text
 
 
-_ConstraintModel = Annotated[
-    _IncreasingModel | _LessModel | _RequiresModel | _ExclusiveModel, Field(discriminator="kind")
+_CONSTRAINT: Any = Annotated[
+    _Increasing | _Less | _Requires | _Exclusive, Field(discriminator="kind")
 ]
 
 
 def load_catalogue(path: Path) -> Catalogue:
-    """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
+    """Return the catalogue in a file. Raises ConfigurationError with a line for each problem."""
     source = Source.read(path)
-    source.check_format()
-    for unknown in sorted(set(source.data) - {"schema", "parameter", "constraint", "former"}):
-        source.problem((unknown,), "is not a known table")
+    source.check_format("parameter", "constraint", "former")
     parameters = _parameters(source)
     constraints = _constraints(source, parameters)
     former = _former(source, parameters)
@@ -212,62 +110,109 @@ def _parameters(source: Source) -> dict[str, Parameter]:
     parameters: dict[str, Parameter] = {}
     for index, entry in enumerate(source.tables("parameter")):
         place = ("parameter", index)
-        made = source.check(partial(_parameter, entry), place)
-        if made is not None and made.key in parameters:
-            source.problem((*place, "key"), f"{made.key} stands there twice")
-        elif made is not None:
-            parameters[made.key] = made
+        parameter = _parameter(source, entry, place)
+        if parameter is not None and parameter.key in parameters:
+            source.problem((*place, "key"), f"{parameter.key} stands there twice")
+        elif parameter is not None:
+            parameters[parameter.key] = parameter
     return parameters
 
 
-def _parameter(entry: object) -> Parameter:
-    return _ParameterModel.model_validate(entry).parameter()
+def _parameter(source: Source, table: Any, place: Place) -> Parameter | None:
+    """Convert an entry. A plain integer has its range in it, and not in a component."""
+    if not isinstance(table, dict):
+        return source.convert(Parameter, table, place)
+    if "key" in table and source.convert(_ANY_KEY, table["key"], (*place, "key")) is None:
+        return None
+    own = {name: value for name, value in table.items() if name not in _RANGE}
+    moved: Mapping[Place, Place] = {}
+    if table.get("kind") == "integer":
+        numbers = {name: table[name] for name in _RANGE if name in table}
+        own["components"] = [_component(source, {"name": "", **numbers}, place)]
+        moved = {("components", 0): ()}
+    elif isinstance(components := own.get("components"), list):
+        places = [(*place, "components", number) for number in range(len(components))]
+        own["components"] = [_component(source, *c) for c in zip(components, places, strict=True)]
+    if table.get("kind") == "boolean":
+        own["choices"] = ["0", "1"]
+    parameter = source.convert(Parameter, own, place, moved)
+    if parameter is not None:
+        source.check(partial(_check, parameter, table), place)
+    return parameter
+
+
+def _component(source: Source, table: Any, place: Place) -> Any:
+    """Return the table of a component, in which `hard` says which ends are hard bounds."""
+    if not isinstance(table, dict):
+        return table
+    source.refuse(table, ("floor", "ceiling"), place)
+    hard = source.convert(_HARD, table.get("hard", ""), (*place, "hard"))
+    bounds = {
+        bound: table[end]
+        for bound, end in (("floor", "low"), ("ceiling", "high"))
+        if hard in (end, "both") and isinstance(table.get(end), int)
+    }
+    return {name: table[name] for name in table if name not in ("hard", *bounds)} | bounds
+
+
+def _check(parameter: Parameter, table: Table) -> None:
+    """Raises ValueError for fields that don't fit the kind, and a key that may not be tuned."""
+    if why := barred(parameter.key):
+        raise ValueError(f"{parameter.key} is {why}")
+    if parameter.is_numeric and "scale" not in table:
+        raise ValueError("scale is missing")
+    if parameter.kind == "vector" and not all(c.name for c in parameter.components):
+        raise ValueError("each component of a vector has a name")
+    if parameter.kind != "integer" and table.keys() & {"low", "high"}:
+        raise ValueError("low and high belong to an integer, and only there")
+    if parameter.kind != "integer" and table.keys() & {"hard", "own_floor"}:
+        raise ValueError("hard and own_floor belong to an integer, or to a vector's component")
 
 
 def _former(source: Source, parameters: Mapping[str, Parameter]) -> dict[str, str]:
     former: dict[str, str] = {}
     for index, entry in enumerate(source.tables("former")):
         place = ("former", index)
-        made = source.check(partial(_FormerModel.model_validate, entry), place)
-        if made is not None and (made.key in parameters or made.key in former):
-            source.problem((*place, "key"), f"{made.key} stands there twice")
-        elif made is not None:
-            former[made.key] = made.became
+        old = source.convert(_Former, entry, place)
+        if old is not None and (old.key in parameters or old.key in former):
+            source.problem((*place, "key"), f"{old.key} stands there twice")
+        elif old is not None:
+            former[old.key] = old.became
     return former
 
 
 def _constraints(source: Source, parameters: Mapping[str, Parameter]) -> tuple[Constraint, ...]:
-    entries = enumerate(source.tables("constraint"))
-    made = [
-        source.check(partial(_constraint, entry, parameters), ("constraint", index))
-        for index, entry in entries
-    ]
-    return tuple(constraint for constraint in made if constraint is not None)
+    constraints: list[Constraint | None] = []
+    for index, entry in enumerate(source.tables("constraint")):
+        place = ("constraint", index)
+        table = source.convert(_CONSTRAINT, entry, place)
+        if table is not None:
+            constraints.append(source.check(partial(_constraint, table, parameters), place))
+    return tuple(constraint for constraint in constraints if constraint is not None)
 
 
-def _constraint(entry: object, parameters: Mapping[str, Parameter]) -> Constraint:
+def _constraint(
+    table: _Increasing | _Less | _Requires | _Exclusive, parameters: Mapping[str, Parameter]
+) -> Constraint:
     """Raises ValueError for a key or a choice that the catalogue doesn't have."""
-    adapter: TypeAdapter[Any] = TypeAdapter(_ConstraintModel)
-    model = adapter.validate_python(entry)
-    if isinstance(model, _ExclusiveModel):
-        for key in model.keys:
+    if isinstance(table, _Exclusive):
+        for key in table.keys:
             _known(key, parameters)
-        return Exclusion(keys=model.keys, why=model.why)
-    if isinstance(model, _RequiresModel):
-        _known_choices(model.key, model.values, parameters)
-        _known_choices(model.needs, model.to_be, parameters)
+        return Exclusion(keys=table.keys, why=table.why)
+    if isinstance(table, _Requires):
+        _known_choices(table.key, table.values, parameters)
+        _known_choices(table.needs, table.to_be, parameters)
         return Requirement(
-            key=model.key, values=model.values, needs=model.needs, to_be=model.to_be, why=model.why
+            key=table.key, values=table.values, needs=table.needs, to_be=table.to_be, why=table.why
         )
+    if isinstance(table, _Increasing):
+        names = tuple(c.name for c in parameter_columns(_known(table.key, parameters)))
+        return Order(columns=names, gap=table.gap, why=table.why)
     columns = {c.name for p in parameters.values() for c in parameter_columns(p) if c.component}
-    if isinstance(model, _IncreasingModel):
-        parameter = _known(model.key, parameters)
-        names = tuple(c.name for c in parameter_columns(parameter))
-        return Order(columns=names, gap=model.gap, why=model.why)
-    for name in (model.low, model.high):
+    for name in (table.low, table.high):
         if name not in columns:
             raise ValueError(f"{name} is not a number of the catalogue")
-    return Order(columns=(model.low, model.high), why=model.why)
+    return Order(columns=(table.low, table.high), why=table.why)
 
 
 def _known(key: str, parameters: Mapping[str, Parameter]) -> Parameter:

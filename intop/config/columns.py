@@ -1,4 +1,4 @@
-"""What a column of text means: numbers, with or without units, or choices."""
+"""The meaning of a column of text: numbers, with or without units, or choices."""
 
 import re
 import unicodedata
@@ -15,7 +15,7 @@ from intop.domain.encoding import Variable
 from intop.errors import ConfigurationError
 
 SMALLEST, LARGEST = 1e-100, 1e100
-"""What squares and ratios of have a place among floats."""
+"""Sizes whose squares and ratios a float can hold."""
 LOG_FROM = 100.0
 """A column whose positive numbers span more than this is on a logarithmic scale."""
 MOST_CHOICES = 64
@@ -30,7 +30,7 @@ _OTHER_ON = (
     *("wahr", "ja", "vrai", "oui", "verdadero", "verdadeiro", "vero", "waar", "prawda"),
     *("истина", "да", "sí"),
 )
-"""As spreadsheets and people write no and yes in other languages."""
+"""The words of spreadsheets and people for no and yes in other languages."""
 _SWITCHES = (
     dict.fromkeys(("off", "no", "false", "disabled", *_OTHER_OFF), _OFF)
     | dict.fromkeys(("on", "yes", "true", "enabled", *_OTHER_ON), _ON),
@@ -44,7 +44,7 @@ _MISSING |= {"<na>", "#na", "#n/a", "#n/a n/a", "nat", "-nan", "missing"}
 _MISSING |= {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
 _MISSING |= {"(null)", "[null]", "<null>", "(none)", "<none>", "(blank)", "(empty)", "undefined"}
 _MISSING |= {"n.v.", "k.a.", "n.d.", "n/d", "(leer)", "(vide)"}
-"""As Python, R, databases and spreadsheets write a number that there is not."""
+"""The words of Python, R, databases and spreadsheets for a missing number."""
 _FAULT = re.compile(r"#[^\W\d_][^\W_/ .]*([/ .][^\W_]+)*[!?]?")
 """A spreadsheet's error, in any language: #DIV/0!, #WERT!, #NV."""
 _SUMMARIES = {"total", "sum", "mean", "average", "avg", "median", "std", "stddev", "count"}
@@ -56,22 +56,20 @@ _MISSING_CHOICE = "(missing)"
 
 @dataclass(frozen=True, kw_only=True)
 class Meaning:
-    """What a column's rows mean: `numbers` (rows,), which are indexes where there are `choices`.
-
-    Numbers with a unit are in their dimension's (domain.quantity).
-    """
+    """The meaning of a column's rows."""
 
     numbers: NDArray[np.float64]
+    """(rows,): quantities in their dimension's unit, or indexes of the choices."""
     choices: tuple[str, ...] = ()
 
     def written(self, row: int) -> str:
-        """What a row has, in words."""
+        """Return the meaning of a row in words."""
         number = float(self.numbers[row])
         return self.choices[int(number)] if self.choices else f"{number:g}"
 
 
 def meaning(column: Column) -> Meaning:
-    """What a column means, by all of its texts.
+    """Return the meaning of a column, by all of its texts.
 
     on/off, yes/no and the like are two choices, also beside 1 and 0; numbers with units of one
     dimension are numbers, and what has no unit among them (0, -1) has that dimension's; all else
@@ -121,7 +119,7 @@ def _check_number(column: Column, code: int, number: float) -> None:
 
 
 def variable(name: str, meant: Meaning) -> tuple[Variable, NDArray[np.float64]]:
-    """The variable of a column that varies, and its numbers: of choices, only those that occur.
+    """Return the variable of a column that varies, with choices that occur, and its numbers.
 
     A number's range is that of the column. On a logarithmic scale, one value that is no positive
     number, such as a 0 that stands for "no limit", is placed a decade below the least positive
@@ -133,15 +131,15 @@ def variable(name: str, meant: Meaning) -> tuple[Variable, NDArray[np.float64]]:
         choices = tuple(meant.choices[index] for index in used)
         return Variable(name=name, key=name, choices=choices), again.astype(np.float64)
     low, high = float(numbers.min()), float(numbers.max())
-    positive, others = numbers[numbers > 0], np.unique(numbers[numbers <= 0])
-    if len(positive) and high / (least := float(positive.min())) > LOG_FROM and len(others) < 2:
-        low = least / 10 if len(others) else least
+    positive, rest = numbers[numbers > 0], np.unique(numbers[numbers <= 0])
+    if len(positive) and high / (least := float(positive.min())) > LOG_FROM and len(rest) < 2:
+        low = least / 10 if len(rest) else least
         return Variable(name=name, key=name, low=low, high=high, scale="log"), numbers
     return Variable(name=name, key=name, low=low, high=high), numbers
 
 
 def _states(texts: Sequence[str]) -> dict[str, str]:
-    """Off or on for each text, if all of them say so, and one does in words; empty otherwise."""
+    """Return off or on for each text if all say so, and one does in words; empty otherwise."""
     bits = {text: _BITS[q] for text in texts if (q := quantity(text)) in _BITS}
     for words in _SWITCHES:
         if len(bits) < len(set(texts)) and all(text in words or text in bits for text in texts):
@@ -150,7 +148,7 @@ def _states(texts: Sequence[str]) -> dict[str, str]:
 
 
 def odd_one(column: Column, *, words: bool = False) -> ConfigurationError | None:
-    """What keeps a column of numbers for the most part from being one; None for choices.
+    """Return the error in a column that is numbers for the most part; None for choices.
 
     A few different numbers and words, such as 64, 128 and auto, are choices, unless `words` are odd
     as well.
@@ -195,23 +193,23 @@ def odd_one(column: Column, *, words: bool = False) -> ConfigurationError | None
 
 
 def _number(text: str) -> tuple[float, str] | None:
-    """The quantity that a text in small letters says, also an infinite one."""
+    """Return the quantity of a text in small letters, also an infinite one."""
     return (np.inf, "") if text in _ENDLESS else quantity(text)
 
 
 def _is_missing(text: str) -> bool:
-    """Whether a text in small letters says that there is none."""
+    """Return whether a text in small letters says that there is none."""
     return text in _MISSING or _FAULT.fullmatch(text) is not None
 
 
 def _is_word(text: str) -> bool:
-    """Whether a text among numbers is a word: auto and ipv4 are, 12O, <5 and $5 are not."""
+    """Return whether a text among numbers is a word: auto and ipv4 are, 12O, <5 and $5 are not."""
     has_digits = any(character.isnumeric() for character in text)
     return bool(re.match(r"[^\W\d_]{2}" if has_digits else r".*[^\W\d_]", text, re.DOTALL))
 
 
 def _choices(column: Column, texts: Sequence[str]) -> Meaning:
-    """The choices of a column, by a text for each of its own."""
+    """Return the choices of a column, by a text for each of its own."""
     texts = [text or _MISSING_CHOICE for text in texts]
     choices = tuple(sorted(set(texts)))
     index = {text: n for n, text in enumerate(choices)}

@@ -1,48 +1,51 @@
 """The catalogue of counters: what the kernel counts, and which mechanism it is a sign of."""
 
 from collections.abc import Container
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
-from pydantic.types import Strict
+from annotated_types import MinLen
 
-from intop.config.source import Listed, Model, Source
+from intop.config.source import Source
 from intop.domain.counters import CounterCatalogue, Direction, KernelCounter, Mechanism
+from intop.domain.matching import matching
 from intop.errors import ConfigurationError
 
-Sentence = Annotated[str, Field(min_length=2, max_length=300, pattern=r"^[A-Z].*\.$")]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]*$")]
+Sentence = Annotated[str, matching(r"[A-Z].{0,298}\.", "a sentence, from capital to full stop")]
+Name = Annotated[str, matching("[A-Za-z][A-Za-z0-9_.]*", "a name of letters, digits, _ and .")]
+_MECHANISMS: Any = dict[
+    Annotated[str, matching("[a-z]+(-[a-z]+)*", "words of a-z with hyphens between")], Sentence
+]
+_BLOCKS: Any = dict[str, tuple[Annotated[dict[str, str], MinLen(1)], ...]]
 
 
-class _GroupModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Group:
     table: Name
-    document: str = Field(pattern=r"^[A-Za-z0-9_./-]+\.(c|h|rst)$|^https://nginx\.org/")
-    levels: Listed[Name] = ()
-    sizes: Listed[Name] = ()
-    counters: dict[Name, Annotated[tuple[Direction, str, Sentence], Strict(strict=False)]] = Field(
-        min_length=1
-    )
+    document: Annotated[
+        str, matching(r"[A-Za-z0-9_./-]+\.(c|h|rst)|https://nginx\.org/.*", "a file or a page")
+    ]
+    levels: tuple[Name, ...] = ()
+    sizes: tuple[Name, ...] = ()
+    counters: Annotated[dict[Name, tuple[Direction, str, Sentence]], MinLen(1)]
 
     def strays(self) -> list[tuple[str, str]]:
-        """What is named as a level or a size, and is no counter of the group."""
+        """Return names of levels and sizes that are no counters of the group."""
         kinds = {"levels": self.levels, "sizes": self.sizes}
         return [(k, n) for k, names in kinds.items() for n in names if n not in self.counters]
 
 
 def load_counters(path: Path) -> CounterCatalogue:
-    """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
+    """Return the catalogue in a file. Raises ConfigurationError with a line for each problem."""
     source = Source.read(path)
-    source.check_format()
-    for unknown in sorted(set(source.data) - {"schema", "mechanism", "block", "group"}):
-        source.problem((unknown,), "is not a known table")
+    source.check_format("mechanism", "block", "group")
     mechanisms = _mechanisms(source)
     blocks = _blocks(source, mechanisms)
     counters: dict[str, KernelCounter] = {}
     for index, entry in enumerate(source.tables("group")):
         place = ("group", index)
-        group = source.check(partial(_GroupModel.model_validate, entry), place)
+        group = source.convert(_Group, entry, place)
         if group is None:
             continue
         for kind, name in group.strays():
@@ -59,31 +62,22 @@ def load_counters(path: Path) -> CounterCatalogue:
     return CounterCatalogue(counters, mechanisms, blocks)
 
 
-class _MechanismsModel(Model):
-    mechanism: dict[Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*$")], Sentence]
-
-
 def _mechanisms(source: Source) -> dict[str, Mechanism]:
-    entries = {"mechanism": source.data.get("mechanism", {})}
-    made = source.check(partial(_MechanismsModel.model_validate, entries), ())
-    of = {} if made is None else made.mechanism
-    return {name: Mechanism(name=name, about=about) for name, about in of.items()}
-
-
-class _BlocksModel(Model):
-    block: dict[str, Listed[Annotated[dict[str, str], Field(min_length=1)]]]
+    table = source.data.get("mechanism", {})
+    sentences = source.convert(_MECHANISMS, table, ("mechanism",)) or {}
+    return {name: Mechanism(name=name, about=about) for name, about in sentences.items()}
 
 
 def _blocks(source: Source, mechanisms: Container[str]) -> dict[str, tuple[dict[str, str], ...]]:
-    entries = {"block": source.data.get("block", {})}
-    made = source.check(partial(_BlocksModel.model_validate, entries), ())
-    found = {} if made is None else made.block
-    for unknown in sorted(name for name in found if name not in mechanisms):
+    table = source.data.get("block", {})
+    blocks: dict[str, tuple[dict[str, str], ...]]
+    blocks = source.convert(_BLOCKS, table, ("block",)) or {}
+    for unknown in sorted(name for name in blocks if name not in mechanisms):
         source.problem(("block", unknown), "is not a known mechanism")
-    return found
+    return blocks
 
 
-def _counters(group: _GroupModel) -> list[KernelCounter]:
+def _counters(group: _Group) -> list[KernelCounter]:
     return [
         KernelCounter(
             name=f"{group.table}.{name}",

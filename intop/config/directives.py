@@ -1,220 +1,175 @@
 """The catalogue of nginx's directives, and what must hold between them."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from intop.config.catalogue import Choice
-from intop.config.source import Listed, Model, Source
-from intop.domain.nginx.directive import (
-    Companion,
-    Directive,
-    Effective,
-    Inner,
-    Needed,
-    Needs,
-    version_of,
-)
+from intop.config.catalogue import Text
+from intop.config.source import Place, Source, Table
+from intop.domain.constraints import Capacity, Constraint, Order
+from intop.domain.matching import matching
+from intop.domain.nginx.directive import Directive, version_of
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.standing import Directives
-from intop.domain.parameter import Component, Parameter, Risk, Scale, barred
-from intop.domain.space import Capacity, Constraint, Order
+from intop.domain.parameter import barred
 from intop.errors import ConfigurationError
 
-Key = Annotated[str, Field(pattern=rf"^{PREFIX}[a-z]+(\.[a-z0-9_]+)+$")]
-VersionText = Annotated[str, Field(pattern=r"^[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}$")]
-Option = Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
-
-
-class _NeedsModel(Model):
-    since: VersionText | None = None
-    kernel: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+$")] | Literal[""] = ""
-    build: Annotated[str, Field(pattern=r"^--[a-z0-9_-]+$")] | Literal[""] = ""
-    inside: Needed = ""
-    on: Key | Literal[""] = ""
-
-    def needs(self) -> Needs:
-        since = None if self.since is None else version_of(self.since)
-        return Needs(
-            since=since, kernel=self.kernel, build=self.build, inside=self.inside, on=self.on
-        )
-
-
-class _BeforeModel(Model):
-    version: VersionText
-    default: str
-
-
-class _CompanionModel(Model):
-    value: str
-    directive: Option
-    arguments: Listed[str] = Field(min_length=1)
-    until: VersionText
-
-    def companion(self) -> Companion:
-        return Companion(
-            value=self.value,
-            name=self.directive,
-            arguments=self.arguments,
-            until=version_of(self.until),
-        )
-
-
-class _DirectiveModel(Model):
-    key: Key
-    kind: Literal["integer", "boolean", "choice"]
-    unit: str
-    risk: Risk
-    mechanism: str = Field(min_length=1)
-    document: str = Field(pattern=r"^ngx_[a-z0-9_]+_module(#[a-z0-9_]+)?$")
-    contexts: Listed[str] = Field(min_length=1)
-    default: str
-    effective: Effective
-    low: int | None = None
-    high: int | None = None
-    scale: Scale | None = None
-    choices: Listed[Choice] = ()
-    argument: Annotated[int, Field(ge=0, le=9)] = 0
-    option: Option | Literal[""] = ""
-    flag: Option | Literal[""] = ""
-    zone: Option | Literal[""] = ""
-    fixed: Listed[Choice] = ()
-    beside: Option | Literal[""] = ""
-    inserted: bool = True
-    absent: str | None = None
-    as_is: str | None = None
-    before: Listed[_BeforeModel] = ()
-    follows: Listed[Key] = ()
-    inner: Inner = "change"
-    needs: _NeedsModel | None = None
-    choice_needs: dict[str, _NeedsModel] = Field(default_factory=dict)
-    companion: _CompanionModel | None = None
-    per_cpu: Annotated[int, Field(ge=0)] = 0
-    own_floor: bool = False
-    interacts: dict[str, str] = Field(default_factory=dict)
-    note: str = ""
-
-    def directive(self) -> Directive:
-        """Raises ValueError when the fields don't fit the kind, or the key may not be tuned."""
-        if why := barred(self.key, {PREFIX + name for name in BY_NAME}):
-            raise ValueError(f"{self.key} is {why}")
-        if (self.kind == "integer") != (self.low is not None and self.high is not None):
-            raise ValueError("low and high belong to an integer, and only there")
-        if (self.kind == "integer") != (self.scale is not None):
-            raise ValueError("scale belongs to an integer, and only there")
-        components: tuple[Component, ...] = ()
-        if self.low is not None and self.high is not None:
-            components = (Component(name="", low=self.low, high=self.high),)
-        parameter = Parameter(
-            key=self.key,
-            kind=self.kind,
-            unit=self.unit,
-            scope="nginx",
-            risk=self.risk,
-            mechanism=self.mechanism,
-            document=self.document,
-            components=components,
-            choices=("off", "on") if self.kind == "boolean" else self.choices,
-            scale=self.scale or "linear",
-            note=self.note,
-        )
-        # An argument of its own is what most have.
-        has_other = self.option or self.flag or self.zone
-        return Directive(
-            parameter=parameter,
-            argument=self.argument or (0 if has_other else 1),
-            before=tuple((version_of(b.version), b.default) for b in self.before),
-            needs=self.needs.needs() if self.needs else Needs(),
-            choice_needs={choice: n.needs() for choice, n in self.choice_needs.items()},
-            companion=self.companion.companion() if self.companion else None,
-            **self.model_dump(include=set(_SAME_FIELDS)),
-        )
-
-
-_SAME_FIELDS = [
-    *("contexts", "default", "effective", "option", "flag", "zone", "fixed", "beside"),
-    *("inserted", "absent", "as_is", "follows", "inner", "per_cpu", "own_floor", "interacts"),
+_KEY: Any = Annotated[
+    str, matching(rf"{PREFIX}[a-z]+(\.[a-z0-9_]+)+", f"a key such as {PREFIX}http.sendfile")
 ]
+_DOCUMENT: Any = Annotated[
+    str, matching("ngx_[a-z0-9_]+_module(#[a-z0-9_]+)?", "nginx's MODULE#NAME")
+]
+_PARAMETER = ("key", "kind", "unit", "risk", "mechanism", "document", "choices", "scale", "note")
+"""The fields of an entry that are its parameter's."""
+_VERSIONS = ("since", "until", "version")
+_MOVED: Mapping[Place, Place] = {
+    ("parameter", "components", 0): (),
+    ("parameter",): (),
+    ("companion", "name"): ("companion", "directive"),
+}
 
 
-class _LessModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Less:
     kind: Literal["less"]
-    low: Key
-    high: Key
-    why: str = Field(min_length=1)
+    low: str
+    high: str
+    why: Text
 
 
-class _CapacityModel(Model):
+@dataclass(frozen=True, kw_only=True)
+class _Capacity:
     kind: Literal["capacity"]
-    count: Key
-    size: Key
-    held: Key
-    why: str = Field(min_length=1)
+    count: str
+    size: str
+    held: str
+    why: Text
 
 
-_ConstraintModel = Annotated[_LessModel | _CapacityModel, Field(discriminator="kind")]
+_CONSTRAINT: Any = Annotated[_Less | _Capacity, Field(discriminator="kind")]
 
 
 def load_directives(path: Path) -> Directives:
     """The catalogue in a file. Raises ConfigurationError with a line for each problem."""
     source = Source.read(path)
-    source.check_format()
-    for unknown in sorted(set(source.data) - {"schema", "directive", "constraint"}):
-        source.problem((unknown,), "is not a known table")
-    found = _directives(source)
-    constraints = [
-        source.check(partial(_constraint, entry, found), ("constraint", index))
-        for index, entry in enumerate(source.tables("constraint"))
-    ]
+    source.check_format("directive", "constraint")
+    directives = _directives(source)
+    constraints: list[Constraint | None] = []
+    for index, entry in enumerate(source.tables("constraint")):
+        place = ("constraint", index)
+        table = source.convert(_CONSTRAINT, entry, place)
+        if table is not None:
+            constraints.append(source.check(partial(_constraint, table, directives), place))
     if source.problems:
         raise ConfigurationError(source.problems)
-    return Directives(found, tuple(c for c in constraints if c is not None))
+    return Directives(directives, tuple(c for c in constraints if c is not None))
 
 
 def _directives(source: Source) -> dict[str, Directive]:
-    found: dict[str, Directive] = {}
+    directives: dict[str, Directive] = {}
     places: dict[str, int] = {}
-    for index, entry in enumerate(source.tables("directive")):
-        made = source.check(partial(_directive, entry), ("directive", index))
-        if made is not None and made.key in found:
-            source.problem(("directive", index, "key"), f"{made.key} stands there twice")
-        elif made is not None:
-            found[made.key], places[made.key] = made, index
-    for made in found.values():
-        for what, key in _named(made):
-            if key not in found:
-                place = ("directive", places[made.key], what)
-                source.problem(place, f"{key} is not in the catalogue")
-    return found
+    for index, table in enumerate(source.tables("directive")):
+        place = ("directive", index)
+        directive = _directive(source, table, place)
+        if directive is not None and directive.key in directives:
+            source.problem((*place, "key"), f"{directive.key} stands there twice")
+        elif directive is not None:
+            directives[directive.key], places[directive.key] = directive, index
+    for directive in directives.values():
+        for name, key in _named(directive):
+            if key not in directives:
+                where = ("directive", places[directive.key], name)
+                source.problem(where, f"{key} is not in the catalogue")
+    return directives
 
 
-def _directive(entry: object) -> Directive:
-    return _DirectiveModel.model_validate(entry).directive()
+def _directive(source: Source, table: Any, place: Place) -> Directive | None:
+    """Convert an entry. It has the fields of a directive and of its parameter."""
+    if not isinstance(table, dict):
+        return source.convert(Directive, table, place)
+    for name, text in (("key", _KEY), ("document", _DOCUMENT)):
+        if name in table and source.convert(text, table[name], (*place, name)) is None:
+            return None
+    if why := barred(table.get("key", PREFIX), {PREFIX + name for name in BY_NAME}):
+        source.problem(place, f"{table.get('key')} is {why}")
+        return None
+    source.refuse(table, ("parameter",), place)
+    left_out = {*_PARAMETER, "parameter", "low", "high"}
+    own = {name: value for name, value in table.items() if name not in left_out}
+    # An argument of its own is what most have.
+    has_other = any(table.get(name) for name in ("option", "flag", "zone"))
+    own["argument"] = table.get("argument") or (0 if has_other else 1)
+    own["parameter"] = _parameter(table)
+    for name in ("needs", "choice_needs", "before", "companion"):
+        if name in own:
+            own[name] = _with_versions(source, own[name], (*place, name))
+    if isinstance(companion := own.get("companion"), dict) and "directive" in companion:
+        own["companion"] = companion | {"name": companion.pop("directive")}
+    directive = source.convert(Directive, own, place, _MOVED)
+    if directive is not None:
+        source.check(partial(_check_range, directive, table), place)
+    return directive
+
+
+def _parameter(table: Table) -> dict[str, Any]:
+    """Return the table of an entry's parameter."""
+    parameter = {name: table[name] for name in _PARAMETER if name in table}
+    if table.get("kind") == "integer":
+        numbers = {name: table[name] for name in ("low", "high") if name in table}
+        parameter["components"] = [{"name": "", **numbers}]
+    if table.get("kind") == "boolean":
+        parameter["choices"] = ["off", "on"]
+    return parameter | {"scope": "nginx"}
+
+
+def _with_versions(source: Source, value: Any, place: Place) -> Any:
+    """Return a value with numbers in place of the texts of versions in it."""
+    if isinstance(value, list):
+        return [_with_versions(source, part, (*place, n)) for n, part in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    result = {name: _with_versions(source, part, (*place, name)) for name, part in value.items()}
+    for name in _VERSIONS:
+        if name in value:
+            version = source.check(partial(version_of, str(value[name])), (*place, name))
+            result[name] = version or (0, 0, 0)
+    return result
+
+
+def _check_range(directive: Directive, table: Table) -> None:
+    """Raises ValueError for fields of numbers that are missing, or stand where no number is."""
+    is_numeric = directive.parameter.is_numeric
+    if not is_numeric and table.keys() & {"low", "high"}:
+        raise ValueError("low and high belong to an integer, and only there")
+    if is_numeric != ("scale" in table):
+        raise ValueError("scale belongs to an integer, and only there")
 
 
 def _named(directive: Directive) -> list[tuple[str, str]]:
     """The other directives that one names, each with the field that does."""
     needs = (directive.needs, *directive.choice_needs.values())
-    found = [("needs", n.on) for n in needs if n.on]
-    found += [("follows", key) for key in directive.follows]
+    named = [("needs", n.on) for n in needs if n.on]
+    named += [("follows", key) for key in directive.follows]
     if directive.beside:
-        found += [("beside", f"{directive.key.rpartition('.')[0]}.{directive.beside}")]
-    return found + [("interacts", key) for key in directive.interacts if key.startswith(PREFIX)]
+        named += [("beside", f"{directive.key.rpartition('.')[0]}.{directive.beside}")]
+    return named + [("interacts", key) for key in directive.interacts if key.startswith(PREFIX)]
 
 
-def _constraint(entry: object, found: dict[str, Directive]) -> Constraint:
+def _constraint(table: _Less | _Capacity, directives: Mapping[str, Directive]) -> Constraint:
     """Raises ValueError for what is no number of the catalogue, or could be one piece only."""
-    adapter: TypeAdapter[Any] = TypeAdapter(_ConstraintModel)
-    model = adapter.validate_python(entry)
-    is_order = isinstance(model, _LessModel)
-    keys = (model.low, model.high) if is_order else (model.count, model.size, model.held)
-    for key in keys:
-        if key not in found or not found[key].parameter.is_numeric:
+    constraint: Order | Capacity
+    if isinstance(table, _Less):
+        constraint = Order(columns=(table.low, table.high), why=table.why)
+    else:
+        constraint = Capacity(count=table.count, size=table.size, held=table.held, why=table.why)
+    for key in constraint.columns:
+        if key not in directives or not directives[key].parameter.is_numeric:
             raise ValueError(f"{key} is not a number of the catalogue")
-    if is_order:
-        return Order(columns=keys, why=model.why)
-    if found[model.count].parameter.components[0].low < 2:
-        raise ValueError(f"{model.count} must be at least 2")
-    return Capacity(count=model.count, size=model.size, held=model.held, why=model.why)
+    if isinstance(table, _Capacity) and directives[table.count].parameter.components[0].low < 2:
+        raise ValueError(f"{table.count} must be at least 2")
+    return constraint

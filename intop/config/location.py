@@ -1,4 +1,4 @@
-"""Where a study's file is when nobody says so. Imports nothing heavy: shell completion asks it."""
+"""The path of a study's file without --config. Light, since shell completion imports it."""
 
 from pathlib import Path
 

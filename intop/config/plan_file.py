@@ -14,9 +14,9 @@ from intop.errors import UsageError
 from intop.version import __version__
 
 FORMAT = 1
-"""Of the file. A later intop that needs other fields has another one, and refuses this."""
+"""The file's format. An intop that needs other fields has a new one, and refuses this."""
 START = '{\n  "written_by": "intop '
-"""What a file begins with that intop wrote."""
+"""The beginning of a file that intop wrote."""
 AGAIN = "Make it again: intop plan --output {path}"
 
 _SAVED = TypeAdapter(SavedPlan)
@@ -28,17 +28,17 @@ def write_plan(path: Path, plans: Iterable[Plan], *, whole: bool) -> SavedPlan:
     Raises UsageError where there is no plan, where the file can't be written, and where another
     program's file would be replaced.
     """
-    made = tuple(plans)
-    if not made:
+    plans = tuple(plans)
+    if not plans:
         raise UsageError("there is no plan to be written: no verdict is a gain")
-    first = made[0].deployment
+    first = plans[0].deployment
     saved = SavedPlan(
         study=first.study,
         campaign=first.campaign,
         started_at=first.started_at,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         whole=whole,
-        plans=made,
+        plans=plans,
     )
     document = {
         "written_by": f"intop {__version__}",
@@ -65,8 +65,6 @@ def read_plan(path: Path) -> SavedPlan:
         text = text_of(path)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: is no plan, it is not text. {again}") from error
     except ValueError as error:
         raise UsageError(f"{path}: is no plan, {error}. {again}") from error
     try:

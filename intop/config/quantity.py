@@ -17,7 +17,7 @@ UNITS: dict[str, dict[str, float]] = {
     "per cent": {"%": 1},
     "Hz": {"hz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
 }
-"""How many of its dimension's unit each word stands for, in any case of letters.
+"""The size of each word in its dimension's unit, in any case of letters.
 
 A kilobyte is 1,024 bytes, in all spellings: what a program means by each of them differs, and is
 the same throughout a column. The first dimension that has all words of a column is the one, so that
@@ -29,14 +29,14 @@ _PATTERN = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+
 
 @lru_cache(maxsize=10_000)  # the columns of a wide table have the same few numbers
 def quantity(text: str) -> tuple[float, str] | None:
-    """The number and its unit in small letters, "" where there is none; None for another text.
+    """Return the number and its unit in small letters, "" for none; None for another text.
 
     The number is infinite where a float can't hold it.
     """
-    found = _PATTERN.fullmatch(text.lower())
-    if found is None or dimension([found[2]]) is None:
+    match = _PATTERN.fullmatch(text.lower())
+    if match is None or dimension([match[2]]) is None:
         return None
-    return float(found[1]), found[2]
+    return float(match[1]), match[2]
 
 
 LONGEST_NUMBER = 60
@@ -75,12 +75,12 @@ _DRESSED = {
     r"=(.+)": "is a formula of a spreadsheet: write the number alone",
     r"(?:\w+\.)?[a-z]+\d*\('?([^()']+)'?\)": "is an object of Python: write the number alone",
 }
-"""What stands around a number (the group) that is no part of it, and how to write it here."""
+"""Texts around a number (the group) that are no part of it, and how to write it here."""
 _DURATION = r"\d+:\d\d:\d\d(\.\d+)?|(\d+(\.\d+)?(ns|[uµμ]s|ms|s|sec|min|m|h|d)\s*){2,}"
 
 
 def rewriting(text: str) -> str:
-    """How to write a number that has another form than ours; "" for a number and any other text."""
+    """Return how to write a number that has another form than ours; "" for any other text."""
     if len(text) > LONGEST_NUMBER or quantity(text) is not None:
         return ""
     lowered = text.lower()
@@ -107,7 +107,7 @@ def _in_other_form(text: str) -> str:
 
 
 def foreign_unit(texts: Iterable[str]) -> str:
-    """The unit that many texts have behind their numbers, and that is not known; "" for none.
+    """Return the unknown unit that many texts have behind their numbers; "" for none.
 
     It may have a prefix (Mbit, Gbit) or an s at its end. Other texts are plain numbers.
     """
@@ -134,7 +134,7 @@ _WITH_UNIT = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*([^\W\d_]{1,16}(
 
 
 def _plain(character: str) -> str:
-    """The ASCII character that stands for the same digit or sign."""
+    """Return the ASCII character that stands for the same digit or sign."""
     if character == "\N{MINUS SIGN}":
         return "-"
     digit = unicodedata.decimal(character, None)
@@ -142,7 +142,7 @@ def _plain(character: str) -> str:
 
 
 def dimension(words: Iterable[str]) -> str | None:
-    """The key of UNITS that has all of these, "" where all are ""; None where none has."""
+    """Return the key of UNITS that has all of these, "" where all are ""; None where none has."""
     named = {word for word in words if word}
     if not named:
         return ""
@@ -150,5 +150,5 @@ def dimension(words: Iterable[str]) -> str | None:
 
 
 def in_unit(number: float, word: str, of: str) -> float:
-    """A number in its dimension's unit. One without a word has that unit already."""
+    """Return a number in its dimension's unit, which one without a word has already."""
     return number * UNITS[of][word] if word else number

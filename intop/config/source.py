@@ -1,15 +1,17 @@
 """A TOML file and what is wrong in it, with lines."""
 
+import json
 import math
 import re
 import tomllib
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.types import Strict
+from annotated_types import Predicate
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from intop.errors import ConfigurationError
@@ -17,56 +19,53 @@ from intop.masking import masked, masked_value
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
-Fraction = Annotated[float, Field(gt=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(gt=0, le=1)]
-Listed = Annotated[tuple[T, ...], Strict(strict=False)]
-"""A tuple from a list of TOML. The types of its items stay strict."""
+Table = Mapping[str, Any]
+NOT_MOVED: Mapping[Place, Place] = {}
 
 LARGEST_FILE, LONGEST_LINE = 4_000_000, 50_000
 """In characters. The catalogue has some 100,000."""
 DEEPEST = 20
 """Tables in tables; ours have five."""
 UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
-"""What a file of UTF-16 begins with."""
+"""The beginnings of a file of UTF-16."""
 MOST_PROBLEMS = 50
 """Nobody reads more of one file."""
 
 
-def _local_path(text: str) -> str:
-    """Raises ValueError for a home folder that nobody has, and for several lines."""
+def is_local_path(text: str) -> bool:
+    """Return True for a path. Raises ValueError for a home folder of nobody, and several lines."""
     if "\n" in text:
         raise ValueError("a path has one line")
     try:
         Path(text).expanduser()
     except RuntimeError as error:
         raise ValueError(f"there is no user of that home folder: {text}") from error
-    return text
+    return True
 
 
-LocalPath = Annotated[str, AfterValidator(_local_path)]
+LocalPath = Annotated[str, Predicate(is_local_path)]
 
 
-def _whole(value: object) -> object:
-    """Raises ValueError for all but a whole number. For Python, true and 1.0 are 1, too."""
-    if type(value) is not int:
-        raise ValueError("must be 1")
-    return value
+class _Adapters(dict[Any, TypeAdapter[Any]]):
+    """To make one takes longer than to convert a file with it."""
+
+    def __missing__(self, kind: Any) -> TypeAdapter[Any]:
+        return self.setdefault(kind, TypeAdapter(kind))
 
 
-FirstFormat = Annotated[Literal[1], BeforeValidator(_whole)]
-"""The number of a file's format; there is no other yet."""
+_ADAPTERS = _Adapters()
 
 
-class Model(BaseModel):
-    """A table. Types and ranges are checked here, the rest by the domain's constructors.
+def converted(kind: type[T], value: object) -> T:
+    """Return a value of TOML as a dataclass or another type, whose types and bounds it has.
 
     No type is converted, but for a whole number in place of a fraction: `true` is no number here,
-    and "2000" neither.
+    and "2000" neither. Raises ValidationError, also for names that a dataclass doesn't have.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    # From JSON, since pydantic then takes tables for dataclasses and lists for tuples, and is
+    # strict all the same.
+    result: T = _ADAPTERS[kind].validate_json(json.dumps(value), strict=True, extra="forbid")
+    return result
 
 
 class Source:
@@ -107,16 +106,20 @@ class Source:
                 self.problems.append(f"{self.path}: and more, which are not told")
                 self._left_out = True
             return
-        line = self._line_of(place)
-        where = f"{self.path}:{line}" if line else str(self.path)
+        number = self._line_of(place)
+        where = f"{self.path}:{number}" if number else str(self.path)
         words = ".".join(str(part) for part in place)
-        self.problems.append(f"{where}: {words}: {what}" if words else f"{where}: {what}")
+        line = f"{where}: {words}: {what}" if words else f"{where}: {what}"
+        if line not in self.problems:
+            self.problems.append(line)
 
-    def check_format(self) -> None:
-        """Note a problem unless the file says that it has the first format."""
+    def check_format(self, *tables: str) -> None:
+        """Note a problem for another format than the first, and for tables other than these."""
         value = self.data.get("schema")
         if type(value) is not int or value != 1:
             self.problem(("schema",), f"must be 1, got {short(value)}")
+        for unknown in sorted(self.data.keys() - {"schema", *tables}):
+            self.problem((unknown,), "is not a known table")
 
     def tables(self, name: str) -> Sequence[Any]:
         """The entries of an array of tables."""
@@ -126,8 +129,26 @@ class Source:
         self.problem((name,), f"must be a list of tables, each begun by [[{name}]]")
         return []
 
-    def check(self, make: Callable[[], T], place: Place) -> T | None:
-        """What `make` makes, or None when it finds problems, which are noted."""
+    def convert(
+        self, kind: type[T], value: object, place: Place, moved: Mapping[Place, Place] = NOT_MOVED
+    ) -> T | None:
+        """Return `converted`, or None after noting the problems of a value at a place.
+
+        `moved` has the places in the file of what stands elsewhere in the dataclass.
+        """
+        return self.check(lambda: converted(kind, value), place, moved)
+
+    def refuse(self, table: Table, names: Iterable[str], place: Place) -> None:
+        """Note a problem for each of these fields, which a dataclass has and a file must not."""
+        for name in names:
+            if name in table:
+                got = short(masked_value(table[name], name))
+                self.problem((*place, name), f"{NOT_KNOWN} (got {got})")
+
+    def check(
+        self, make: Callable[[], T], place: Place, moved: Mapping[Place, Place] = NOT_MOVED
+    ) -> T | None:
+        """Return the result of `make`, or None after noting the problems that it raises."""
         try:
             return make()
         except ConfigurationError as error:
@@ -135,16 +156,24 @@ class Source:
         except ValidationError as error:
             details = error.errors(include_url=False)
             for detail in details:
-                if _follows(detail, details):
-                    continue
-                inner = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
-                name = next((part for part in reversed(inner) if isinstance(part, str)), "")
-                shown = masked_value(detail["input"], name)
-                got = "" if detail["type"] == "missing" else f" (got {short(shown)})"
-                self.problem((*place, *inner), f"{plain(detail['msg'])}{got}")
+                if not _follows(detail, details):
+                    self._note(detail, place, moved)
         except ValueError as error:
             self.problem(place, str(error))
         return None
+
+    def _note(self, detail: ErrorDetails, place: Place, moved: Mapping[Place, Place]) -> None:
+        inner = tuple(part for part in detail["loc"] if part not in _TAGS)
+        for part, own in moved.items():
+            if inner[: len(part)] == part:
+                inner = (*own, *inner[len(part) :])
+                break
+        name = next((part for part in reversed(inner) if isinstance(part, str)), "")
+        shown = masked_value(detail["input"], name)
+        # What is wrong with a whole table is not a matter of one value.
+        has_value = detail["type"] != "missing" and not isinstance(shown, dict)
+        got = f" (got {short(shown)})" if has_value else ""
+        self.problem((*place, *inner), f"{plain(detail['msg'])}{got}")
 
     def _line_of(self, place: Place) -> int | None:
         """The line of a place: its table's header, and below it the key if that is found."""
@@ -235,31 +264,41 @@ def _oddities(data: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
             yield place, f"must be a number, not {value}"
         elif isinstance(value, int) and value.bit_length() > 63:
             yield place, "is larger than 64 bits"
+        elif isinstance(value, (date, datetime, time)):
+            yield place, "is a date or a time: write it in quotes"
 
 
 def _control(text: str) -> str:
-    """Which control character is in it, "" when there is none. Line ends and tabs are none."""
-    found = re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]", text)
-    return f"with the control character U+{ord(found[0]):04X}" if found else ""
+    """Return which control character is in it, or "". Line ends and tabs are none."""
+    match = re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]", text)
+    return f"with the control character U+{ord(match[0]):04X}" if match else ""
 
 
 def _follows(detail: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
-    """Whether a list or table is too short only since something in it is wrong."""
+    """Return whether a list or table is too short only since a part of it is wrong."""
     place = detail["loc"]
     inside = (d["loc"] for d in details if len(d["loc"]) > len(place))
     return detail["type"] == "too_short" and any(loc[: len(place)] == place for loc in inside)
 
 
-_UNION_TAGS = ("increasing", "less", "requires", "exclusive", "capacity", "[key]")
-"""Parts of a place that are no names in a file: tags of unions, and what is wrong with a key."""
+_TAGS = ("increasing", "less", "requires", "exclusive", "capacity", "[key]")
+"""Parts of pydantic's places that are no names in a file: tags of unions, and of a wrong name."""
+NOT_KNOWN = "extra inputs are not permitted"
+_WORDS = {
+    r" after validation, not 0": "",
+    r"a dictionary or an instance of \w+|an object": "a valid table",
+    r"\b(tuple|array)\b": "list",
+    r"\bdictionary\b": "table",
+    r"unexpected keyword argument": NOT_KNOWN,
+}
+"""Words of pydantic (patterns), and what they are in TOML."""
 
 
 def plain(message: str) -> str:
-    """Pydantic's message without its prefix, starting small, in words of TOML."""
-    message = message.removeprefix("Value error, ").replace(" after validation, not 0", "")
-    message = re.sub(r" or instance of \w+", "", message)
-    for word, name in (("tuple", "list"), ("dictionary", "table")):
-        message = re.sub(rf"\b{word}\b", name, message, flags=re.IGNORECASE)
+    """Return pydantic's message without its prefix, starting small, in words of TOML."""
+    message = message.removeprefix("Value error, ")
+    for pattern, words in _WORDS.items():
+        message = re.sub(pattern, words, message, flags=re.IGNORECASE)
     return message[:1].lower() + message[1:]
 
 

@@ -1,4 +1,4 @@
-"""A foreign table: a file of configurations and what somebody measured of them."""
+"""A foreign table: a file of configurations, and of measurements of them."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,21 +30,21 @@ Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, kw_only=True)
 class Roles:
-    """What a user says of a file's columns, each by its name or its number from 1.
+    """The parts of a file's columns, each by its name or its number from 1.
 
-    Rows that are equal in all columns of `group` must be trials of one configuration. A row whose
-    target is one of `failed` is a failed trial. All other columns, but for the target and the
-    `ignored` ones, are inputs.
+    All columns without a part are inputs.
     """
 
     target: str
     group: tuple[str, ...] = ()
+    """Rows that are equal in all of these must be trials of one configuration."""
     ignored: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    """Targets of failed trials."""
 
 
 def read_table(path: Path, roles: Roles) -> Table:
-    """The configurations in a file, with the target of each one's trials.
+    """Return the configurations in a file, with the targets of their trials.
 
     Rows of equal inputs are trials of one configuration, whatever their group. Raises
     ConfigurationError, with file, line and column, for what models can't learn from, which includes
@@ -71,11 +71,11 @@ def read_table(path: Path, roles: Roles) -> Table:
         raise ConfigurationError(
             [f"{path}: no input varies in a way that models can use ({reasons or 'it has none'})"]
         )
-    counts = [len(found) for found in trials.values()]
+    counts = [len(targets) for targets in trials.values()]
     return Table(
         variables=variables,
         values=values,
-        measured=tuple(tuple(found) for found in trials.values()),
+        measured=tuple(map(tuple, trials.values())),
         inventory=Inventory(
             path=str(path),
             target=target.name,
@@ -84,7 +84,7 @@ def read_table(path: Path, roles: Roles) -> Table:
             trials=sum(counts),
             configurations=len(counts),
             replicated=sum(count > 1 for count in counts),
-            copies=sum(len(found) - len(set(found)) for found in trials.values()),
+            copies=sum(len(targets) - len(set(targets)) for targets in trials.values()),
             lost=len(set(same.tolist()) - trials.keys()),
             left_out=left_out,
         ),
@@ -93,7 +93,7 @@ def read_table(path: Path, roles: Roles) -> Table:
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """Which columns have which part, by index."""
+    """The columns of each part, by index."""
 
     target: int
     group: tuple[int, ...]
@@ -108,16 +108,16 @@ def _parts(file: TableFile, roles: Roles) -> _Parts:
         raise ConfigurationError([f"--target and --group both name {short(file.names[target])}"])
     taken = {target, *group}
     for word in roles.ignored:
-        found = file.indexes(word, "--ignore")
-        if found == [target]:
+        indexes = file.indexes(word, "--ignore")
+        if indexes == [target]:
             raise ConfigurationError([f"--target and --ignore both name {short(word)}"])
-        taken.update(found)  # of several columns with the target's name, the others
+        taken.update(indexes)  # of several columns with the target's name, the others
     inputs = tuple(n for n in range(len(file.names)) if n not in taken)
     return _Parts(target=target, group=group, inputs=inputs)
 
 
 def _goals(target: Column, failed: Sequence[str]) -> Vector:
-    """The target of each row (rows,), not a number where it failed. Raises ConfigurationError."""
+    """Return the target of each row (rows,), NaN where it failed. Raises ConfigurationError."""
     by_code = np.array(
         [
             np.nan if any(_equal(text, word) for word in failed) else _goal(target, code)
@@ -139,9 +139,9 @@ def _goals(target: Column, failed: Sequence[str]) -> Vector:
 
 def _goal(target: Column, code: int) -> float:
     text = target.texts[code]
-    found = quantity(text)
+    number, unit = quantity(text) or (np.inf, "")
     failed = f"say --failed {shlex.quote(text)} if failed trials have that, else"
-    if found is None or found[1] or np.isinf(found[0]):
+    if unit or np.isinf(number):
         what = short(text) if text else "empty"
         if advice := rewriting(text):
             what += f", which {advice}"
@@ -150,23 +150,23 @@ def _goal(target: Column, code: int) -> float:
             f"the target must be a plain number, and is {what}: {failed} correct it, or take its "
             "row out",
         )
-    if found[0] <= 0:
+    if number <= 0:
         raise target.wrong(
             code,
             f"the target must be positive, since models learn its logarithm, and is {text}: "
             f"{failed} shift or turn the whole column",
         )
-    if not SMALLEST <= found[0] <= LARGEST:
+    if not SMALLEST <= number <= LARGEST:
         raise target.wrong(
             code,
             f"the target must be from {SMALLEST:g} to {LARGEST:g}, and is {short(text)}: use "
             "another unit",
         )
-    return found[0]
+    return number
 
 
 def _equal(text: str, word: str) -> bool:
-    """Whether a cell has what a user wrote, as text or as a number: 1e6 is 1000000.0."""
+    """Return whether a cell has what a user wrote, as text or number: 1e6 is 1000000.0."""
     word = word.strip()
     number = quantity(text)
     return text.casefold() == word.casefold() or (number is not None and number == quantity(word))
@@ -175,12 +175,12 @@ def _equal(text: str, word: str) -> bool:
 def _meanings(
     columns: Sequence[Column], taught: Rows, left_out: dict[str, str]
 ) -> dict[str, Meaning]:
-    """What those columns mean that may be variables, by name; the others go to `left_out`.
+    """Return the meaning of columns that may be variables, by name; `left_out` has the others.
 
-    One that counts the rows is left out where something else varies among the `taught` rows. Raises
-    ConfigurationError for numbers with another text among them, which are no identifier.
+    A column that counts the rows is left out where something else varies among the `taught` rows.
+    Raises ConfigurationError for numbers with another text among them, which are no identifier.
     """
-    found: dict[str, Meaning] = {}
+    meanings: dict[str, Meaning] = {}
     for column in columns:
         if len(column.texts) == 1:
             left_out[column.name] = "the same in all rows"
@@ -192,25 +192,25 @@ def _meanings(
                 raise odd
             left_out[column.name] = f"{count} different texts in {rows} rows, as an identifier has"
         else:
-            found[column.name] = meant
-    counters = [name for name, meant in found.items() if _counts(meant)]
-    others = (meant.numbers[taught] for name, meant in found.items() if name not in counters)
-    if any(np.ptp(numbers) for numbers in others):
+            meanings[column.name] = meant
+    counters = [name for name, meant in meanings.items() if _counts(meant)]
+    inputs = (meant.numbers[taught] for name, meant in meanings.items() if name not in counters)
+    if any(np.ptp(numbers) for numbers in inputs):
         for name in counters:
-            del found[name]
+            del meanings[name]
             left_out[name] = "counts the rows"
-    return found
+    return meanings
 
 
 def _counts(meant: Meaning) -> bool:
-    """Whether it is the rows' number, as some programs write one into the first column."""
+    """Return whether it is the rows' number, as some programs write it into the first column."""
     rows = len(meant.numbers)
     steps = meant.numbers[0] + np.arange(rows)
     return not meant.choices and rows > 2 and bool(np.array_equal(meant.numbers, steps))
 
 
 def _first_equal(meanings: Iterable[Meaning], rows: int) -> Rows:
-    """For each row (rows,), the first one with the same inputs."""
+    """Return for each row (rows,) the first row with the same inputs."""
     numbers = np.column_stack([np.empty((rows, 0)), *(m.numbers for m in meanings)])
     first: dict[bytes, int] = {}
     return np.array([first.setdefault(row.tobytes(), n) for n, row in enumerate(numbers)])
@@ -222,31 +222,30 @@ def _check_groups(groups: Sequence[Column], meanings: Mapping[str, Meaning], sam
         return
     first: dict[tuple[int, ...], int] = {}
     for row, codes in enumerate(zip(*(g.codes.tolist() for g in groups), strict=True)):
-        other = first.setdefault(codes, row)
-        if same[row] == same[other]:
-            continue
-        raise _differing(groups, meanings, row, other)
+        before = first.setdefault(codes, row)
+        if same[row] != same[before]:
+            raise _differing(groups, meanings, row, before)
 
 
 def _differing(
-    groups: Sequence[Column], meanings: Mapping[str, Meaning], row: int, other: int
+    groups: Sequence[Column], meanings: Mapping[str, Meaning], row: int, before: int
 ) -> ConfigurationError:
     where = ", ".join(f"{short(g.name)} {short(g.texts[g.codes[row]])}" for g in groups)
-    name = next(name for name, m in meanings.items() if m.numbers[row] != m.numbers[other])
-    here, there = (meanings[name].written(n) for n in (row, other))
+    name = next(name for name, m in meanings.items() if m.numbers[row] != m.numbers[before])
+    here, there = (meanings[name].written(n) for n in (row, before))
     first = groups[0]
-    told = (
-        f"{first.where(row)}: is of the same group as {first.place(other)} ({where}), "
+    what = (
+        f"{first.where(row)}: is of the same group as {first.place(before)} ({where}), "
         f"and {short(name)} is {here} here and {there} there: leave such columns out by --ignore, "
         "or name a further --group"
     )
-    return ConfigurationError([told])
+    return ConfigurationError([what])
 
 
 def _variables(
     meanings: Mapping[str, Meaning], kept: Rows, left_out: dict[str, str]
 ) -> tuple[tuple[Variable, ...], Matrix]:
-    """The variables that vary over the kept rows, and their values (kept, variables)."""
+    """Return the variables that vary over the kept rows, and their values (kept, variables)."""
     variables: list[Variable] = []
     columns: list[Vector] = []
     for name, meant in meanings.items():
@@ -254,7 +253,7 @@ def _variables(
         if np.ptp(rest.numbers) == 0:
             left_out[name] = "the same in all rows that did not fail"
             continue
-        made, numbers = variable(name, rest)
-        variables.append(made)
+        varying, numbers = variable(name, rest)
+        variables.append(varying)
         columns.append(numbers)
     return tuple(variables), np.column_stack([np.empty((len(kept), 0)), *columns])

@@ -1,76 +1,67 @@
 """A file with a table: its columns as text, and one clear error for all that is not a table.
 
-pandas reads it. What pandas has no answer for is here: how much a small packed file may unpack to,
-and in which line a fault is.
+pandas reads it. What pandas has no answer for is here: in which line a fault is.
 """
 
-import bz2
 import csv
 import difflib
-import gzip
 import io
-import lzma
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from intop.config.quantity import quantity
-from intop.config.source import UTF_16, check_kind, short
+from intop.config.source import check_kind, short
+from intop.config.table_text import FEWER, LARGEST_FILE, separated, table_text
 from intop.domain.table import NO_PYARROW, PARQUET
 from intop.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LARGEST_FILE = 100_000_000
-"""In bytes, unpacked. 50,000 rows of 40 columns have some ten million."""
 MOST_CELLS = 10_000_000
 """As text they take some seconds to read."""
 MOST_COLUMNS = 10_000
 """Models take a tenth of these."""
-FEWER = "leave rows or columns out"
 LONGEST_NAME = 200
 """Longer ones are no names, and comparing them with what was asked for would take for ever."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column: each text once, in order of appearance, without blanks around it.
-
-    `codes` (rows,) are indexes into `texts`; `place` says where a row is, such as `line 4`.
-    """
+    """One column of a file."""
 
     path: Path
     name: str
     texts: tuple[str, ...]
+    """Each text once, in order of appearance, without blanks around it."""
     codes: NDArray[np.intp]
+    """(rows,): indexes into `texts`."""
     place: Callable[[int], str]
+    """Returns where a row is, such as `line 4`."""
 
     def text(self, row: int) -> str:
-        """What a row has."""
+        """Return the text of a row."""
         return self.texts[int(self.codes[row])]
 
     def where(self, row: int) -> str:
-        """A row with its file, such as `a.csv:4` or `a.parquet: row 3`."""
+        """Return a row with its file, such as `a.csv:4` or `a.parquet: row 3`."""
         place = self.place(row)
         line = place.removeprefix("line ")
         return f"{self.path}: {place}" if line == place else f"{self.path}:{line}"
 
     def wrong(self, code: int, what: str) -> ConfigurationError:
-        """An error in the first cell that has this text."""
+        """Return an error in the first cell that has this text."""
         return self.wrong_in(int(np.argmax(self.codes == code)), what)
 
     def wrong_in(self, row: int, what: str) -> ConfigurationError:
-        """An error in the cell of this row."""
+        """Return an error in the cell of this row."""
         return ConfigurationError([f"{self.where(row)}: column {short(self.name)}: {what}"])
 
 
@@ -86,7 +77,7 @@ class TableFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._text = None if path.suffix.lower() == PARQUET else _text(path)
+        self._text = None if path.suffix.lower() == PARQUET else table_text(path)
         first, self._cells = _parquet(path) if self._text is None else _csv(path, self._text)
         self.names = tuple(cell.strip() or f"column {n}" for n, cell in enumerate(first, 1))
         if self._text is not None and _are_numbers(self.names):
@@ -98,20 +89,20 @@ class TableFile:
             raise self._wrong("has no rows below the names of its columns")
 
     def index(self, word: str, option: str) -> int:
-        """Which column a user means. Raises ConfigurationError unless it is exactly one."""
-        found = self.indexes(word, option)
-        if len(found) > 1:
-            numbers = ", ".join(str(n + 1) for n in found[:5]) + (", ..." if found[5:] else "")
+        """Return which column a user means. Raises ConfigurationError unless it is exactly one."""
+        places = self.indexes(word, option)
+        if len(places) > 1:
+            numbers = ", ".join(str(n + 1) for n in places[:5]) + (", ..." if places[5:] else "")
             raise self._wrong(
-                f"{len(found)} columns are called {short(word)}: say which by its number, as in "
-                f"{option} {found[0] + 1} (they are {numbers})"
+                f"{len(places)} columns are called {short(word)}: say which by its number, as in "
+                f"{option} {places[0] + 1} (they are {numbers})"
             )
-        return found[0]
+        return places[0]
 
     def indexes(self, word: str, option: str) -> list[int]:
-        """The columns of this name, else the one of this number. Raises ConfigurationError."""
-        if found := [n for n, name in enumerate(self.names) if name == word.strip()]:
-            return found
+        """Return the columns of this name, or of this number. Raises ConfigurationError."""
+        if places := [n for n, name in enumerate(self.names) if name == word.strip()]:
+            return places
         if re.fullmatch("[1-9][0-9]{0,8}", word) and int(word) <= len(self.names):
             return [int(word) - 1]
         what = f"has no column {short(word)} ({option}); {self._alike(word)}"
@@ -121,7 +112,7 @@ class TableFile:
         raise self._wrong(what)
 
     def named(self, name: str) -> int:
-        """The column that a table's schema names. Raises ConfigurationError unless it is one."""
+        """Return the column that a schema names. Raises ConfigurationError unless it is one."""
         places = [n for n, own in enumerate(self.names) if own == name]
         if len(places) > 1:
             numbers = " and ".join(str(n + 1) for n in places[:2])
@@ -135,7 +126,7 @@ class TableFile:
         return places[0]
 
     def columns(self, chosen: Sequence[int]) -> dict[int, Column]:
-        """These columns, by index. Raises ConfigurationError for two of one name."""
+        """Return these columns, by index. Raises ConfigurationError for two of one name."""
         self._check_distinct(chosen)
         return {index: self._column(index) for index in chosen}
 
@@ -153,7 +144,7 @@ class TableFile:
         )
 
     def _place(self, row: int) -> str:
-        """Where a row is, from 0. pandas doesn't say in which line one began."""
+        """Return where a row is, from 0. pandas doesn't say in which line a row began."""
         if self._text is None:
             return f"row {row + 1}"
         lines = (line for line, _ in _records(self._text))
@@ -170,7 +161,7 @@ class TableFile:
                 )
 
     def _alike(self, word: str) -> str:
-        """The names that a user may have meant, else the first ones."""
+        """Return the names that a user may have meant, or else the first names."""
         by_name = {n.casefold(): n for n in self.names if len(n) <= LONGEST_NAME}
         wanted = word.strip().casefold()[:LONGEST_NAME]
         if near := difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.5):
@@ -184,21 +175,21 @@ class TableFile:
 
 
 def _are_numbers(names: Sequence[str]) -> bool:
-    """Whether names are a row of numbers. Columns may be numbered: 0, 1, 2."""
+    """Return whether names are a row of numbers. Columns may be numbered: 0, 1, 2."""
     numbers = [quantity(name) for name in names]
     counted = [(float(n), "") for n in range(len(names) + 1)]
     return len(names) > 1 and None not in numbers and numbers not in (counted[:-1], counted[1:])
 
 
 def _csv(path: Path, text: str) -> "tuple[list[str], pd.DataFrame]":
-    """The cells of the first row, and all other rows. Raises ConfigurationError, with the line."""
+    """Return the cells of the first row, and the other rows. Raises ConfigurationError."""
     import pandas as pd
 
     head = re.match(r"\s*(.*)", text)
     if head and head[1].count(",") >= MOST_COLUMNS:
         raise ConfigurationError([f"{path}: has more than {MOST_COLUMNS:,} columns: {FEWER}"])
     if mark := next((m for m in MARKS if _separates(m, text)), ""):
-        raise _separated(path, mark)
+        raise separated(path, mark)
     try:
         # The first row is read as one of them: as names, pandas would change those that are equal.
         # Its parser in Python tells a cell that isn't there (NaN) from an empty one.
@@ -228,11 +219,11 @@ def _csv(path: Path, text: str) -> "tuple[list[str], pd.DataFrame]":
 
 
 MARKS = (";", "\t", "|", " ")
-"""What else separates columns. A table of one column has nothing to learn from."""
+"""Further marks that separate columns. A table of one column has nothing to learn from."""
 
 
 def _separates(mark: str, text: str) -> bool:
-    """Whether a mark and no comma separates the names, or the mark does so alike in all rows.
+    """Return whether a mark and no comma separates the names, or it does so in all rows.
 
     A blank, which may be part of a name or of a value with its unit, has to do both.
     """
@@ -248,24 +239,19 @@ def _separates(mark: str, text: str) -> bool:
     return (by_comma == 1 or mark != " ") and (rows == {width} or rows == {width + 1})
 
 
-def _separated(path: Path, mark: str) -> ConfigurationError:
-    what = f"its columns are separated by {mark!r}: commas are needed, and a point before decimals"
-    return ConfigurationError([f"{path}: {what}"])
-
-
 def _faulty(path: Path, text: str, why: str) -> ConfigurationError:
-    """What pandas found fault with, and the line, which it doesn't say for all faults."""
+    """Return the fault that pandas found with its line, which pandas doesn't always say."""
     records = list(_records(text))
     width = records[0][1] if records else None
     for line, count in records:
         if count is None:
             break
         if count != width:
-            told = f"has {_some(count, 'field')} for {_some(width or 0, 'column')}"
+            what = f"has {_some(count, 'field')} for {_some(width or 0, 'column')}"
             remedy = _remedy(count, width or 0, {n for _, n in records[1:]})
-            return ConfigurationError([f"{path}:{line}: {told}: {remedy}"])
-    told = f"{path}:{line}: is not CSV: {why}; look for a quote that isn't closed"
-    return ConfigurationError([told])
+            return ConfigurationError([f"{path}:{line}: {what}: {remedy}"])
+    what = f"{path}:{line}: is not CSV: {why}; look for a quote that isn't closed"
+    return ConfigurationError([what])
 
 
 def _some(number: int, noun: str) -> str:
@@ -273,7 +259,7 @@ def _some(number: int, noun: str) -> str:
 
 
 def _remedy(count: int, width: int, others: set[int | None]) -> str:
-    """What to do about a row that has another number of fields than the first line.
+    """Return what to do about a row that has another number of fields than the first line.
 
     `others` are the numbers of all rows.
     """
@@ -290,7 +276,7 @@ def _remedy(count: int, width: int, others: set[int | None]) -> str:
 
 
 def _records(text: str, mark: str = ",") -> Iterator[tuple[int, int | None]]:
-    """The first line of each record that isn't blank, and how many fields it has by a mark.
+    """Yield the first line of each record that isn't blank, and its number of fields.
 
     None, and the end, where it can't be read.
     """
@@ -305,8 +291,12 @@ def _records(text: str, mark: str = ",") -> Iterator[tuple[int, int | None]]:
         yield line, None
 
 
+_DAMAGED = (ValueError, TypeError, LookupError, NotImplementedError)
+"""Errors of pandas for Parquet whose description of itself is wrong."""
+
+
 def _parquet(path: Path) -> "tuple[list[str], pd.DataFrame]":
-    """The columns' names, and all rows. Raises ConfigurationError."""
+    """Return the columns' names, and all rows. Raises ConfigurationError."""
     import pandas as pd
 
     try:
@@ -331,104 +321,3 @@ def _parquet(path: Path) -> "tuple[list[str], pd.DataFrame]":
         why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise ConfigurationError([f"{path}: can't be read: {why}"]) from error
     return [str(name) for name in frame.columns], frame
-
-
-def _opened(path: Path) -> IO[bytes]:
-    """Raises OSError and its like, also for an archive of several files."""
-    suffix = path.suffix.lower()
-    if suffix == ".zip":
-        archive = zipfile.ZipFile(path)
-        names = [member for member in archive.infolist() if _is_meant(member)]
-        if len(names) != 1:
-            raise OSError(0, f"the archive has {len(names)} files, and one is needed")
-        return archive.open(names[0])
-    packed: dict[str, Callable[[Path], Any]] = {
-        ".gz": gzip.open,
-        ".bz2": bz2.open,
-        ".xz": lzma.open,
-    }
-    opened: IO[bytes] = packed.get(suffix, partial(open, mode="rb"))(path)
-    return opened
-
-
-def _is_meant(member: zipfile.ZipInfo) -> bool:
-    """Whether a file of an archive is more than what macOS adds to each."""
-    return not (member.is_dir() or member.filename.startswith("__MACOSX/"))
-
-
-_DAMAGED = (ValueError, TypeError, LookupError, NotImplementedError)
-"""What pandas makes of Parquet whose description of itself is wrong."""
-_BROKEN = (OSError, EOFError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-
-
-def _text(path: Path) -> str:
-    """Raises ConfigurationError for what is no file of text, and for one that is too large."""
-    try:
-        check_kind(path)
-        # pandas would unpack without a limit, and say no line of what isn't text.
-        with _opened(path) as file:
-            data = file.read(LARGEST_FILE + 1)
-    except _BROKEN as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigurationError([f"{path}: can't be read: {why}"]) from error
-    if len(data) > LARGEST_FILE:
-        raise ConfigurationError([f"{path}: has more than {LARGEST_FILE // 10**6} MB: {FEWER}"])
-    if data.startswith(UTF_16):
-        return _without_mark(path, _utf_16(path, data))
-    if kind := next((kind for start, kind in _OTHERS.items() if data.startswith(start)), ""):
-        raise ConfigurationError([f"{path}: {kind}"])
-    if b"\0" in data:
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        if set(data[:40:2]) == {0} or set(data[1:40:2]) == {0}:
-            told = f"{path}: is UTF-16 without its byte-order mark: save it as UTF-8"
-            raise ConfigurationError([told])
-        raise ConfigurationError([f"{path}:{line}: has a NUL byte: this is no CSV file in UTF-8"])
-    try:
-        return _without_mark(path, data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(
-            [f"{path}:{line}: is not UTF-8: convert it, as by iconv -f latin1 -t utf-8"]
-        ) from error
-
-
-_WORKBOOK = "is a workbook, not CSV: save its sheet as CSV (UTF-8)"
-_OTHERS = {
-    b"PK\x03\x04": f"{_WORKBOOK}; of a packed file, the name has to end in .zip",
-    b"\xd0\xcf\x11\xe0": _WORKBOOK,
-    b"\x1f\x8b": "is packed by gzip: its name has to end in .gz",
-    b"BZh": "is packed by bzip2: its name has to end in .bz2",
-    b"\xfd7zXZ": "is packed by xz: its name has to end in .xz",
-    b"\x28\xb5\x2f\xfd": "is packed by zstd: unpack it, or pack it by gzip",
-    b"PAR1": "is Parquet: its name has to end in .parquet",
-}
-_OTHERS |= dict.fromkeys((b'{"', b"{\n", b"{\r", b"[{", b"[\n", b"[\r"), "is JSON: save it as CSV")
-_OTHERS |= dict.fromkeys((b"<!", b"<?", b"<html", b"<table"), "is HTML or XML: save it as CSV")
-"""What files of another kind begin with."""
-
-
-def _utf_16(path: Path, data: bytes) -> str:
-    """As Excel and PowerShell write text. Raises ConfigurationError for what is damaged."""
-    try:
-        text = data.decode("utf-16")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].decode("utf-16", errors="replace").count("\n") + 1
-        told = f"{path}:{line}: is not UTF-16, as its first two bytes say: save it as UTF-8"
-        raise ConfigurationError([told]) from error
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise ConfigurationError([f"{path}:{line}: has a NUL character: this is no CSV file"])
-    return text
-
-
-def _without_mark(path: Path, text: str) -> str:
-    """A table with a blank line in place of the one that tells Excel how columns are separated.
-
-    Raises ConfigurationError where that is not by commas.
-    """
-    match = re.match(r'"?sep=(.)"?[ \t]*(?=\r|\n|\Z)', text, re.IGNORECASE)
-    if match is None:
-        return text
-    if match[1] != ",":
-        raise _separated(path, match[1])
-    return text[match.end() :]

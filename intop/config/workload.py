@@ -2,193 +2,136 @@
 
 import math
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    IPvAnyAddress,
-    ValidationError,
-    model_validator,
-)
+from pydantic import ValidationError
 
-from intop.config.request_heads import LONGEST, check_together, header_line
-from intop.config.request_heads import method as request_method
-from intop.config.source import Listed, Model, plain, short
-from intop.domain.workload import (
-    WORKLOAD_KINDS,
-    Check,
-    Clients,
-    Http,
-    Lifetimes,
-    Workload,
-    WorkloadKind,
-)
+from intop.config.source import Place, Source, Table, converted, plain, short
+from intop.domain.workload import WORKLOAD_KINDS, Clients, Workload, WorkloadKind, is_path
 from intop.resources import shipped
 
 MOST_WEIGHT = 1000
 ALL = "all"
-"""What stands for all workloads on a command line."""
+"""The word for all workloads on a command line."""
+
+_OF_CLASSES = ("name", "share", "connections")
+_BEHAVIOUR = {field.name for field in fields(Clients)}.difference(_OF_CLASSES)
+"""The settings of clients that a workload without classes has itself."""
+_ARRIVALS: Any = Literal["constant", "poisson"]
+"""A closed loop is a sweep's only."""
 
 
-def one_request(path: str) -> str:
-    """Raises ValueError for what would not be the path of one request, everywhere the same."""
-    if not re.fullmatch(r"/[A-Za-z0-9._~!$&()*+,;=:@%/?-]*", path):
-        raise ValueError("a path begins with / and has no quotes, blanks or others to be %-encoded")
-    return path
-
-
-def _workload_name(name: str) -> str:
-    """Raises ValueError for what can't be a word of a command line and of file names."""
+def _is_name(name: str) -> bool:
+    """Return True for a word of a command line and of file names. Raises ValueError."""
     if not re.fullmatch(r"[a-z0-9-]{1,20}", name) or name.startswith("-") or name == ALL:
         raise ValueError(
             f"a workload's name has 1 to 20 of a-z, 0-9 and hyphens, the first no hyphen, and is "
             f"not {ALL}"
         )
-    return name
+    return True
 
 
-def _by_weight(paths: object) -> object:
-    """A table of weights as a list that has each path as often as its weight says, in lowest terms.
+def workloads_of(source: Source) -> dict[str, Workload]:
+    """Return the paper's two workloads first, then the others as they stand in the file."""
+    tables = source.data.get("workload")
+    tables = tables if isinstance(tables, dict) else {}
+    workloads: dict[str, Workload] = {}
+    for name in dict.fromkeys((*(n for n in WORKLOAD_KINDS if n in tables), *tables)):
+        is_name = source.check(partial(_is_name, name), ("workload", name))
+        if is_name and isinstance(tables[name], dict):
+            workload = _workload(source, name, tables[name])
+            workloads |= {} if workload is None else {name: workload}
+    scripts: dict[str, str] = {}
+    for name, workload in workloads.items():
+        file = Path(workload.script).name
+        if workload.script and scripts.setdefault(file, workload.script) != workload.script:
+            source.problem(("workload", name, "script"), f"there is another {file}")
+    if workloads and not any(workload.tuned for workload in workloads.values()):
+        source.problem(("workload",), "none of them is tuned: take tuned = false out of one")
+    return workloads
+
+
+def _workload(source: Source, name: str, table: Table) -> Workload | None:
+    """The workload of a table. One without classes of clients describes all clients itself."""
+    place: Place = ("workload", name)
+    source.refuse(table, ("name", "only_path"), place)
+    own = {k: v for k, v in table.items() if k not in {"name", "only_path", *_BEHAVIOUR}}
+    behaviour = {key: value for key, value in table.items() if key in _BEHAVIOUR}
+    own["name"] = name
+    own["kind"] = source.check(lambda: _kind(name, table.get("kind")), place) or "slt"
+    arrivals = own.get("arrivals", "constant")
+    own["arrivals"] = source.convert(_ARRIVALS, arrivals, (*place, "arrivals")) or "constant"
+    if isinstance(paths := own.get("paths"), dict):
+        own["paths"] = source.check(lambda: _by_weight(paths), (*place, "paths")) or []
+    moved: Mapping[Place, Place] = {}
+    if not (classes := own.get("clients")):
+        own["clients"], moved = [behaviour], {("clients", 0): ()}
+    elif behaviour:
+        stray = ", ".join(sorted(behaviour))
+        source.problem(place, f"{stray}: there are [[...clients]], so say it in each of them")
+    workload = source.convert(Workload, own, place, moved)
+    if workload is None:
+        return None
+    if classes and not _lacking(source, classes, (*place, "clients")):
+        source.check(lambda: _check_classes(workload), place)
+    if workload.paths and workload.kind == "dlt":
+        source.problem((*place, "paths"), "dlt asks for the cluster's dynamic_path only")
+    if not workload.script:
+        return workload
+    script = source.check(lambda: _script(source.path.parent / workload.script), place)
+    return replace(workload, script=str(script))
+
+
+def _kind(name: str, kind: WorkloadKind | None) -> WorkloadKind:
+    """Return what requests are for. Raises ValueError where neither the table nor its name says."""
+    by_name = next((known for known in WORKLOAD_KINDS if known == name), None)
+    if by_name and kind not in (None, by_name):
+        raise ValueError(f"kind must be {by_name}, as its name says: or call it otherwise")
+    if (result := kind or by_name) is None:
+        raise ValueError('needs kind = "slt" (static files) or "dlt" (pages made on request)')
+    return result
+
+
+def _by_weight(paths: Mapping[str, object]) -> list[str]:
+    """Return each path of a table as often as its weight says, in lowest terms.
 
     Raises ValueError for a weight that is none.
     """
-    if not isinstance(paths, dict):
-        return paths
+    weights: dict[str, int] = {}
     for path, weight in paths.items():
-        one_request(path)
-        if not (type(weight) is int and 1 <= weight <= MOST_WEIGHT):
+        is_path(path)
+        if type(weight) is not int or not 1 <= weight <= MOST_WEIGHT:
             raise ValueError(f"{path}: its weight must be 1 to {MOST_WEIGHT}, not {weight!r}")
-    least = math.gcd(*paths.values())
-    return [path for path, weight in paths.items() for _ in range(weight // least)]
+        weights[path] = weight
+    least = math.gcd(*weights.values())
+    return [path for path, weight in weights.items() for _ in range(weight // least)]
 
 
-UrlPath = Annotated[str, AfterValidator(one_request)]
-WorkloadName = Annotated[str, AfterValidator(_workload_name)]
-Paths = Annotated[Listed[UrlPath], BeforeValidator(_by_weight)]
-Rate = Annotated[float, Field(ge=1, le=10_000_000)]
-"""Requests/s."""
-Connections = Annotated[int, Field(ge=1, le=100_000)]
-Duration = Annotated[int, Field(ge=1, le=3600)]
-"""Of the counted part of a trial (s)."""
-Script = Annotated[str, Field(pattern=r"^([^\n]*/)?[A-Za-z0-9_-]{1,40}\.lua$")]
-"""A Lua file, relative to the study's."""
-Header = Annotated[str, Field(max_length=LONGEST), AfterValidator(header_line)]
-"""One line of a request's head: a name, a colon, a blank, printable ASCII."""
+def _lacking(source: Source, classes: Sequence[Table], place: Place) -> bool:
+    """Note a problem for each class without a name or a share. Return whether there is one."""
+    missing = [
+        (*place, number, name)
+        for number, table in enumerate(classes)
+        for name in ("name", "share")
+        if table.get(name) in (None, "")
+    ]
+    for where in missing:
+        source.problem(where, "field required")
+    return bool(missing)
 
 
-def _address(value: object) -> object:
-    """Raises ValueError for a number, which is no way to write an address."""
-    if not isinstance(value, str):
-        raise ValueError("must be an IP address in quotes")  # noqa: TRY004
-    return value
-
-
-class _ClientsModel(Model):
-    """How clients behave; see `Clients`."""
-
-    requests_per_connection: Annotated[float, Field(ge=1, le=1e9)] | None = None
-    lifetimes: Lifetimes = "fixed"
-    think_ms: Annotated[float, Field(ge=0, le=3_600_000)] = 0.0
-    read_kb_per_s: Annotated[float, Field(ge=1, le=1e9)] | None = None
-    tls_resume: bool = False
-    http: Http = "1.1"
-    streams_per_connection: Annotated[int, Field(ge=1, le=1000)] = 1
-    headers: Listed[Header] = ()
-    method: Annotated[str, AfterValidator(request_method)] = "GET"
-    body_bytes: Annotated[int, Field(ge=0, le=100_000_000)] = 0
-    source: Annotated[IPvAnyAddress, BeforeValidator(_address)] | None = None
-
-    @model_validator(mode="after")
-    def _fits_http(self) -> Self:
-        if self.http != "2" and self.streams_per_connection > 1:
-            raise ValueError('streams_per_connection is for http = "2"')
-        check_together(self.headers, self.method, self.body_bytes)
-        return self
-
-
-class _ClassModel(_ClientsModel):
-    """One class of several."""
-
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}$")]
-    share: Annotated[float, Field(gt=0, le=1)]
-    connections: Connections | None = None
-
-
-class WorkloadModel(_ClientsModel):
-    """One table `[workload.NAME]`; see `Workload`. `paths` may be a table of weights."""
-
-    kind: WorkloadKind | None = None
-    scheme: Literal["", "http", "https"] = ""
-    script: Script | None = None
-    tuned: bool = True
-    rate_rps: Rate
-    connections: Connections
-    threads: Annotated[int, Field(ge=1, le=1024)] = 2
-    arrivals: Literal["constant", "poisson"] = "constant"
-    check: Check = "content"
-    clients: Listed[_ClassModel] = ()
-    duration_s: Duration | None = None
-    warmup_s: Annotated[int, Field(ge=0, le=600)] = 1
-    timeout_s: Annotated[int, Field(ge=1, le=600)] = 10
-    paths: Paths = ()
-
-    @model_validator(mode="after")
-    def _whole_shares(self) -> "WorkloadModel":
-        shares = math.fsum(c.share for c in self.clients)
-        if self.clients and abs(shares - 1) > 1e-6:
-            raise ValueError(f"the shares of its clients add up to {shares:g}, not to 1")
-        names = [c.name for c in self.clients]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"two classes of clients are called {', '.join(sorted(twice))}")
-        stray = _behaviour(self).keys() & self.model_fields_set
-        if self.clients and stray:
-            raise ValueError(
-                f"{', '.join(sorted(stray))}: there are [[...clients]], so say it in each of them"
-            )
-        return self
-
-    def kind_of(self, name: str) -> WorkloadKind:
-        """What its requests are for. Raises ValueError where neither it nor its name says so."""
-        by_name = next((kind for kind in WORKLOAD_KINDS if kind == name), None)
-        if by_name and self.kind not in (None, by_name):
-            raise ValueError(f"kind must be {by_name}, as its name says: or call it otherwise")
-        if (found := self.kind or by_name) is None:
-            raise ValueError('needs kind = "slt" (static files) or "dlt" (pages made on request)')
-        return found
-
-    def workload(self, name: str, folder: Path) -> Workload:
-        """The workload of this name; `folder` is the study's. Raises ValueError."""
-        own = self.model_dump(exclude={*_ClientsModel.model_fields, "clients"})
-        own["kind"] = self.kind_of(name)
-        own["script"] = "" if self.script is None else str(_script(folder / self.script))
-        classes = tuple(
-            Clients(name=c.name, share=c.share, connections=c.connections, **_behaviour(c))
-            for c in self.clients
-        )
-        return Workload(name=name, clients=classes or (Clients(**_behaviour(self)),), **own)
-
-
-class _LoadModel(Model):
-    """What a single trial may have in place of its workload's."""
-
-    rate_rps: Rate
-    connections: Connections
-    duration_s: Duration | None
-    only_path: UrlPath | Literal[""]
-
-
-def load_problem(workload: Workload) -> str:
-    """Return what no study allows of a trial's load, such as `rate_rps: ... (got 1e12)`, or ""."""
-    values = {name: getattr(workload, name) for name in _LoadModel.model_fields}
-    try:
-        _LoadModel.model_validate(values)
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        return f"{detail['loc'][0]}: {plain(detail['msg'])} (got {short(detail['input'])})"
-    return ""
+def _check_classes(workload: Workload) -> None:
+    """Raises ValueError for classes whose shares are not the whole load, or that have one name."""
+    shares = math.fsum(c.share for c in workload.clients)
+    if abs(shares - 1) > 1e-6:
+        raise ValueError(f"the shares of its clients add up to {shares:g}, not to 1")
+    names = [c.name for c in workload.clients]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two classes of clients are called {', '.join(sorted(twice))}")
 
 
 def _script(path: Path) -> Path:
@@ -200,7 +143,11 @@ def _script(path: Path) -> Path:
     return path.absolute()
 
 
-def _behaviour(model: _ClientsModel) -> dict[str, Any]:
-    """The fields of `Clients` that every class has."""
-    found = {name: getattr(model, name) for name in _ClientsModel.model_fields}
-    return found | {"source": "" if model.source is None else str(model.source)}
+def load_problem(workload: Workload) -> str:
+    """Return what no study allows of a load, such as `rate_rps: ... (got 1e12)`, or ""."""
+    try:
+        converted(Workload, asdict(workload))
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        return f"{detail['loc'][0]}: {plain(detail['msg'])} (got {short(detail['input'])})"
+    return ""

@@ -18,35 +18,38 @@ RESERVED: Mapping[str, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """A set of values that somebody uses or recommends; `source` says who, `name` is its file's."""
+    """A set of values that somebody uses or recommends."""
 
     name: str
+    """The name of its file."""
     title: str
     source: str
+    """Who uses or recommends it, and where."""
     values: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """A baseline on one host: what it changes there, what is so already, and what is left out.
-
-    `left_out` has the reason for each key; what comes before its first ": " is the kind of reason.
-    """
+    """A baseline on one host."""
 
     baseline: Baseline
     configuration: Configuration
+    """The values that it changes there."""
     already: tuple[str, ...]
+    """The keys that have their values already."""
     left_out: Mapping[str, str]
+    """The reason for each key that is left out. What comes before its first ": " is its kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refusals:
-    """What a host's kernel did not take when it was tried: by key and value, what was read back."""
+    """Values that a host's kernel did not take."""
 
     read_back: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The value that was read back, by key and by the value that was tried."""
 
     def with_one(self, key: str, value: str, got: str) -> "Refusals":
-        """These and one more."""
+        """Return these and a further one."""
         return Refusals(
             read_back={**self.read_back, key: {**self.read_back.get(key, {}), value: got}}
         )
@@ -62,7 +65,7 @@ def fitted(
     refusals: Refusals = NONE_REFUSED,
     former: Mapping[str, str] = _NO_FORMER,
 ) -> Fitted:
-    """The baseline as this host can take it; `former` says what became of keys of old.
+    """Return the baseline as this host can take it; `former` says what became of old keys.
 
     A value outside of the catalogue's range stays, unless it is beyond a hard bound, or the kernel
     was found to refuse it: that range is for searching.
@@ -96,5 +99,5 @@ def fitted(
 
 
 def _canonical(text: str) -> str:
-    """As the kernel prints it: a value must read back as it was written."""
+    """Return a value as the kernel prints it: it must read back as it was written."""
     return " ".join(str(int(p)) if is_integer(p) else p for p in text.split())

@@ -4,10 +4,16 @@ import math
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from intop.domain.server import NGINX, SERVERS, Server, ServerName
+from annotated_types import Ge, Gt, Interval, MinLen, Predicate
+
+from intop.domain.balancing import USUAL, Balancing, CpuList
+from intop.domain.matching import matching
+from intop.domain.server import NGINX, SERVERS, Server
+from intop.domain.workload import UrlPath
 
 Role = Literal["load-generator", "load-balancer", "backend"]
 LabKind = Literal["namespaces", "vm", "machine"]
@@ -20,163 +26,143 @@ MACHINES: Mapping[str, tuple[str, ...]] = {
 
 
 def native_arch() -> str:
-    """The architecture of this machine; its `uname -m` where that is neither x86 nor arm."""
+    """Return the architecture of this machine; its `uname -m` if that is neither x86 nor arm."""
     machine = platform.machine()
     return next((arch for arch, machines in MACHINES.items() if machine in machines), machine)
 
 
 def other_arch() -> str:
-    """The architecture that this machine is not."""
+    """Return the architecture that this machine is not."""
     return "x86" if native_arch() == "arm" else "arm"
 
 
 SHELL_WORD = r"[^-\s\x00-\x1f\x7f'\"`$\\;&<>|(){}][^\s\x00-\x1f\x7f'\"`$\\;&<>|(){}]*"
-"""A host's or user's name that a shell leaves as it is, since a ProxyCommand has it in its line; as
-OpenSSH has it."""
+"""A name of a host or user that a shell leaves as it is, as OpenSSH has it.
 
+A ProxyCommand has it in its line.
+"""
 
-Sudo = bool | Literal["ask", "doas"]
-"""Whether commands run through sudo; `ask`: it wants a password; `doas`: by doas in its place."""
+Sudo = Literal[False, True, "ask", "doas"]
+"""The way to become root: none, sudo, sudo with its password, doas."""
+
+_NAME = r"[A-Za-z0-9_:][A-Za-z0-9_.:-]{0,252}"
+_ZONED = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*%[A-Za-z0-9_.-]{1,200}"
+HostName = Annotated[str, matching(f"{_NAME}|{_ZONED}", "the name or address of a host")]
+Port = Annotated[int, Interval(ge=1, le=65535)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostAddress:
-    """How one host is reached over SSH.
+    """The way to a host over SSH. OpenSSH's configuration says what is None here."""
 
-    `state_dir` is the folder on the host where the guard keeps its snapshot; it must be the
-    host's own, and survive the session. `lease_s` is how long the host waits for a sign of life
-    before it restores itself. `config_root` is the folder that stands for / where persistent
-    configuration is (etc/sysctl.d, etc/tuned): another one on hosts that share a file system.
-
-    `port`, `user`, `key_file`, `known_hosts` and `jump` are what a study says; where it says
-    nothing, OpenSSH's configuration does (`ssh_config`: a file in place of the usual ones, or
-    `none`), and then root at port 22. `sudo` is by what every command becomes root. `share` is a
-    load generator's of the load; None: as much as any other. `load_cpus` are the processors that
-    its load may run on, as taskset lists them; "" is all.
-    """
-
-    name: str
+    hostname: HostName
+    """A name or an address, which may have an interface's name as its zone."""
     role: Role
-    hostname: str
-    port: int | None = None
-    user: str | None = None
+    name: Annotated[str, matching(_NAME, "a name of letters, digits, _, ., : and -")] = ""
+    """The name in messages, files and columns of tables; without one it is the `hostname`."""
+    port: Port | None = None
+    user: Annotated[str, matching(SHELL_WORD, "a user's name")] | None = None
     key_file: str | None = None
     known_hosts: str | None = None
     jump: "HostAddress | None" = None
-    ssh_config: str | None = None
+    """The host that connections go through."""
+    ssh_config: Annotated[str, MinLen(1)] | None = None
+    """A file in place of OpenSSH's usual configuration, or `none`."""
     sudo: Sudo = False
-    state_dir: str = "/var/lib/intop"
-    lease_s: float = 30.0
-    config_root: str = "/"
-    share: float | None = None
-    load_cpus: str = ""
+    state_dir: Annotated[
+        str, matching(r"/[^\n\t]*[^/\s]", "a folder's path that begins with / and ends without")
+    ] = "/var/lib/intop"
+    """The folder on the host where the guard keeps its snapshot.
 
-
-@dataclass(frozen=True, kw_only=True)
-class Direction:
-    """One direction of a link; None and zero leave it as it is.
-
-    `rate_mbit` in Mbit/s, before a buffer of `limit_kb` in KB of 1,024 bytes; `delay_ms` one way,
-    at random up to `jitter_ms` more or less, without changing the order; `loss_percent` of packets.
+    It must be the host's own, and survive the session.
     """
+    lease_s: Annotated[float, Interval(ge=2, le=3600)] = 30.0
+    """Seconds that the host waits for a sign of life before it restores itself."""
+    config_root: Annotated[
+        str, matching(r"/([^\n\t]*[^/\s])?", "/ or a folder's path that begins with it")
+    ] = "/"
+    """The folder that stands for / where persistent configuration is (etc/sysctl.d, etc/tuned).
 
-    rate_mbit: float | None = None
-    limit_kb: int = 100
-    delay_ms: float = 0
-    jitter_ms: float = 0
-    loss_percent: float = 0
+    It is another one on hosts that share a file system.
+    """
+    share: Annotated[float, Interval(gt=0, le=1)] | None = None
+    """A load generator's share of the load; None is as much as any other."""
+    load_cpus: CpuList = ""
+    """The processors that a load generator's load may run on."""
 
     def __post_init__(self) -> None:
-        if self.rate_mbit is not None and self.rate_mbit <= 0:
-            raise ValueError(f"link: the rate must be above zero, got {self.rate_mbit:g}")
-        if self.limit_kb <= 0:
-            raise ValueError("link: burst and limit must be above zero")
-        if self.delay_ms < 0 or not 0 <= self.loss_percent < 100:
-            raise ValueError("link: the delay must not be negative, the loss 0 up to 100 %")
-        if not 0 <= self.jitter_ms <= self.delay_ms:
-            raise ValueError("link: the jitter must be between 0 and the delay")
-
-    def in_words(self) -> str:
-        """Such as `delay 30 ms, loss 0.2 %, 75 Mbit/s, limit 200 KB`."""
-        parts = [f"delay {self.delay_ms:g} ms"] if self.delay_ms else []
-        parts += [f"jitter {self.jitter_ms:g} ms"] if self.jitter_ms else []
-        parts += [f"loss {self.loss_percent:g} %"] if self.loss_percent else []
-        if self.rate_mbit is not None:
-            parts.append(f"{self.rate_mbit:g} Mbit/s, limit {self.limit_kb} KB")
-        return ", ".join(parts) or "unshaped"
+        if not self.name:
+            # A zone's sign is no sign of a name.
+            object.__setattr__(self, "name", self.hostname.replace("%", "-"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Link(Direction):
-    """A link of an embedded lab.
+def is_server_url(url: str) -> bool:
+    """Return True for http://HOST or https://HOST:PORT. Raises ValueError for any other text."""
+    if not re.fullmatch(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?", url):
+        raise ValueError("must be http://HOST:PORT or https://HOST:PORT, without a path")
+    parts = urlsplit(url)
+    if parts.port == 0 or not parts.hostname or parts.hostname.startswith("-"):
+        raise ValueError("must have a host, and a port from 1 to 65535 if any")
+    return True
 
-    With a rate and nothing else it is a token bucket of `burst_kb` that shapes what the load
-    balancer sends. With delay, jitter, loss or `up` it is the way between the load generator and
-    the load balancer: both directions are alike, unless `up` says what the load generator's is.
-    Jitter and losses are chosen by `seed`.
-    """
 
-    burst_kb: int = 32
-    seed: int = 1
-    up: Direction | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.burst_kb <= 0:
-            raise ValueError("link: burst and limit must be above zero")
-        if self.rate_mbit is None and not self.is_at_client:
-            raise ValueError("link: give it a rate_mbit, a delay_ms or a loss_percent")
-
-    @property
-    def directions(self) -> tuple[Direction, Direction]:
-        """Towards the load generator, and from it."""
-        return self, self.up or self
-
-    @property
-    def is_at_client(self) -> bool:
-        """Whether it is the way to the load generator, and not the load balancer's own."""
-        return bool(self.delay_ms or self.loss_percent or self.up)
-
-    def __str__(self) -> str:
-        if not self.is_at_client:
-            shape = f"burst {self.burst_kb} KB, limit {self.limit_kb} KB"
-            return f"tbf {self.rate_mbit:g} Mbit/s, {shape}"
-        if self.up is None:
-            return f"each way {self.in_words()}; seed {self.seed}"
-        return f"down {self.in_words()}; up {self.up.in_words()}; seed {self.seed}"
+def is_command(text: str) -> bool:
+    """Return True for a command. Raises ValueError for what `sh -c` takes for none."""
+    if not text.strip():
+        raise ValueError("must be a command, not blanks")
+    if text.strip()[0] in "-+":
+        raise ValueError(f"must not begin with {text.strip()[0]}, which sh takes for an option")
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """One cluster of an architecture, `x86` or `arm`.
-
-    `url` is the load balancer as the load generator sees it, without a path. `server` is what
-    serves there, and `server_restart` the command that makes it open its listening sockets anew.
-    `machines` are the accepted values of `uname -m` on the load balancer. `link` describes the
-    load balancer's link in words; trials of different links are never compared silently.
-    `emulation` says by what a load balancer that is a virtual machine is carried out ("KVM",
-    "TCG on x86_64"), and is empty for any other. `programs` are those that carry the load beside
-    nginx and the server, by the kernel's names for them (/proc/PID/comm): the backends'
-    application above all.
-    `more_generators` share the load with the first load generator. `stub_status` is the URL, on the
-    load balancer itself, of the page of nginx's module of that name; "" where it has none.
-    """
+    """One cluster of an architecture."""
 
     arch: str
+    """`x86` or `arm`."""
     load_generator: HostAddress
     load_balancer: HostAddress
-    backends: tuple[HostAddress, ...]
-    url: str
-    server_restart: str
-    static_paths: tuple[str, ...]
-    dynamic_path: str
+    backends: Annotated[tuple[HostAddress, ...], MinLen(1)]
+    url: Annotated[str, Predicate(is_server_url)]
+    """The load balancer as the load generator sees it, without a path."""
+    server_restart: Annotated[str, Predicate(is_command)]
+    """The command that makes the server open its listening sockets again."""
+    static_paths: Annotated[tuple[UrlPath, ...], MinLen(1)]
+    dynamic_path: UrlPath
     link: str = "not described"
-    machines: tuple[str, ...] = field(default=())
+    """The load balancer's link in words. Trials of different links are not comparable."""
+    machines: tuple[str, ...] = ()
+    """The accepted values of `uname -m` on the load balancer."""
     emulation: str = ""
-    programs: tuple[str, ...] = ()
+    """The emulator of a load balancer that is a virtual machine, such as "TCG on x86_64"."""
+    programs: tuple[Annotated[str, MinLen(1)], ...] = ()
+    """Further programs that carry the load, as in /proc/PID/comm: the backends' application."""
     more_generators: tuple[HostAddress, ...] = ()
-    stub_status: str = ""
+    """Hosts that share the load with the first load generator."""
+    stub_status: Annotated[
+        str,
+        matching(
+            r"(http://(127\.0\.0\.1|localhost)(:[0-9]{1,5})?/[A-Za-z0-9_./-]*)?",
+            "http://127.0.0.1:PORT/PATH, a page of the load balancer itself",
+        ),
+    ] = ""
+    """The URL of the page of nginx's module of that name, on the load balancer itself."""
     server: Server = NGINX
+    """The program that serves there."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for hosts of one name, and for settings in the wrong place."""
+        names = [host.name for host in self.hosts]
+        lower = [name.lower() for name in names]
+        if twice := {name for name in names if lower.count(name.lower()) > 1}:
+            raise ValueError(f"two hosts are called {', '.join(sorted(twice))}: give each a name")
+        if any(host.load_cpus for host in (self.load_balancer, *self.backends)):
+            raise ValueError("load_cpus: only load generators send a load")
+        if self.stub_status and self.server != NGINX:
+            raise ValueError(
+                f"stub_status: is a page of nginx, and the server is {self.server.name}"
+            )
 
     @property
     def load_generators(self) -> tuple[HostAddress, ...]:
@@ -195,125 +181,85 @@ class Cluster:
         return (self.load_generator, self.load_balancer, *self.more_generators, *self.backends)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Direction:
+    """One direction of a link."""
+
+    rate_mbit: Annotated[float, Gt(0)] | None = None
+    """Mbit/s; None leaves the rate as it is."""
+    limit_kb: Annotated[int, Ge(1)] = 100
+    """KB of 1,024 bytes that may wait for the rate."""
+    delay_ms: Annotated[float, Interval(ge=0, le=10_000)] = 0
+    """The delay one way."""
+    jitter_ms: Annotated[float, Interval(ge=0, le=10_000)] = 0
+    """The delay is at random up to so much more or less. The order of packets stays."""
+    loss_percent: Annotated[float, Interval(ge=0, lt=100)] = 0
+    """The part of the packets that is lost."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jitter_ms <= self.delay_ms:
+            raise ValueError("the jitter must be between 0 and the delay")
+
+    def in_words(self) -> str:
+        """Return such as `delay 30 ms, loss 0.2 %, 75 Mbit/s, limit 200 KB`."""
+        parts = [f"delay {self.delay_ms:g} ms"] if self.delay_ms else []
+        parts += [f"jitter {self.jitter_ms:g} ms"] if self.jitter_ms else []
+        parts += [f"loss {self.loss_percent:g} %"] if self.loss_percent else []
+        if self.rate_mbit is not None:
+            parts.append(f"{self.rate_mbit:g} Mbit/s, limit {self.limit_kb} KB")
+        return ", ".join(parts) or "unshaped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link(Direction):
+    """A link of an embedded lab.
+
+    With a rate and nothing else it is a token bucket that shapes what the load balancer sends.
+    With delay, jitter, loss or `up` it is the way between load generator and load balancer.
+    """
+
+    burst_kb: Annotated[int, Ge(1)] = 32
+    """The size of the token bucket."""
+    seed: Annotated[int, Interval(ge=0, lt=2**32)] = 1
+    """Chooses jitter and losses."""
+    up: Direction | None = None
+    """The load generator's direction; None is like the other one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rate_mbit is None and not self.is_at_client:
+            raise ValueError("give it a rate_mbit, a delay_ms or a loss_percent")
+
+    @property
+    def directions(self) -> tuple[Direction, Direction]:
+        """The directions towards the load generator, and from it."""
+        return self, self.up or self
+
+    @property
+    def is_at_client(self) -> bool:
+        """Whether it is the way to the load generator, and not the load balancer's own."""
+        return bool(self.delay_ms or self.loss_percent or self.up)
+
+    def __str__(self) -> str:
+        if not self.is_at_client:
+            shape = f"burst {self.burst_kb} KB, limit {self.limit_kb} KB"
+            return f"tbf {self.rate_mbit:g} Mbit/s, {shape}"
+        if self.up is None:
+            return f"each way {self.in_words()}; seed {self.seed}"
+        return f"down {self.in_words()}; up {self.up.in_words()}; seed {self.seed}"
+
+
 _LAB_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,7}[a-z0-9])?")
 
 
 def lab_name_problem(name: str) -> str | None:
-    """Why this can't be a lab's name: `intop-NAME` is an interface, of 15 characters at most."""
+    """Return why this can't be a lab's name: `intop-NAME` is an interface, of 15 characters."""
     if _LAB_NAME.fullmatch(name):
         return None
     return (
         f"lab name {name!r}: one to nine of a-z, 0-9 and hyphen are allowed, "
         "the hyphen neither first nor last"
     )
-
-
-_NAMESPACED_KEY = re.compile(r"net(\.[a-z0-9_-]+)+")
-_SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_-]+( [A-Za-z0-9_-]+)*")
-
-
-AccessLog = Literal["off", "memory", "disk"]
-"""Where a lab's load balancer writes a line for each request."""
-MOST_CPUS = 1024
-"""As many as the C library has room for in a set of processors."""
-ONLY_PROXIES: tuple[ServerName, ...] = ("haproxy", "varnish")
-"""Servers that pass requests on, and serve no files."""
-WITHOUT_BACKLOG: tuple[ServerName, ...] = ("caddy", "h2o")
-"""Servers that have no setting for the queue of their listening socket."""
-NGINXS_OWN = (
-    *("upstream_keepalive", "proxy_buffers", "proxy_buffer_kb", "sndbuf_kb"),
-    *("tls_key_bits", "access_log", "disk_iops", "server_cpus"),
-)
-"""What of `Balancing` a lab's other servers don't have."""
-
-RANGES = {
-    "backlog": (1, 65_535),
-    "workers": (1, 64),
-    "sndbuf_kb": (0, 4_096),
-    "disk_iops": (0, 1_000_000),
-}
-"""The least and the most of numbers of `Balancing`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Balancing:
-    """How a lab's load balancer is set up, where that is not as usual.
-
-    Its `server` passes requests on to the backends, or answers them from the static files with
-    `serves_files`. What follows is nginx's, but for `workers`, `backlog` and `sysctls`.
-
-    nginx keeps up to `upstream_keepalive` idle connections to the backends; with 0 each request has
-    a new one. `backlog` is that of its listening socket, `workers` the number of its processes; an
-    answer has `proxy_buffers` of `proxy_buffer_kb` KB each, and a connection a send buffer of
-    `sndbuf_kb` KB, or with 0 one that the kernel lets grow. With `tls_key_bits` clients come
-    over TLS, to an RSA key of so many bits; sessions are resumed by nginx's cache only, which is
-    off at first. Its `access_log` is off, on a tmpfs and buffered (`memory`), or a file that each
-    line is written to at once (`disk`). With `disk_iops` each write of that and of its temporary
-    files waits for a disk that does so many operations a second and is always busy (a line of a log
-    takes about three); with 0 none waits. With `server_cpus`, as taskset lists processors, each
-    worker is tied to one of these in turn; "" ties none. `sysctls` are values that its host starts
-    with: a rollback gives them back, as any host's own. They are of the network, since the rest of
-    a namespace is the machine's.
-    """
-
-    server: ServerName = "nginx"
-    serves_files: bool = False
-    upstream_keepalive: int = 64
-    backlog: int = 65535
-    workers: int = 1
-    proxy_buffers: int = 16
-    proxy_buffer_kb: int = 16
-    sndbuf_kb: int = 0
-    tls_key_bits: int = 0
-    access_log: AccessLog = "off"
-    disk_iops: int = 0
-    sysctls: tuple[tuple[str, str], ...] = ()
-    server_cpus: str = ""
-
-    def __post_init__(self) -> None:
-        if self.upstream_keepalive < 0:
-            raise ValueError("upstream_keepalive must not be negative")
-        for name, (low, high) in RANGES.items():
-            if not low <= (given := getattr(self, name)) <= high:
-                raise ValueError(f"{name} must be {low} to {high}, got {given}")
-        if self.proxy_buffers < 3 or self.proxy_buffer_kb < 1:
-            raise ValueError("nginx needs proxy_buffers of at least 3, and proxy_buffer_kb of 1")
-        if self.tls_key_bits and not 2048 <= self.tls_key_bits <= 8192:
-            raise ValueError(f"tls_key_bits must be 0, or 2048 to 8192, got {self.tls_key_bits}")
-        cpus_of(self.server_cpus)
-        self._check_server()
-        for key, value in self.sysctls:
-            if not _NAMESPACED_KEY.fullmatch(key):
-                raise ValueError(f"sysctls: only keys of net. can be a lab's own, got {key!r}")
-            if not _SYSCTL_VALUE.fullmatch(value):
-                raise ValueError(f"sysctls: {key} is to be {value!r}, which is no value")
-
-    def _check_server(self) -> None:
-        if self.serves_files and self.server in ONLY_PROXIES:
-            raise ValueError(f"serves_files: {self.server} has no files of its own to serve")
-        if self.server == NGINX.name:
-            return
-        usual = Balancing()
-        if self.server in WITHOUT_BACKLOG and self.backlog != usual.backlog:
-            raise ValueError(f"backlog: {self.server} takes what somaxconn allows")
-        given = [name for name in NGINXS_OWN if getattr(self, name) != getattr(usual, name)]
-        if given:
-            raise ValueError(f"{', '.join(given)}: only where the server is nginx")
-
-
-def cpus_of(text: str) -> tuple[int, ...]:
-    """The processors in a list of taskset's, such as 0-3,8, in ascending order; none for "".
-
-    Raises ValueError for what is no such list, or beyond MOST_CPUS.
-    """
-    found: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        low, high = int(first), int(last or first)
-        if not low <= high < MOST_CPUS:
-            raise ValueError(f"{part} are no processors of 0 to {MOST_CPUS - 1}")
-        found.update(range(low, high + 1))
-    return tuple(sorted(found))
 
 
 MAX_CLIENTS = 9
@@ -323,14 +269,13 @@ _CLASS_NAME = re.compile(r"[a-z][a-z0-9-]{0,14}")
 
 @dataclass(frozen=True, kw_only=True)
 class LabClients:
-    """Clients that reach a lab's load balancer over a link of their own, None: over a bare one.
-
-    `share` is theirs of the load's rate and connections.
-    """
+    """Clients that reach a lab's load balancer over a link of their own."""
 
     name: str
-    share: float
+    share: Annotated[float, Interval(gt=0, le=1)]
+    """Their part of the load's rate and connections."""
     link: Link | None = None
+    """None is a link without shaping."""
 
     def __post_init__(self) -> None:
         if not _CLASS_NAME.fullmatch(self.name) or self.name in ("lb", "b1", "b2", "b3"):
@@ -338,8 +283,6 @@ class LabClients:
                 f"clients {self.name!r}: a name has up to 15 of a-z, 0-9 and hyphen, a letter "
                 "first, and is none of lb, b1, b2, b3"
             )
-        if not 0 < self.share <= 1:
-            raise ValueError(f"clients {self.name}: the share must be above 0, and at most 1")
         if self.link is not None and not self.link.is_at_client:
             raise ValueError(
                 f"clients {self.name}: a link with a rate alone is the load balancer's: give it a "
@@ -349,24 +292,24 @@ class LabClients:
 
 @dataclass(frozen=True, kw_only=True)
 class LabSpec:
-    """What an embedded lab shall be. `link` as in Link; None: no shaping.
-
-    With several classes of `clients` each is a load generator, and `link` can only be the load
-    balancer's. `load_cpus` as in `HostAddress`.
-
-    `arch` is what its cluster counts as, `machines` the accepted values of `uname -m`. `kind` says
-    what its load balancer is: a network namespace as all its other hosts, a virtual machine of the
-    architecture with a kernel of its own, or a whole Debian machine with systemd and a disk.
-    """
+    """A description of an embedded lab."""
 
     name: str = "lab"
     arch: str = "x86"
+    """The architecture that its cluster counts as."""
     kind: LabKind = "namespaces"
+    """The kind of its load balancer: a network namespace as all its other hosts, a virtual
+    machine with a kernel of its own, or a whole Debian machine with systemd and a disk.
+    """
     link: Link | None = None
+    """None is a link without shaping. With `clients` it can only be the load balancer's."""
     machines: tuple[str, ...] = ()
-    balancing: Balancing = Balancing()
+    """The accepted values of `uname -m`."""
+    balancing: Balancing = USUAL
     clients: tuple[LabClients, ...] = ()
-    load_cpus: str = ""
+    """Classes of clients, each a load generator."""
+    load_cpus: CpuList = ""
+    """The processors that the load may run on."""
 
     def __post_init__(self) -> None:
         if problem := lab_name_problem(self.name):
@@ -396,7 +339,7 @@ class LabSpec:
 
     @property
     def server(self) -> Server:
-        """What runs on its load balancer."""
+        """The server on its load balancer."""
         return SERVERS[self.balancing.server]
 
     @property

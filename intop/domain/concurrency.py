@@ -12,12 +12,12 @@ from intop.domain.overload import RATE_TOLERANCE
 from intop.domain.workload import Clients, Workload
 
 SPARE = 1.5
-"""So many times the connections that are needed are advised: latencies scatter."""
+"""Advised connections, as a multiple of those needed: latencies scatter."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """How long a request holds its place on a connection, in s, at least and at most."""
+    """The time that a request holds its place on a connection, at least and at most."""
 
     least_s: float
     most_s: float
@@ -25,24 +25,23 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """The places that a class of clients has for requests, and how long each request holds one.
-
-    `rate_rps` is due to the class, `connections` carry `streams` requests at once each. `held`
-    includes the think time. `share` is theirs of the connections that the study's file has a number
-    for; `way` names the clients of a lab that have a link of their own, "" where all are alike.
-    """
+    """The places that a class of clients has for requests."""
 
     workload: str
     clients: Clients
     rate_rps: float
+    """The rate that is due to the class."""
     connections: int
     held: Held
+    """The time that each request holds a place, with the think time."""
     share: float = 1.0
+    """Its part of the connections that the study's file has a number for."""
     way: str = ""
+    """The clients of a lab that have a link of their own; "" where all are alike."""
 
     @property
     def places(self) -> int:
-        """How many requests may be under way at once."""
+        """The number of requests that may be under way at once."""
         return self.connections * self.clients.streams_per_connection
 
     @property
@@ -57,7 +56,7 @@ class Room:
 
     @property
     def may_be_too_small(self) -> bool:
-        """Whether it would be so if each request held its place as long as it may."""
+        """Whether it would miss its rate if each request held its place as long as it may."""
         return self.places < self.rate_rps * self.held.most_s
 
     @property
@@ -88,7 +87,7 @@ class Room:
         return _connections(self.connections, {self.clients.streams_per_connection})
 
     def remedy(self) -> str:
-        """What to write into the study."""
+        """Return what to write into the study."""
         table = f"[workload.{self.workload}]"
         if self.clients.connections is not None:
             table = f"[[workload.{self.workload}.clients]] {self.clients.name}"
@@ -98,10 +97,11 @@ class Room:
 def rooms(
     workload: Workload, held: Iterable[tuple[Clients, Held]], share: float = 1.0, way: str = ""
 ) -> tuple[Room, ...]:
-    """The room of each class of clients whose answers take so long, without its think time.
+    """Return the room of each class of clients whose answers take so long.
 
-    It is of the `share` of the load that goes this `way`, such as from one of several generators.
-    There is none in a closed loop, in which no request is due.
+    The times are without think time. The room is that of the `share` of the load that goes this
+    `way`, as from one of several generators. In a closed loop, no request is due, and none is
+    needed.
     """
     if not workload.due_rps:
         return ()
@@ -123,12 +123,12 @@ def rooms(
 
 
 def connections_of(workload: Workload, clients: Clients) -> int:
-    """The connections of one class: its own, or its share."""
+    """Return the connections of one class: its own, or its share."""
     return clients.connections or max(1, round(workload.connections * clients.share))
 
 
 def places_of(workload: Workload) -> int:
-    """How many requests of a load may be under way at once."""
+    """Return the number of requests of a load that may be under way at once."""
     return sum(
         connections_of(workload, clients) * clients.streams_per_connection
         for clients in workload.clients
@@ -136,7 +136,7 @@ def places_of(workload: Workload) -> int:
 
 
 def saturated(workload: Workload, achieved_rps: float) -> str:
-    """What follows if all connections of a load were busy while it reached this rate only.
+    """Return what follows if all connections of a load were busy at this rate.
 
     Empty where nothing follows.
     """
@@ -159,12 +159,12 @@ def saturated(workload: Workload, achieved_rps: float) -> str:
 
 
 def in_ms(seconds: float) -> str:
-    """A time in ms, with three digits where it is short."""
+    """Return a time in ms, with three digits where it is short."""
     return f"{1000 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1000 * seconds:.3g} ms"
 
 
 def _connections(count: int, streams: Collection[int]) -> str:
-    """Connections in words, with the streams of each where they have several."""
+    """Return connections in words, with the streams of each where they have several."""
     noun = "connection" if count == 1 else "connections"
     many = "-".join(map(str, sorted({min(streams), max(streams)})))
     return f"{count:,} {noun}" + (f" of {many} streams" if max(streams) > 1 else "")

@@ -29,12 +29,12 @@ class Configuration:
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:12]
 
     def to_json(self) -> str:
-        """Canonical JSON: keys sorted, no blanks."""
+        """Return canonical JSON: keys sorted, no blanks."""
         return json.dumps(dict(self.values), sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "Configuration":
-        """The inverse of `to_json`."""
+        """Return the configuration of a text that `to_json` wrote."""
         return cls(json.loads(text))
 
 

@@ -1,4 +1,4 @@
-"""How long a trial has to be: what trials of several durations say about it."""
+"""The duration of a trial, chosen by trials of several durations."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MOST_PAIRS = 1000
 
 
 def durations(rate_rps: float, max_s: int) -> tuple[int, ...]:
-    """The durations that are tried, in whole seconds: the shortest that will do, then doubled.
+    """Return the durations to try, in whole seconds: the shortest that will do, then doubled.
 
     Raises ValueError where the shortest one is above `max_s`.
     """
@@ -35,7 +35,7 @@ def durations(rate_rps: float, max_s: int) -> tuple[int, ...]:
 
 
 def half_width(sd: float, pairs: int, *, level: float, look_count: int) -> float:
-    """How far a verdict's interval reaches on the log scale, where a trial's log P99 has this sd.
+    """Return the half width of a verdict's interval on the log scale, for an sd of log P99.
 
     Student's t interval of the mean of `pairs` log ratios, which have sqrt(2) times the sd of a
     trial where both sides scatter alike and independently (`stats.paired_ratio`); at the level of
@@ -46,7 +46,7 @@ def half_width(sd: float, pairs: int, *, level: float, look_count: int) -> float
 
 
 def pairs_needed(sd: float, resolution: float, *, level: float, look_count: int) -> int | None:
-    """The fewest pairs whose interval reaches no farther than a ratio; None beyond MOST_PAIRS."""
+    """Return the fewest pairs whose interval is within a ratio; None beyond MOST_PAIRS."""
     wanted = math.log(resolution)
     return next(
         (
@@ -67,7 +67,7 @@ def tried_duration(
     level: float,
     look_count: int,
 ) -> TriedDuration:
-    """What usable trials of one duration say, for verdicts of so many pairs.
+    """Return the result of usable trials of one duration, for verdicts of so many pairs.
 
     The sd is that within replicas of the cluster, as the sides of a verdict's pair are measured on
     the same one. Its interval is that of a variance, (n - replicas) s² / chi²: it takes log P99 as
@@ -107,11 +107,11 @@ def tried_duration(
 
 
 def stalled(tried: Sequence[TriedDuration]) -> bool:
-    """Whether neither of the last two doublings made P99 scatter less than it did before.
+    """Return whether neither of the last two doublings made P99 scatter less than before.
 
-    One alone says little: the sd of five trials is known to within a factor of two or three.
+    A single doubling says little: the sd of five trials is known to a factor of two or three.
     """
-    spreads = [one.sd for one in tried]
+    spreads = [duration.sd for duration in tried]
     return len(spreads) > 2 and min(spreads[-2:]) >= min(spreads[:-2])
 
 
@@ -124,18 +124,18 @@ def chosen(
     level: float,
     given_s: int | None = None,
 ) -> Pilot:
-    """The shortest duration that resolves what is wanted, of those of at least `shortest_s`.
+    """Return the shortest duration from `shortest_s` on that resolves what is wanted.
 
-    Where none does, the one that takes the least time for what it tells: a verdict's variance is
+    Where none does, it is the one with the least time for its resolution: a verdict's variance is
     2 sd² / pairs, its time 2 pairs x seconds, so their product goes by seconds x sd² however many
     pairs there are (Cochran, Sampling Techniques, 3rd ed., 1977, chapter 5, weighs cost against
     variance in this way). `given_s` is the file's duration, which stands.
     """
-    rows = sorted(tried, key=lambda one: one.duration_s)
-    choice = [one for one in rows if one.duration_s >= shortest_s]
-    best = next((one for one in choice if one.resolution <= wanted), None)
+    rows = sorted(tried, key=lambda row: row.duration_s)
+    choice = [row for row in rows if row.duration_s >= shortest_s]
+    best = next((row for row in choice if row.resolution <= wanted), None)
     reached = best is not None
-    best = best or min(choice, key=lambda one: one.seconds * one.sd**2)
+    best = best or min(choice, key=lambda row: row.seconds * row.sd**2)
     return Pilot(
         duration_s=best.duration_s,
         tried=tuple(rows),

@@ -12,27 +12,28 @@ Matrix = NDArray[np.float64]
 
 
 OWN_SHARE = 0.1
-"""Of a number's places, for the host's own value where that is outside of the range."""
+"""The share of places for the host's own value, where that is outside of the range."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:
     """One number of a configuration, as models know it.
 
-    `key` is the parameter's (a column's, in a foreign table), `name` has the component too. A
-    number has a range from `low` to `high` on its `scale`; a name has `choices`, and its number is
-    the index of one of them. `own` is the host's own value if that is outside the range, such as 0
-    for a feature that is switched off. It is one more possible value. Raises ValueError for a range
-    that is none on its scale.
+    Raises ValueError for a range that is none on its scale.
     """
 
     name: str
+    """The key, with the component in brackets where there are several."""
     key: str
+    """The parameter's key, or the name of a foreign table's column."""
     low: float = 0.0
     high: float = 1.0
+    """The ends of a number's range."""
     scale: Scale = "linear"
     choices: tuple[str, ...] = ()
+    """With choices, the number is the index of one of them."""
     own: float | None = None
+    """The host's own value if that is outside the range, as 0 for a feature that is off."""
 
     def __post_init__(self) -> None:
         if not self.choices and not self.low < self.high:
@@ -48,11 +49,11 @@ class Variable:
         return (self.name,)
 
     def has(self, number: float) -> bool:
-        """Whether a number is in the range, or the host's own."""
+        """Return whether a number is in the range, or the host's own."""
         return self.low <= number <= self.high or number == self.own
 
     def place(self, numbers: Matrix) -> Matrix:
-        """Places of numbers in the range, from 0 to 1. Numbers outside it get the nearer end.
+        """Return places of numbers in the range, from 0 to 1. Numbers outside get the nearer end.
 
         The host's own number stands at the end on its side: at 0 if it is below the range, at 1 if
         it is above. OWN_SHARE of the places next to it are its own, and the range has the others.
@@ -68,7 +69,7 @@ class Variable:
         return np.asarray(place, dtype=np.float64)
 
     def at(self, places: Matrix) -> Matrix:
-        """The whole numbers at places from 0 to 1, as `place` has them."""
+        """Return the whole numbers at places from 0 to 1, as `place` has them."""
         inside = places
         if self.own is not None:
             inside = (places - OWN_SHARE * self._is_below) / (1 - OWN_SHARE)
@@ -83,7 +84,7 @@ class Variable:
         return np.asarray(numbers, dtype=np.float64)
 
     def beside_own(self, places: Matrix) -> Matrix:
-        """Places in the range, as they are where the host's own value has one as well."""
+        """Return places in the range, moved where the host's own value has a place as well."""
         if self.own is None:
             return places
         return np.asarray(OWN_SHARE * self._is_below + (1 - OWN_SHARE) * places)
@@ -93,20 +94,19 @@ class Variable:
         """Whether the host's own number is below the range."""
         return self.own is not None and self.own < self.low
 
-    def told_as(self, other: "Variable", numbers: Matrix, unheard: float) -> Matrix:
-        """Numbers (n,) as `other` has them, whose choices may be others, or in another order.
+    def in_terms_of(self, variable: "Variable", numbers: Matrix, unheard: float) -> Matrix:
+        """Return numbers (n,) as a variable with other choices, or another order, has them.
 
         A choice that it does not have becomes `unheard`.
         """
-        if self.choices == other.choices:
+        if self.choices == variable.choices:
             return numbers
-        known = [
-            float(other.choices.index(c)) if c in other.choices else unheard for c in self.choices
-        ]
+        theirs = variable.choices
+        known = [float(theirs.index(c)) if c in theirs else unheard for c in self.choices]
         return np.asarray(np.array(known)[numbers.astype(int)], dtype=np.float64)
 
     def encode(self, numbers: Matrix) -> Matrix:
-        """Features (n, f) of numbers (n,)."""
+        """Return features (n, f) of numbers (n,)."""
         if len(self.choices) > 2:
             is_chosen = numbers[:, None] == np.arange(len(self.choices))
             return np.asarray(is_chosen, dtype=np.float64)
@@ -114,6 +114,6 @@ class Variable:
 
 
 def encode(variables: Sequence[Variable], values: Matrix) -> Matrix:
-    """Features (n, features) for values (n, variables)."""
+    """Return features (n, features) for values (n, variables)."""
     blocks = [v.encode(values[:, index]) for index, v in enumerate(variables)]
     return np.hstack(blocks) if blocks else np.empty((len(values), 0))

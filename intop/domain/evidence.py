@@ -1,4 +1,4 @@
-"""What one campaign measured of each change of a key: the evidence of advice."""
+"""One campaign's measurements of each change of a key: the evidence of advice."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from intop.domain.trial import Conditions, Status
 from intop.domain.verdict import Verdict, outcome_of
 
 Outcome = Literal["helped", "hurt", "not shown", "not measured"]
-"""Of a change, by an interval of P99 without it / P99 with it: above 1, below 1, or holding 1."""
+"""The outcome of a change, by the interval of P99 without it / P99 with it: above 1 it helped."""
 OUTCOMES: Mapping[str, Outcome] = {
     "gain": "helped",
     "worse": "hurt",
@@ -25,9 +25,10 @@ _NUMBERS = re.compile(r"-?\d+(?:\.\d+)?(?: -?\d+(?:\.\d+)?)*")
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where in which store something stands; `store` is empty where there is only one."""
+    """A place in a store: a campaign's workload on an architecture."""
 
     store: str
+    """Empty where there is only one store."""
     study: str
     campaign: int
     started_at: str
@@ -43,7 +44,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRow:
-    """The last attempt at a trial that something rests on; `started_at` is UTC in ISO 8601."""
+    """The last attempt at a trial."""
 
     stage: str
     index: int
@@ -52,39 +53,40 @@ class TrialRow:
     status: Status
     p99_ms: float | None
     started_at: str
+    """UTC in ISO 8601."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What one campaign found on one architecture under one workload.
-
-    `explanation` is of the verdict's winner. `defaults` are the host's own values by key.
-    """
+    """The results of one campaign on one architecture under one workload."""
 
     source: Source
     conditions: Conditions
     verdict: Verdict | None
     explanation: Explanation | None = None
+    """Of the verdict's winner."""
     contests: tuple[Contest, ...] = ()
     defaults: Mapping[str, str]
+    """The host's own values by key."""
     trials: tuple[TrialRow, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What one campaign measured of one change, as ratios of P99 that are above 1 where it helps.
+    """One campaign's ratios of P99 for one change, above 1 where it helps.
 
-    `verdict` is the winner's that has the change, in short, and `is_gain` whether that is a gain;
-    "" and None of what was no winner. `judged` is the change by itself against the default in
-    rounds of a verdict or a contest. `alone`, `left_out` and `missed` are as in `Contribution`.
+    `alone`, `left_out` and `missed` are as in `Contribution`.
     """
 
     source: Source
     before: tuple[str, ...]
     after: tuple[str, ...]
     verdict: str = ""
+    """The verdict on the winner with the change, in short; "" without a winner."""
     is_gain: bool | None = None
+    """Whether that verdict is a gain; None without a winner."""
     judged: Interval | None = None
+    """The change by itself against the default, in rounds of a verdict or a contest."""
     alone: Interval | None = None
     left_out: Interval | None = None
     missed: Interval | None = None
@@ -111,51 +113,51 @@ class Evidence:
 
 
 def evidence_of(case: Case) -> Iterator[tuple[tuple[str, ...], Evidence, float]]:
-    """Each change of a case by its keys, what was measured of it, and the intervals' level."""
+    """Yield each change of a case: its keys, the evidence, and the intervals' level."""
     if case.explanation is not None and case.verdict is not None:
         yield from _explained(case, case.verdict, case.explanation)
     elif case.verdict is not None:
         yield from _unexplained(case, case.verdict)
     for contest in case.contests:
-        for one in contest.contestants:
-            values = one.configuration.values
-            if one.ratio is None or len(values) != 1 or contest.reference != HOST:
+        for contestant in contest.contestants:
+            values = contestant.configuration.values
+            if contestant.ratio is None or len(values) != 1 or contest.reference != HOST:
                 continue
             ((key, value),) = values.items()
             evidence = Evidence(
                 source=case.source,
                 before=(case.defaults.get(key, ""),),
                 after=(value,),
-                judged=one.ratio,
+                judged=contestant.ratio,
             )
             yield (key,), evidence, contest.ratio_level
 
 
 def _explained(
-    case: Case, verdict: Verdict, found: Explanation
+    case: Case, verdict: Verdict, explanation: Explanation
 ) -> Iterator[tuple[tuple[str, ...], Evidence, float]]:
-    """The winner's changes. Where a set has one change only, nothing of it is beside others."""
-    is_single = len(found.contributions) == 1
-    kept = [one for one in found.contributions if one.is_kept]
-    for one in found.contributions:
-        is_smallest = kept == [one]
-        judged = _ratio(verdict) if is_single else _ratio(found.verdict) if is_smallest else None
+    """Yield the winner's changes. A set of one change has nothing of it beside others."""
+    is_single = len(explanation.contributions) == 1
+    kept = [change for change in explanation.contributions if change.is_kept]
+    for change in explanation.contributions:
+        is_smallest = kept == [change]
+        decisive = verdict if is_single else explanation.verdict if is_smallest else None
         evidence = Evidence(
             source=case.source,
-            before=one.before,
-            after=one.after,
+            before=change.before,
+            after=change.after,
             verdict=_in_short(verdict),
             is_gain=verdict.is_gain,
-            judged=judged,
-            alone=one.alone,
-            left_out=None if is_single else one.left_out,
-            missed=None if is_smallest else one.missed,
+            judged=None if decisive is None else _ratio(decisive),
+            alone=change.alone,
+            left_out=None if is_single else change.left_out,
+            missed=None if is_smallest else change.missed,
         )
-        yield one.keys, evidence, found.level
+        yield change.keys, evidence, explanation.level
 
 
 def _unexplained(case: Case, verdict: Verdict) -> Iterator[tuple[tuple[str, ...], Evidence, float]]:
-    """The winner's keys. Beside a baseline it is not known which of its values it changed."""
+    """Yield the winner's keys. Against a baseline its changed values are not known."""
     values = {} if verdict.against else verdict.configuration.values
     changed = {key: value for key, value in values.items() if case.defaults.get(key) != value}
     for key, value in changed.items():
@@ -175,7 +177,7 @@ def _in_short(verdict: Verdict) -> str:
 
 
 def direction(before: str, after: str) -> str:
-    """How a value was moved: raised, lowered, changed (of several numbers), or what it was set to.
+    """Return how a value was moved: raised, lowered, changed (several numbers), or set to a text.
 
     `changed` also where the value before is not known.
     """
@@ -189,9 +191,9 @@ def direction(before: str, after: str) -> str:
 
 
 def directions(before: Sequence[str], after: Sequence[str]) -> str:
-    """Of several keys that go together: each one's, where they are not all the same."""
-    found = [direction(*pair) for pair in zip(before, after, strict=True)]
-    return " + ".join(dict.fromkeys(found) if len(set(found)) == 1 else found)
+    """Return how several keys were moved together, once where all are alike."""
+    moves = [direction(*pair) for pair in zip(before, after, strict=True)]
+    return moves[0] if len(set(moves)) == 1 else " + ".join(moves)
 
 
 def _ratio(verdict: Verdict) -> Interval:
@@ -199,5 +201,5 @@ def _ratio(verdict: Verdict) -> Interval:
 
 
 def effect(ratio: Interval | None) -> Outcome:
-    """What a ratio of P99 without a change / P99 with it says."""
+    """Return the outcome of a ratio of P99 without a change / P99 with it."""
     return "not measured" if ratio is None else OUTCOMES[outcome_of(ratio.low, ratio.high, 0)]

@@ -1,31 +1,40 @@
-"""Guardrails: in what a configuration with a lower P99 must not be worse than the default."""
+"""Guardrails: quantities that a lower P99 must not be paid with."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Interval
 
 Quantity = Literal["P50", "rate", "error share", "CPU", "memory"]
 Unit = Literal["times", "points", "MiB"]
 State = Literal["kept", "unclear", "broken"]
 
 
+Times = Annotated[float, Interval(ge=1, le=100)]
+Points = Annotated[float, Interval(ge=0, le=100)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Guardrails:
     """The margins: up to these, being worse than the default is accepted. None switches one off.
 
-    P50 may be `p50_times` as long, the achieved rate `rate_times` as high, and the share of failed
-    requests `error_points` (percentage points) higher. The load balancer's CPU may be `cpu_points`
-    (of the host's time) or `cpu_times` higher, and its memory may grow over a trial by
-    `memory_mib` more, or by the share of the memory in use that `memory_times` leaves: whichever
-    of the two is more.
+    CPU and memory have two margins each, of which the larger one counts.
     """
 
-    p50_times: float | None = 1.1
-    rate_times: float | None = 0.99
-    error_points: float | None = 0.1
-    cpu_points: float | None = 5.0
-    cpu_times: float | None = 1.1
-    memory_mib: float | None = 64.0
-    memory_times: float | None = 1.1
+    p50_times: Times | None = 1.1
+    """P50, as a multiple of the default's."""
+    rate_times: Annotated[float, Interval(gt=0, le=1)] | None = 0.99
+    """The achieved rate, as a part of the default's."""
+    error_points: Points | None = 0.1
+    """Percentage points more of failed requests."""
+    cpu_points: Points | None = 5.0
+    """Percentage points more of the load balancer's CPU time."""
+    cpu_times: Times | None = 1.1
+    """The load balancer's CPU time, as a multiple of the default's."""
+    memory_mib: Annotated[float, Ge(0)] | None = 64.0
+    """MiB that its memory may grow by more over a trial."""
+    memory_times: Times | None = 1.1
+    """Memory, as a multiple of the memory in use."""
 
 
 NO_GUARDRAILS = Guardrails(
@@ -42,30 +51,26 @@ NO_GUARDRAILS = Guardrails(
 
 @dataclass(frozen=True, kw_only=True)
 class Guardrail:
-    """What the pairs of a verdict say of one guardrail.
-
-    `effect` is tuned / default where the `unit` is times, else tuned - default (percentage points
-    or MiB), with the limits `low` and `high` of its interval. `default` and `tuned` are means over
-    the trials (geometric for times). Beyond the `margin`, in the direction that is `worse`, it is
-    worse than what is accepted.
-    """
+    """The result of a verdict's pairs for one guardrail."""
 
     quantity: Quantity
     unit: Unit
     worse: Literal["higher", "lower"]
+    """The direction in which it is worse."""
     default: float
     tuned: float
+    """Means over the trials, geometric for times."""
     effect: float
+    """Tuned / default where the unit is times, else tuned - default (points or MiB)."""
     low: float
     high: float
+    """The ends of the effect's interval."""
     margin: float
+    """Beyond this effect it is worse than what is accepted."""
 
     @property
     def state(self) -> State:
-        """`kept` where the interval excludes being worse than the margin.
-
-        `broken` where all of it is beyond the margin, and `unclear` where it includes the margin.
-        """
+        """Whether the interval is within the margin, beyond it, or includes it."""
         least, most = self._harms
         if most <= self._harm(self.margin):
             return "kept"
@@ -73,7 +78,7 @@ class Guardrail:
 
     @property
     def told(self) -> str:
-        """In words.
+        """The result in words.
 
         Such as: CPU may be higher by up to 8 points; CPU is higher by 12 points (9 to 15; accepted:
         5); P50 is higher by 10 % at most.
@@ -95,12 +100,12 @@ class Guardrail:
 
     @property
     def _harms(self) -> tuple[float, float]:
-        """The interval as how much worse it is, the least first."""
-        one, other = self._harm(self.low), self._harm(self.high)
-        return min(one, other), max(one, other)
+        """The ends of the interval as how much worse it is, the least first."""
+        least, most = sorted((self._harm(self.low), self._harm(self.high)))
+        return least, most
 
     def _harm(self, value: float) -> float:
-        """An effect as how much worse it is: in percent of the default, or in its own unit."""
+        """Return how much worse an effect is: in percent of the default, or in its own unit."""
         change = 100 * (value - 1) if self.unit == "times" else value
         return change if self.worse == "higher" else -change
 

@@ -1,4 +1,4 @@
-"""What the kernel makes of a text that is written to a sysctl (its kernel/sysctl.c).
+"""How the kernel reads a text that is written to a sysctl (its kernel/sysctl.c).
 
 Numbers are read in C's way: `010` is 8, `0xff` is 255. What follows the last number that a key
 needs is left out: `65535   # same` is 65535. Quotes and commas are refused.
@@ -28,19 +28,16 @@ _ROUNDED = ("*interval_ms", "*_time_ms", "*ratelimit")
 
 @dataclass(frozen=True)
 class Reading:
-    """What the kernel makes of a text.
-
-    A text is `taken` as `value`, as the kernel shows it; `likely`, where it is a number outside of
-    all that this key is known to take; `refused`, and then the key stays as it is; or it is
-    `unknown` what becomes of it.
-    """
+    """How the kernel reads a text."""
 
     outcome: Outcome
+    """`likely` is for a number beyond the known values; a key that refuses stays as it is."""
     value: str
+    """The value as the kernel then shows it."""
 
 
 def reading(key: str, text: str, known: Iterable[str]) -> Reading:
-    """What becomes of a text, going by values that are `known` to be the key's.
+    """Return how the kernel reads a text, going by values that are `known` to be the key's.
 
     They show whether it takes numbers, how many, and in which range.
     """
@@ -66,17 +63,17 @@ def reading(key: str, text: str, known: Iterable[str]) -> Reading:
 
 
 def odd_numbers(text: str) -> dict[str, int]:
-    """The numbers in a text that the kernel reads otherwise than people do, such as `010` as 8."""
-    found: dict[str, int] = {}
-    for word in text.split():
-        match = _NUMBER.fullmatch(word)
-        if match and re.fullmatch(r"-?0[0-9]+", word) and _value(match) != int(word):
-            found[word] = _value(match)
-    return found
+    """Return the numbers in a text that the kernel reads in another way than people: `010` is 8."""
+    matches = {word: _NUMBER.fullmatch(word) for word in text.split()}
+    return {
+        word: _value(match)
+        for word, match in matches.items()
+        if match and re.fullmatch(r"-?0[0-9]+", word) and _value(match) != int(word)
+    }
 
 
 def _ranges(key: str, values: Sequence[str]) -> list[tuple[int, int]]:
-    """Of each number of the key, the lowest and the highest known; nothing for a key of texts."""
+    """Return the lowest and highest known of each number of the key; nothing for texts."""
     if any(fnmatchcase(key, pattern) for pattern in _NO_NUMBERS):
         return []
     if not values or not all(_PLAIN.fullmatch(value) for value in values):
@@ -88,7 +85,7 @@ def _ranges(key: str, values: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _numbers(text: str, most: int) -> tuple[list[int], bool]:
-    """The first numbers of a text, and whether what comes next is refused before there are all."""
+    """Return the first numbers of a text, and whether the kernel refuses what follows."""
     numbers: list[int] = []
     place = _skipped(text, 0)
     while len(numbers) < most and place < len(text):

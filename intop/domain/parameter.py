@@ -4,8 +4,11 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Interval, MinLen
+
+from intop.domain.matching import matching
 from intop.domain.nginx import permitted
 from intop.domain.presence import UNKNOWN, Presence
 
@@ -18,6 +21,15 @@ Tuned = Literal["kernel", "nginx"]
 
 Risk = Literal["low", "medium", "high"]
 RISKS: tuple[Risk, ...] = ("low", "medium", "high")
+
+Choice = Annotated[
+    str,
+    matching(
+        r"(?=.{1,200}$)[A-Za-z0-9_.,:/-]+( [A-Za-z0-9_.,:/-]+)*",
+        "words of letters, digits and _.,:/- with one blank between, 200 characters at most",
+    ),
+]
+"""Words as the kernel prints them: no shell takes them for anything else."""
 
 ALLOWED: tuple[str, ...] = (
     *("net.core.*", "net.unix.max_dgram_qlen", "net.netfilter.nf_conntrack_*"),
@@ -39,79 +51,76 @@ ALLOWED: tuple[str, ...] = (
 )
 """Keys (glob patterns) that a space may have at all. What a kernel adds later is not among them."""
 
+_DENIED_SINCE: dict[str, tuple[str, ...]] = {
+    "address space randomisation protects every process": ("kernel.randomize_va_space",),
+    "hides kernel addresses from attackers": ("kernel.kptr_restrict",),
+    "hides kernel messages from attackers": ("kernel.dmesg_restrict",),
+    "limits who may observe the machine": ("kernel.perf_event_paranoid",),
+    "keeps unprivileged code out of the kernel": ("kernel.unprivileged_bpf_disabled",),
+    "keeps users away from the kernel's less tested parts": (
+        *("kernel.unprivileged_userns_clone", "kernel.io_uring_disabled", "kernel.io_uring_group"),
+    ),
+    "limits who may trace processes": ("kernel.yama.*",),
+    "can't be undone without a reboot": ("kernel.modules_disabled", "kernel.kexec_load_disabled"),
+    "opens the console to emergency commands": ("kernel.sysrq",),
+    "runs a program of one's choice as root": (
+        *("kernel.core_pattern", "kernel.modprobe", "kernel.hotplug", "kernel.poweroff_cmd"),
+    ),
+    "runs a program of one's choice in place of another": ("fs.binfmt_misc.*",),
+    "decides which programs the kernel runs as root, and with what": ("kernel.usermodehelper.*",),
+    "decides whether the machine survives a fault": (
+        *("kernel.panic*", "kernel.*_panic", "kernel.oops_limit", "kernel.warn_limit"),
+    ),
+    "stops all processors to print what they do": ("kernel.*_all_cpu_backtrace",),
+    "without room for another process nobody can log in": ("kernel.pid_max", "kernel.threads-max"),
+    "without it one process of real time can hang the machine": ("kernel.sched_rt_*",),
+    "lets processes of real time take whole processors": ("kernel.sched_deadline_*",),
+    "without room for another namespace containers and services don't start": ("user.max_*",),
+    "lets users load drivers, and type into others' terminals": ("dev.tty.*",),
+    "leaks the memory of privileged programs": ("fs.suid_dumpable",),
+    "closes link attacks in shared folders": ("fs.protected_*",),
+    "protects against null pointer exploits": ("vm.mmap_min_addr",),
+    "takes memory from all programs at once, and may not give it back": ("vm.nr_hugepages*",),
+    "lets huge pages take memory from all programs": ("vm.nr_overcommit_hugepages",),
+    "helps exploits to win races against the kernel": ("vm.unprivileged_userfaultfd",),
+    "decides whether the machine survives a shortage of memory": ("vm.panic_on_oom",),
+    "hardens the kernel against code injection": ("net.core.bpf_jit_harden", "net.core.bpf_jit_*"),
+    "is a secret, and who reads it can forge connections": ("net.*.tcp_fastopen_key",),
+    "is a secret, and decides the host's addresses": ("net.*.stable_secret",),
+    "limits attacks that guess sequence numbers": ("net.*.tcp_challenge_ack_limit",),
+    "decides which connections are authenticated": ("net.*.tcp_md5sig*",),
+    "lets services answer in networks that they are kept out of": ("net.*_l3mdev_accept",),
+    "lets clients choose the route of answers": ("net.*.tcp_fwmark_accept",),
+    "widens what all users may choose, and stays so": ("net.*.tcp_allowed_congestion_control",),
+    "lets any user take the ports of services": ("net.*.ip_unprivileged_port_start",),
+    "lets services use addresses of other hosts": ("net.*.ip_nonlocal_bind",),
+    "lets packets pass that IPsec would refuse": ("net.*.disable_policy",),
+    "sends packets without encryption that IPsec would encrypt": ("net.*.disable_xfrm",),
+    "decides what becomes of packets that IPsec would encrypt": ("net.core.xfrm_*",),
+    "decides whether a firewall sees the packets of containers": ("net.bridge.*",),
+    "opens ports in a firewall as clients ask for it": ("net.netfilter.nf_conntrack_helper",),
+    "lets a firewall take strange packets for known ones": ("net.netfilter.nf_conntrack_*_loose",),
+    "lets a firewall take forged packets for known ones": (
+        "net.netfilter.nf_conntrack_*_be_liberal",
+    ),
+    "lets a firewall take forged resets": ("net.netfilter.nf_conntrack_*_ignore_invalid_rst",),
+    "hides signs of an attack, or floods the log": (
+        *("net.netfilter.nf_conntrack_log_*", "net.netfilter.nf_log*", "net.*.log_martians"),
+    ),
+    "cuts a host off whose network has another packet size": ("net.ipv6.*.mtu",),
+    "turns the host into a router": ("net.ipv4.ip_forward", "net.*.*forwarding*"),
+    "without it a SYN flood takes the host down": ("net.ipv4.tcp_syncookies",),
+    "changes how the host answers the network's diagnosis": ("net.ipv4.icmp_echo_ignore_*",),
+    "protects against forged source addresses": ("net.*.rp_filter",),
+    "lets others change the host's routes": ("net.*.*_redirects", "net.*.accept_ra*"),
+    "lets others choose the route of packets": ("net.*.accept_source_route",),
+    "weakens the check of source addresses": ("net.*.accept_local",),
+    "exposes services that listen on loopback only": ("net.*.route_localnet",),
+    "takes addresses from the host": ("net.*.disable_ipv6",),
+    "changes who answers for an address": ("net.*.arp_*", "net.*.proxy_arp*"),
+}
 DENIED: dict[str, str] = {
-    "kernel.randomize_va_space": "address space randomisation protects every process",
-    "kernel.kptr_restrict": "hides kernel addresses from attackers",
-    "kernel.dmesg_restrict": "hides kernel messages from attackers",
-    "kernel.perf_event_paranoid": "limits who may observe the machine",
-    "kernel.unprivileged_bpf_disabled": "keeps unprivileged code out of the kernel",
-    "kernel.unprivileged_userns_clone": "keeps users away from the kernel's less tested parts",
-    "kernel.yama.*": "limits who may trace processes",
-    "kernel.modules_disabled": "can't be undone without a reboot",
-    "kernel.kexec_load_disabled": "can't be undone without a reboot",
-    "kernel.sysrq": "opens the console to emergency commands",
-    "kernel.core_pattern": "runs a program of one's choice as root",
-    "kernel.modprobe": "runs a program of one's choice as root",
-    "kernel.hotplug": "runs a program of one's choice as root",
-    "kernel.poweroff_cmd": "runs a program of one's choice as root",
-    "fs.binfmt_misc.*": "runs a program of one's choice in place of another",
-    "kernel.usermodehelper.*": "decides which programs the kernel runs as root, and with what",
-    "kernel.panic*": "decides whether the machine survives a fault",
-    "kernel.*_panic": "decides whether the machine survives a fault",
-    "kernel.*_all_cpu_backtrace": "stops all processors to print what they do",
-    "kernel.oops_limit": "decides whether the machine survives a fault",
-    "kernel.warn_limit": "decides whether the machine survives a fault",
-    "kernel.io_uring_disabled": "keeps users away from the kernel's less tested parts",
-    "kernel.io_uring_group": "keeps users away from the kernel's less tested parts",
-    "kernel.pid_max": "without room for another process nobody can log in",
-    "kernel.threads-max": "without room for another process nobody can log in",
-    "kernel.sched_rt_*": "without it one process of real time can hang the machine",
-    "kernel.sched_deadline_*": "lets processes of real time take whole processors",
-    "user.max_*": "without room for another namespace containers and services don't start",
-    "dev.tty.*": "lets users load drivers, and type into others' terminals",
-    "fs.suid_dumpable": "leaks the memory of privileged programs",
-    "fs.protected_*": "closes link attacks in shared folders",
-    "vm.mmap_min_addr": "protects against null pointer exploits",
-    "vm.nr_hugepages*": "takes memory from all programs at once, and may not give it back",
-    "vm.nr_overcommit_hugepages": "lets huge pages take memory from all programs",
-    "vm.unprivileged_userfaultfd": "helps exploits to win races against the kernel",
-    "vm.panic_on_oom": "decides whether the machine survives a shortage of memory",
-    "net.core.bpf_jit_harden": "hardens the kernel against code injection",
-    "net.core.bpf_jit_*": "hardens the kernel against code injection",
-    "net.*.tcp_fastopen_key": "is a secret, and who reads it can forge connections",
-    "net.*.stable_secret": "is a secret, and decides the host's addresses",
-    "net.*.tcp_challenge_ack_limit": "limits attacks that guess sequence numbers",
-    "net.*.tcp_md5sig*": "decides which connections are authenticated",
-    "net.*_l3mdev_accept": "lets services answer in networks that they are kept out of",
-    "net.*.tcp_fwmark_accept": "lets clients choose the route of answers",
-    "net.*.tcp_allowed_congestion_control": "widens what all users may choose, and stays so",
-    "net.*.ip_unprivileged_port_start": "lets any user take the ports of services",
-    "net.*.ip_nonlocal_bind": "lets services use addresses of other hosts",
-    "net.*.disable_policy": "lets packets pass that IPsec would refuse",
-    "net.*.disable_xfrm": "sends packets without encryption that IPsec would encrypt",
-    "net.core.xfrm_*": "decides what becomes of packets that IPsec would encrypt",
-    "net.bridge.*": "decides whether a firewall sees the packets of containers",
-    "net.netfilter.nf_conntrack_helper": "opens ports in a firewall as clients ask for it",
-    "net.netfilter.nf_conntrack_*_loose": "lets a firewall take strange packets for known ones",
-    "net.netfilter.nf_conntrack_*_be_liberal": "lets a firewall take forged packets for known ones",
-    "net.netfilter.nf_conntrack_*_ignore_invalid_rst": "lets a firewall take forged resets",
-    "net.netfilter.nf_conntrack_log_*": "hides signs of an attack, or floods the log",
-    "net.netfilter.nf_log*": "hides signs of an attack, or floods the log",
-    "net.ipv6.*.mtu": "cuts a host off whose network has another packet size",
-    "net.ipv4.ip_forward": "turns the host into a router",
-    "net.ipv4.tcp_syncookies": "without it a SYN flood takes the host down",
-    "net.ipv4.icmp_echo_ignore_*": "changes how the host answers the network's diagnosis",
-    "net.*.*forwarding*": "turns the host into a router",
-    "net.*.rp_filter": "protects against forged source addresses",
-    "net.*.*_redirects": "lets others change the host's routes",
-    "net.*.accept_source_route": "lets others choose the route of packets",
-    "net.*.accept_ra*": "lets others change the host's routes",
-    "net.*.accept_local": "weakens the check of source addresses",
-    "net.*.route_localnet": "exposes services that listen on loopback only",
-    "net.*.log_martians": "hides signs of an attack, or floods the log",
-    "net.*.disable_ipv6": "takes addresses from the host",
-    "net.*.arp_*": "changes who answers for an address",
-    "net.*.proxy_arp*": "changes who answers for an address",
+    pattern: why for why, patterns in _DENIED_SINCE.items() for pattern in patterns
 }
 """Keys (glob patterns) that no configuration file can bring into a space, and why.
 
@@ -125,16 +134,16 @@ PAIRS = (
 )
 """Of such two, the kernel sets one to zero when the other is written (mm/page-writeback.c,
 mm/util.c). guard.sh knows them as well."""
-PARTNERS: Mapping[str, str] = dict(PAIRS) | {other: one for one, other in PAIRS}
+PARTNERS: Mapping[str, str] = dict(PAIRS) | {second: first for first, second in PAIRS}
 
 
 def zeroed(values: Mapping[str, str]) -> dict[str, str]:
-    """The partners of keys that are set, with the zero that the kernel gives them."""
+    """Return the partners of keys that are set, with the zero that the kernel gives them."""
     return {PARTNERS[k]: "0" for k, value in values.items() if k in PARTNERS and value != "0"}
 
 
 def denied(key: str) -> str | None:
-    """Why `key` must not be tuned, or None when no pattern of the deny list matches."""
+    """Return why a key must not be tuned, or None when no pattern of the deny list matches."""
     if permitted.is_directive(key):
         return permitted.denied(key)
     for pattern, reason in DENIED.items():
@@ -144,7 +153,7 @@ def denied(key: str) -> str | None:
 
 
 def barred(key: str, by_name: Collection[str] = ()) -> str:
-    """Why `key` can't be tuned, such as `on the deny list: ...`; "" when it may be.
+    """Return why a key can't be tuned, such as `on the deny list: ...`; "" when it may be.
 
     Whatever a key comes from, a catalogue or a plan, is asked this. `by_name` are the directives
     that a study allows by their names.
@@ -160,19 +169,18 @@ def barred(key: str, by_name: Collection[str] = ()) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Component:
-    """One number of a parameter: `low` and `high` are the kernel's values, both included.
-
-    That is the range of searches. Beyond `floor` and `ceiling`, the hard bounds, a value can hurt
-    the host, whoever recommends it; None where there is no such bound. With `own_floor` a host's
-    own value is one, too.
-    """
+    """One number of a parameter."""
 
     name: str
+    """The name of a vector's component; "" for a plain integer."""
     low: int
     high: int
+    """The ends of the range of searches, both included."""
     floor: int | None = None
     ceiling: int | None = None
+    """The hard bounds, if any. Beyond them a value can hurt the host, whoever recommends it."""
     own_floor: bool = False
+    """The host's own value is a hard bound, too."""
 
     def __post_init__(self) -> None:
         if self.low >= self.high:
@@ -181,7 +189,7 @@ class Component:
             raise ValueError(f"the range leaves its hard bounds, {self.floor} to {self.ceiling}")
 
     def beyond(self, number: int) -> str:
-        """Which hard bound a number is beyond, such as `below 1024`, or ""."""
+        """Return which hard bound a number is beyond, such as `below 1024`, or ""."""
         if self.floor is not None and number < self.floor:
             return f"below {self.floor}"
         if self.ceiling is not None and number > self.ceiling:
@@ -193,13 +201,7 @@ class Component:
 class Parameter:
     """One tunable of the kernel or of nginx.
 
-    Numbers (`integer`, `vector`) have `components` and a `scale`; a plain integer has one
-    component without a name. `boolean` and `choice` have `choices`, texts as the kernel prints
-    them. `ram_fraction` bounds a memory quantity (unit bytes, KiB or pages) by a part of the
-    host's memory. `choices_from` is a key that lists the choices that a host has, another one
-    lists those of its namespaces; `choices_module` is the module that brings a choice, * for its
-    name. `effect` is what writing it does at once, even its own value. Raises ValueError when these
-    don't fit together or the key is denied.
+    Raises ValueError when the fields don't fit together or the key is denied.
     """
 
     key: str
@@ -207,17 +209,26 @@ class Parameter:
     unit: str
     scope: Scope
     risk: Risk
-    mechanism: str
-    document: str
+    mechanism: Annotated[str, MinLen(1)]
+    """How it acts, in a sentence."""
+    document: Annotated[str, MinLen(1)]
+    """The document that defines it."""
     components: tuple[Component, ...] = ()
-    choices: tuple[str, ...] = ()
+    """The numbers of an `integer`, which has one, or of a `vector`."""
+    choices: tuple[Choice, ...] = ()
+    """The values of a `boolean` or `choice`, as the kernel prints them."""
     scale: Scale = "linear"
     choices_from: str | None = None
+    """A key that lists the choices that a host has."""
     choices_from_in_namespace: str | None = None
+    """A key that lists the choices of a host's namespaces."""
     choices_module: str = ""
-    ram_fraction: float | None = None
+    """The module that brings a choice; * stands for the choice's name."""
+    ram_fraction: Annotated[float, Interval(gt=0, lt=1)] | None = None
+    """The part of the host's memory that bounds it, for units of memory."""
     presence: Presence = UNKNOWN
     effect: str = ""
+    """What writing it does at once, even its own value."""
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -246,14 +257,14 @@ class Parameter:
         return self.kind in ("integer", "vector")
 
     def beyond(self, value: str) -> str:
-        """Which hard bound a value is beyond, such as `512 is below 1024`, or ""."""
+        """Return which hard bound a value is beyond, such as `512 is below 1024`, or ""."""
         for part, component in zip(value.split(), self.components, strict=False):
-            if is_integer(part) and (found := component.beyond(int(part))):
-                return f"{part} is {found}"
+            if is_integer(part) and (bound := component.beyond(int(part))):
+                return f"{part} is {bound}"
         return ""
 
     def unfit(self, value: str) -> str:
-        """Why this can't be a value of it, or ""."""
+        """Return why this can't be a value of it, or ""."""
         if not self.is_numeric:
             offered = ", ".join(self.choices)
             return "" if value in self.choices else f"not offered: {value!r} is none of {offered}"
@@ -266,13 +277,13 @@ class Parameter:
 
 
 def is_integer(text: str) -> bool:
-    """Whether this is a whole number in decimal digits, as many as 64 bits may have."""
+    """Return whether this is a whole number in decimal digits that 64 bits may have."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 20
 
 
 def _is_plain(text: str) -> bool:
-    """Whether this is a whole number as the kernel prints it, which it also reads as that."""
+    """Return whether this is a whole number as the kernel prints and reads it."""
     return is_integer(text) and text == str(int(text))
 
 
@@ -283,7 +294,7 @@ MEMORY_UNITS: dict[str, int] = {"bytes": 1, "KiB": 1024, "pages": 4096}
 
 
 def normalised(value: str) -> str:
-    """A sysctl value with single blanks: the kernel separates vectors by tabs, people by blanks.
+    """Return a sysctl value with single blanks: the kernel separates vectors by tabs.
 
     Nothing else counts as a blank: what a value holds beyond that must read back as it was written.
     """

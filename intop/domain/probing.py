@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from intop.domain.configuration import Configuration
+from intop.domain.constraints import Capacity, Constraint, Exclusion, Order, keys_of
 from intop.domain.nginx.probe import NginxProbe
 from intop.domain.parameter import (
     MEMORY_UNITS,
@@ -17,20 +18,18 @@ from intop.domain.parameter import (
     is_integer,
     normalised,
 )
-from intop.domain.space import Constraint, Exclusion, Order, Space, parameter_columns
+from intop.domain.space import Space
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a host says of one key: whether it can be written, going by its mode, and its value.
-
-    `refusal` is what the kernel said when that value was written back to it; "" where it was
-    taken, and where that was not tried.
-    """
+    """A key as a host has it."""
 
     access: Literal["missing", "unreadable", "readable", "writable"]
+    """Going by its mode."""
     value: str
     refusal: str = ""
+    """The kernel's words when the value was written back to it; "" unless it refused."""
 
     @property
     def has_value(self) -> bool:
@@ -40,70 +39,67 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
-    """What a host is. `memory_bytes` is its RAM, `page_bytes` the size of a page of it; `nginx` is
-    the version of its server, whatever that is (`nginx/1.22.1`), "" where it has none;
-    `clock_s` its Unix time when it was asked.
-
-    `in_namespace` says that its network namespace is not the kernel's first one, so that it
-    shares the rest of the kernel with a machine that is not ours to tune; `in_user_namespace` that
-    its root is not the machine's. `mounts` are the mounts at and below /proc that decide whether
-    keys can be written: by place, whether they are read-only. `nginx_cpus` are the sets of
-    processors that nginx's workers may run on, such as `0-3` or, each tied to its own, `0 1 2 3`;
-    `all` are those that the host's first process has, "" is where no nginx runs.
-    """
+    """The facts of a host."""
 
     machine: str
     kernel: str
     cpu: str
     cpus: int
     memory_bytes: int
+    """Its RAM."""
     page_bytes: int
     in_namespace: bool
+    """Its network namespace is not the kernel's first: the rest of the kernel is a machine's."""
     is_root: bool
     nginx: str
+    """The version of its server, whatever that is (`nginx/1.22.1`); "" where it has none."""
     clock_s: float
+    """Its Unix time when it was asked."""
     in_user_namespace: bool = False
+    """Its root is not the machine's."""
     mounts: Mapping[str, bool] = field(default_factory=dict)
+    """Whether mounts at and below /proc are read-only, by place."""
     nginx_cpus: str = ""
+    """The sets of processors of nginx's workers: `0-3`, or each tied to its own, `0 1 2 3`.
+
+    `all` are those of the host's first process; "" is where no nginx runs.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What a host said when it was asked: enough to know its space again without it.
-
-    `replicas` are what the other replicas of its cluster said, by their names. `nginx` is asked
-    for where its directives are tuned.
-    """
+    """All that a host was asked: enough to know its space again without it."""
 
     facts: HostFacts
     readings: Mapping[str, Reading]
+    """Its keys."""
     replicas: Mapping[str, "Probe"] = field(default_factory=dict)
+    """The probes of its cluster's other replicas, by name."""
     nginx: NginxProbe | None = None
+    """None where directives are not tuned."""
 
     @property
     def values(self) -> dict[str, str]:
-        """What its keys and directives have by themselves, as far as they can be read."""
+        """The own values of its keys and directives, as far as they can be read."""
         nginx = {} if self.nginx is None else self.nginx.values
         return {**nginx, **{key: r.value for key, r in self.readings.items() if r.has_value}}
 
 
 @dataclass(frozen=True)
 class Probed:
-    """The space that a host offers, and for every key left out the reason.
-
-    What comes before a reason's first ": " is its kind; what follows, if anything, is the rest.
-    """
+    """The space that a host offers."""
 
     space: Space
     refused: Mapping[str, str]
+    """The reason for each key that is left out. What comes before its first ": " is its kind."""
 
 
 MISSING = Reading("missing", "")
-"""What a host says of a key that it doesn't have."""
+"""The reading of a key that a host doesn't have."""
 
 
 def asked_keys(parameters: Iterable[Parameter]) -> list[str]:
-    """The keys to read on a host before `space_of` can decide."""
+    """Return the keys to read on a host before `space_of` can decide."""
     keys: dict[str, None] = {}
     for p in parameters:
         keys.update(dict.fromkeys(k for k in (p.key, *_choice_sources(p)) if k))
@@ -117,7 +113,7 @@ def space_of(
     max_risk: Risk,
     wanted: Sequence[str] = ("*",),
 ) -> Probed:
-    """The parameters that this host and its replicas can be tuned by, with its values as defaults.
+    """Return the parameters that a host and its replicas can be tuned by; its values are defaults.
 
     What one of them lacks is left out for all, and ranges are as narrow as on the one that has
     least memory. `wanted` are glob patterns of keys; what no pattern matches is left out.
@@ -140,7 +136,8 @@ def space_of(
         if isinstance(constraint, Exclusion):
             unfit = _zeroed(constraint, chosen, defaults)
         elif isinstance(constraint, Order):
-            unfit = _without_room(constraint, chosen, defaults)
+            reason = f"this host has no room for {' <= '.join(constraint.columns)}"
+            unfit = dict.fromkeys(without_room(constraint, chosen, defaults), reason)
         else:
             continue
         for key in unfit:
@@ -168,7 +165,7 @@ def unfit(configuration: Configuration, probed: Probed, own: Mapping[str, str]) 
 def _zeroed(
     exclusion: Exclusion, chosen: Mapping[str, Parameter], defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """Of paired keys, all but one, with the reason; the one in force stays."""
+    """Return why paired keys can't be set, but for the one in force."""
     present = [key for key in exclusion.keys if key in chosen]
     # The kernel shows the partner that is not in force as 0.
     in_force = [key for key in exclusion.keys if defaults.get(key, "0") != "0"]
@@ -176,22 +173,20 @@ def _zeroed(
     return {key: f"writing it would zero its partner {kept}" for key in present if key != kept}
 
 
-def _without_room(
-    order: Order, chosen: Mapping[str, Parameter], defaults: Mapping[str, str]
+def without_room(
+    constraint: Order | Capacity,
+    chosen: Mapping[str, Parameter],
+    defaults: Mapping[str, str],
+    followers: frozenset[str] = frozenset(),
 ) -> dict[str, str]:
-    """The parameters of an order that this host's ranges and defaults leave no room for."""
-    partners = [
-        p
-        for p in chosen.values()
-        if any(column.name in order.columns for column in parameter_columns(p))
-    ]
+    """Return why parameters can't meet a constraint in their ranges, by key; empty if they can."""
+    partners = [chosen[key] for key in keys_of(constraint) if key in chosen]
     try:
         # Each by itself, too: the others may not be among those that are chosen later.
         for parameters in (tuple(partners), *((p,) for p in partners)):
-            Space(parameters, (order,), defaults)
-    except ValueError:
-        reason = f"this host has no room for {' <= '.join(order.columns)}"
-        return {p.key: reason for p in partners}
+            Space(parameters, (constraint,), defaults, followers)
+    except ValueError as error:
+        return {p.key: f"no room: {error}" for p in partners}
     return {}
 
 
@@ -200,7 +195,7 @@ def tried_keys(
     constraints: Iterable[Constraint],
     readings: Mapping[str, Reading],
 ) -> list[str]:
-    """The keys whose own values can be written back to them to see whether that is allowed.
+    """Return the keys whose own values can be written back, to see whether that is allowed.
 
     Not those of pairs that zero each other, nor those where writing does something by itself.
     """
@@ -215,29 +210,29 @@ def tried_keys(
 
 
 def changes(before: Probe, now: Probe, ignored: Collection[str | None] = ()) -> list[str]:
-    """One line for each key of a host whose value, or whether it can be set, is not as it was."""
+    """Return a line for each key of a host whose value or access is not as it was."""
     lines = []
     for key, reading in before.readings.items():
-        was, is_now = _told(reading), _told(now.readings.get(key, MISSING))
+        was, is_now = _in_words(reading), _in_words(now.readings.get(key, MISSING))
         if key not in ignored and was != is_now:
             lines.append(f"{key}: {was} against {is_now}")
     return lines
 
 
-def other_values(one: Probe, other: Probe, ignored: Collection[str | None] = ()) -> list[str]:
-    """One line for each key that two hosts have with different values.
+def other_values(first: Probe, second: Probe, ignored: Collection[str | None] = ()) -> list[str]:
+    """Return a line for each key that two hosts have with different values.
 
-    What one of them lacks is no difference: it leaves the space of both.
+    A key that only one of them has leaves the space of both, and is no difference.
     """
     lines = []
-    for key, a in one.readings.items():
-        b = other.readings.get(key, MISSING)
+    for key, a in first.readings.items():
+        b = second.readings.get(key, MISSING)
         if key not in ignored and a.has_value and b.has_value and a.value != b.value:
             lines.append(f"{key}: {a.value} against {b.value}")
     return lines
 
 
-def _told(reading: Reading) -> str:
+def _in_words(reading: Reading) -> str:
     if not reading.has_value:
         return "missing" if reading.access == "missing" else "unreadable"
     is_settable = reading.access == "writable" and not reading.refusal
@@ -245,38 +240,38 @@ def _told(reading: Reading) -> str:
 
 
 def _fitted_everywhere(parameter: Parameter, probe: Probe) -> Parameter | str:
-    """The parameter as the host and all replicas of it allow it, or why one of them doesn't."""
+    """Return the parameter as the host and all replicas allow it, or why one of them doesn't."""
     fitted = _fitted(parameter, probe.facts, probe.readings)
     for name, replica in probe.replicas.items():
         if isinstance(fitted, str):
             return fitted
-        other = _fitted(parameter, replica.facts, replica.readings)
-        if isinstance(other, str):
-            return f"not on all replicas: on {name}, {other}"
-        fitted = _in_common(fitted, other, name)
+        there = _fitted(parameter, replica.facts, replica.readings)
+        if isinstance(there, str):
+            return f"not on all replicas: on {name}, {there}"
+        fitted = _in_common(fitted, there, name)
     return fitted
 
 
-def _in_common(one: Parameter, other: Parameter, name: str) -> Parameter | str:
-    """What two replicas allow: the part of their ranges that both have."""
-    if one.is_numeric:
-        pairs = list(zip(one.components, other.components, strict=True))
+def _in_common(here: Parameter, there: Parameter, name: str) -> Parameter | str:
+    """Return the part of the ranges or choices that two replicas have in common."""
+    if here.is_numeric:
+        pairs = list(zip(here.components, there.components, strict=True))
         if any(max(a.low, b.low) >= min(a.high, b.high) for a, b in pairs):
             return f"not on all replicas: with {name} there is no range left"
-        return replace(one, components=tuple(_overlap(a, b) for a, b in pairs))
-    choices = tuple(c for c in one.choices if c in other.choices)
+        return replace(here, components=tuple(_overlap(a, b) for a, b in pairs))
+    choices = tuple(c for c in here.choices if c in there.choices)
     if len(choices) < 2:
         return f"not on all replicas: with {name} there is no choice left"
-    return replace(one, choices=choices)
+    return replace(here, choices=choices)
 
 
-def _overlap(one: Component, other: Component) -> Component:
-    floors = [c.floor for c in (one, other) if c.floor is not None]
-    ceilings = [c.ceiling for c in (one, other) if c.ceiling is not None]
+def _overlap(a: Component, b: Component) -> Component:
+    floors = [c.floor for c in (a, b) if c.floor is not None]
+    ceilings = [c.ceiling for c in (a, b) if c.ceiling is not None]
     return replace(
-        one,
-        low=max(one.low, other.low),
-        high=min(one.high, other.high),
+        a,
+        low=max(a.low, b.low),
+        high=min(a.high, b.high),
         floor=max(floors, default=None),
         ceiling=min(ceilings, default=None),
     )
@@ -289,7 +284,7 @@ def _choice_sources(parameter: Parameter) -> tuple[str | None, str | None]:
 def _fitted(
     parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading]
 ) -> Parameter | str:
-    """The parameter as this host allows it, or why it doesn't."""
+    """Return the parameter as this host allows it, or why it doesn't."""
     reading = readings.get(parameter.key, MISSING)
     if why := _barred(parameter, facts, reading):
         return why
@@ -303,7 +298,7 @@ def _fitted(
 
 
 def why_not_set(parameter: Parameter, value: str, probe: Probe, own: str | None = None) -> str:
-    """Why a host can't be given a value of a parameter, one that others have; "" where it can.
+    """Return why a host can't be given a value that others have; "" where it can.
 
     `own` is the host's own value where it has another one now, None where it has its own.
     """
@@ -330,7 +325,7 @@ def why_not_set(parameter: Parameter, value: str, probe: Probe, own: str | None 
 
 
 def _barred(parameter: Parameter, facts: HostFacts, reading: Reading) -> str:
-    """Why the key can't be set at all on this host, or ""."""
+    """Return why the key can't be set at all on this host, or ""."""
     presence = parameter.presence
     if facts.in_namespace and parameter.scope == "machine":
         return "belongs to the whole machine, and this host is only a namespace of it"
@@ -349,7 +344,7 @@ def _barred(parameter: Parameter, facts: HostFacts, reading: Reading) -> str:
 
 
 def _locked(key: str, reading: Reading, facts: HostFacts) -> str:
-    """Why a key that is there can't be written, or ""."""
+    """Return why a key that is there can't be written, or ""."""
     path = f"/proc/sys/{key.replace('.', '/')}/"
     over = [place for place in facts.mounts if path.startswith(f"{place.rstrip('/')}/")]
     nearest = max(over, key=len, default="")
@@ -367,7 +362,7 @@ def _locked(key: str, reading: Reading, facts: HostFacts) -> str:
 
 
 def _above_own(parameter: Parameter, own: str) -> Parameter | str:
-    """The parameter without what is below the host's own value, where a smaller one can hurt."""
+    """Return the parameter without values below the host's own, where those can hurt."""
     components: list[Component] = []
     for component, number in zip(parameter.components, map(int, own.split()), strict=True):
         if not component.own_floor:
@@ -411,7 +406,7 @@ def _available(
 def offered_choices(
     parameter: Parameter, facts: HostFacts, readings: Mapping[str, Reading]
 ) -> set[str]:
-    """The choices that the host's own lists have."""
+    """Return the choices that the host's own lists have."""
     offered = set(parameter.choices)
     source, in_namespace = _choice_sources(parameter)
     for key in (source, in_namespace if facts.in_namespace else None):

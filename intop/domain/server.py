@@ -9,18 +9,17 @@ ServerName = Literal["nginx", "apache", "haproxy", "lighttpd", "varnish", "caddy
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """What a server is, wherever it runs.
-
-    `title` is what messages call it. `programs` are the kernel's names for its processes
-    (/proc/PID/comm). `unit` is Debian's service of systemd. One that `caches` answers from its own
-    memory, so that backends may hear nothing of a load.
-    """
+    """A server, wherever it runs."""
 
     name: ServerName
     title: str
+    """Its name in messages."""
     programs: tuple[str, ...]
+    """The kernel's names for its processes (/proc/PID/comm)."""
     unit: str
+    """Debian's service of systemd."""
     caches: bool = False
+    """It answers from its own memory, so that backends may hear nothing of a load."""
 
     @property
     def restart(self) -> str:

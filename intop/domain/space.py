@@ -21,75 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from intop.domain.configuration import Configuration
+from intop.domain.constraints import (
+    Capacity,
+    Constraint,
+    Listing,
+    Order,
+    Requirement,
+    is_met,
+    keys_of,
+)
 from intop.domain.encoding import Matrix, Variable, encode
 from intop.domain.parameter import Component, Parameter, normalised
 
 if TYPE_CHECKING:
     from scipy.spatial import KDTree
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """Numbers that never decrease from one to the next, by at least `gap` (kernel's unit).
-
-    `columns` are names such as `net.ipv4.tcp_rmem[min]`, or the key itself for an integer.
-    """
-
-    columns: tuple[str, ...]
-    gap: int = 0
-    why: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Requirement:
-    """When `key` has one of `values`, `needs` must have one of `to_be`."""
-
-    key: str
-    values: tuple[str, ...]
-    needs: str
-    to_be: tuple[str, ...]
-    why: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exclusion:
-    """Paired keys: writing one makes the kernel zero the other, so a space holds one of them."""
-
-    keys: tuple[str, ...]
-    why: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    """The only numbers that these columns have together, a row each (kernel's unit).
-
-    It makes a space of what a table has, of which nothing else was measured.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[int, ...], ...]
-    why: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capacity:
-    """What `held` is fits into all but one of `count` pieces of `size`: (count - 1) size >= held.
-
-    nginx asks that of its buffers (`proxy_busy_buffers_size`). All three are keys of integers.
-    """
-
-    count: str
-    size: str
-    held: str
-    why: str = ""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The numbers that it is about."""
-        return (self.count, self.size, self.held)
-
-
-Constraint = Order | Requirement | Exclusion | Listing | Capacity
 
 
 @dataclass(frozen=True)
@@ -127,7 +72,7 @@ class Column:
 
 
 def parameter_columns(parameter: Parameter) -> tuple[Column, ...]:
-    """The columns of one parameter, in the order in which the kernel prints them."""
+    """Return the columns of a parameter, in the order in which the kernel prints them."""
     if parameter.is_numeric:
         return tuple(Column(parameter, component) for component in parameter.components)
     return (Column(parameter, None),)
@@ -159,17 +104,17 @@ class Space:
         for capacity in self._capacities:
             (_, count), (_, size), (held, _) = (self._range(name) for name in capacity.columns)
             if (count - 1) * size < held:
-                raise ValueError(f"no configuration meets: {_told(capacity)}")
+                raise ValueError(f"no configuration meets: {capacity}")
         _ = self._listed
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """What `genes` and `values` have as columns."""
-        found = (c for parameter in self.parameters for c in parameter_columns(parameter))
-        return tuple(replace(c, own=self._own(c)) for c in found)
+        """The columns of `genes` and `values`."""
+        columns = (c for parameter in self.parameters for c in parameter_columns(parameter))
+        return tuple(replace(c, own=self._own(c)) for c in columns)
 
     def _own(self, column: Column) -> float | None:
-        """The host's own number, where its range doesn't have that and nothing else hangs on it.
+        """Return the host's own number outside of the range, if nothing else hangs on it.
 
         One of several components can't be left out of a configuration, nor what a constraint moves.
         """
@@ -181,7 +126,7 @@ class Space:
 
     @cached_property
     def _constrained(self) -> frozenset[str]:
-        return frozenset(key for c in self.constraints for key in _keys_of(c))
+        return frozenset(key for c in self.constraints for key in keys_of(c))
 
     @cached_property
     def _position(self) -> dict[str, int]:
@@ -194,7 +139,7 @@ class Space:
 
     @cached_property
     def feature_names(self) -> tuple[str, ...]:
-        """What `encode` returns as columns."""
+        """The names of the columns that `encode` returns."""
         return tuple(name for variable in self.variables for name in variable.features)
 
     @cached_property
@@ -203,24 +148,24 @@ class Space:
         return tuple(variable.key for variable in self.variables for _ in variable.features)
 
     def restricted(self, keys: Iterable[str]) -> "Space":
-        """The space of only these parameters; the others stay at their defaults."""
+        """Return the space of only these parameters; the others stay at their defaults."""
         wanted = set(keys)
         if unknown := wanted - {p.key for p in self.parameters}:
             raise ValueError(f"not in the space: {', '.join(sorted(unknown))}")
         chosen = tuple(p for p in self.parameters if p.key in wanted)
         return Space(chosen, self.constraints, self.defaults, self.followers)
 
-    def joined(self, other: "Space") -> "Space":
-        """One space of both, whose keys are others: sysctls and nginx's directives."""
+    def joined(self, space: "Space") -> "Space":
+        """Return the space of both, which have no key in common: sysctls and directives."""
         return Space(
-            (*self.parameters, *other.parameters),
-            (*self.constraints, *other.constraints),
-            {**self.defaults, **other.defaults},
-            self.followers | other.followers,
+            (*self.parameters, *space.parameters),
+            (*self.constraints, *space.constraints),
+            {**self.defaults, **space.defaults},
+            self.followers | space.followers,
         )
 
     def broken(self, configuration: Configuration) -> tuple[Constraint, ...]:
-        """The orders and requirements that a configuration does not meet.
+        """Return the constraints that a configuration does not meet.
 
         A key that it does not name has its default; of one without a default nothing is known.
         """
@@ -234,27 +179,10 @@ class Space:
         }
         # Only plain integers can be partners from outside: a vector is in a space as a whole.
         numbers = {k: int(v) for k, v in values.items() if v.lstrip("-").isdecimal()} | numbers
-
-        def is_met(constraint: Constraint) -> bool:
-            if isinstance(constraint, Order):
-                known = [numbers[name] for name in constraint.columns if name in numbers]
-                return all(a + constraint.gap <= b for a, b in pairwise(known))
-            if isinstance(constraint, Requirement):
-                needed = values.get(constraint.needs)
-                active = values.get(constraint.key) in constraint.values
-                return not active or needed is None or needed in constraint.to_be
-            if isinstance(constraint, Listing):
-                row = tuple(numbers[name] for name in constraint.columns if name in numbers)
-                return len(row) < len(constraint.columns) or row in constraint.rows
-            if isinstance(constraint, Capacity) and set(constraint.columns) <= set(numbers):
-                count, size, held = (numbers[name] for name in constraint.columns)
-                return (count - 1) * size >= held
-            return True
-
-        return tuple(c for c in self.constraints if not is_met(c))
+        return tuple(c for c in self.constraints if not is_met(c, values, numbers))
 
     def together(self, configuration: Configuration, base: Configuration) -> list[set[str]]:
-        """The keys that two configurations differ in, in groups that only change together.
+        """Return the keys that two configurations differ in, in groups that change together.
 
         Any mixture of groups from either configuration meets what both of them meet. Keys are in
         one group when a constraint between them is broken by a mixture.
@@ -269,7 +197,7 @@ class Space:
         groups = [{key} for key in keys]
         accepted = {*self.broken(configuration), *self.broken(base)}
         for constraint in self.constraints:
-            partners = [key for key in _keys_of(constraint) if key in keys]
+            partners = [key for key in keys_of(constraint) if key in keys]
             mixtures = (
                 mixture(configuration, base, chosen)
                 for count in range(1, len(partners))
@@ -281,7 +209,7 @@ class Space:
         return groups
 
     def decode(self, genes: Matrix) -> Matrix:
-        """Feasible values (n, columns) for genes (n, columns) in [0, 1]."""
+        """Return feasible values (n, columns) for genes (n, columns) in [0, 1]."""
         values = np.empty_like(genes, dtype=np.float64)
         for index, column in enumerate(self.columns):
             gene = np.clip(genes[:, index], 0.0, 1.0)
@@ -293,7 +221,7 @@ class Space:
         return self._repaired(values)
 
     def genes(self, values: Matrix) -> Matrix:
-        """Genes that `decode` to these values.
+        """Return genes that `decode` to these values.
 
         A number outside of the range is clipped, if it is not the host's own.
         """
@@ -306,18 +234,18 @@ class Space:
         return genes
 
     def encode(self, values: Matrix) -> Matrix:
-        """Features (n, features) for values (n, columns)."""
+        """Return features (n, features) for values (n, columns)."""
         return encode(self.variables, values)
 
     def configurations(self, values: Matrix) -> list[Configuration]:
-        """The configurations of values (n, columns), one a row.
+        """Return the configurations of values (n, columns), one a row.
 
         What has the host's own value, and no other of its range, is not named.
         """
         return [self._configuration(row) for row in values]
 
     def values(self, configurations: Sequence[Configuration]) -> Matrix:
-        """Values (n, columns); a parameter that a configuration does not name has its default.
+        """Return values (n, columns), with defaults for what a configuration does not name.
 
         A default that is none of the choices counts as the first one.
         """
@@ -349,7 +277,7 @@ class Space:
         return [float(parameter.choices.index(text)) if text in parameter.choices else 0.0]
 
     def _repaired(self, values: Matrix) -> Matrix:
-        """Values moved as little as needed to meet every constraint."""
+        """Return values moved as little as needed to meet every constraint."""
         # A chain of orders (a <= b, b <= c) may need one pass for each of its links.
         for _ in range(len(self.constraints) + 1):
             before = values.copy()
@@ -378,18 +306,21 @@ class Space:
                 floor = low + order.gap
 
     @cached_property
+    def _orders(self) -> tuple[Order, ...]:
+        return tuple(c for c in self.constraints if isinstance(c, Order) and self._concerns(c))
+
+    @cached_property
     def _capacities(self) -> tuple[Capacity, ...]:
-        """Those that concern this space, and of which every partner is known."""
-        return tuple(
-            c
-            for c in self.constraints
-            if isinstance(c, Capacity)
-            and any(name in self._position for name in c.columns)
-            and all(self._bounds(name) is not None for name in c.columns)
-        )
+        return tuple(c for c in self.constraints if isinstance(c, Capacity) and self._concerns(c))
+
+    def _concerns(self, constraint: Order | Capacity) -> bool:
+        """Return whether a constraint is about this space, with every partner known."""
+        names = constraint.columns
+        is_ours = any(name in self._position for name in names)
+        return is_ours and all(self._bounds(name) is not None for name in names)
 
     def _range(self, name: str) -> tuple[float, float]:
-        """What a column can be, as far as orders and capacities allow."""
+        """Return the range of a column, as far as orders and capacities allow."""
         if name in self._reach:
             return self._reach[name]
         bounds = self._bounds(name)
@@ -404,10 +335,10 @@ class Space:
             return np.full(len(values), self._range(name)[0])
 
         lacks = (of(capacity.count) - 1) * of(capacity.size) < of(capacity.held)
-        for name, other in ((capacity.count, capacity.size), (capacity.size, capacity.count)):
+        for name, partner in ((capacity.count, capacity.size), (capacity.size, capacity.count)):
             if name in self._position:
-                less = 1 if other == capacity.count else 0
-                needed = np.ceil(of(capacity.held) / (of(other) - less)) + (1 - less)
+                less = 1 if partner == capacity.count else 0
+                needed = np.ceil(of(capacity.held) / (of(partner) - less)) + (1 - less)
                 enough = np.clip(np.maximum(of(name), needed), None, self._range(name)[1])
                 values[:, self._position[name]] = np.where(lacks, enough, of(name))
         if capacity.held in self._position:
@@ -415,19 +346,8 @@ class Space:
             values[:, self._position[capacity.held]] = np.minimum(of(capacity.held), room)
 
     @cached_property
-    def _orders(self) -> tuple[Order, ...]:
-        """The orders that concern this space, and of which every partner is known."""
-        return tuple(
-            c
-            for c in self.constraints
-            if isinstance(c, Order)
-            and any(name in self._position for name in c.columns)
-            and all(self._bounds(name) is not None for name in c.columns)
-        )
-
-    @cached_property
     def _reach(self) -> dict[str, tuple[float, float]]:
-        """What each column in an order can be: its range, as far as its partners allow."""
+        """The range of each column in an order or capacity, as far as its partners allow."""
         names = dict.fromkeys(
             [name for order in self._orders for name in order.columns]
             + [name for capacity in self._capacities for name in capacity.columns]
@@ -449,7 +369,7 @@ class Space:
         return [self._reach[name] for name in order.columns]
 
     def _bounds(self, name: str) -> tuple[float, float] | None:
-        """The range of a column, the default of a parameter outside of the space, or None."""
+        """Return a column's range, the default of a parameter outside of the space, or None."""
         if name in self._position:
             component = self.columns[self._position[name]].component
             return None if component is None else (component.low, component.high)
@@ -459,13 +379,13 @@ class Space:
 
     @cached_property
     def _listed(self) -> "list[tuple[list[int], Matrix, KDTree]]":
-        """By listing: its columns here, its rows that have the others' defaults, their places."""
+        """Of each listing its columns here, its rows with the others' defaults, their places."""
         listings = [c for c in self.constraints if isinstance(c, Listing)]
         if not listings:
             return []
         from scipy.spatial import KDTree
 
-        found: list[tuple[list[int], Matrix, KDTree]] = []
+        trees: list[tuple[list[int], Matrix, KDTree]] = []
         for listing in listings:
             rows = np.array(listing.rows, dtype=np.float64)
             here = [n for n, name in enumerate(listing.columns) if name in self._position]
@@ -478,11 +398,11 @@ class Space:
                 raise ValueError("no listed row has the defaults of the parameters left out")
             columns = [self._position[listing.columns[n]] for n in here]
             rows = rows[:, here]
-            found.append((columns, rows, KDTree(self._places(columns, rows))))
-        return found
+            trees.append((columns, rows, KDTree(self._places(columns, rows))))
+        return trees
 
     def _places(self, columns: Sequence[int], values: Matrix) -> Matrix:
-        """Where values (n, columns) of these columns stand in their ranges."""
+        """Return where values (n, columns) of these columns stand in their ranges."""
         places = [self.variables[c].place(values[:, n]) for n, c in enumerate(columns)]
         return np.column_stack(places)
 
@@ -514,20 +434,7 @@ class Space:
 def mixture(
     configuration: Configuration, base: Configuration, keys: Iterable[str]
 ) -> Configuration:
-    """The base with these keys as the configuration has them."""
+    """Return the base with these keys as the configuration has them."""
     chosen = set(keys)
     ours = {k: v for k, v in configuration.values.items() if k in chosen}
     return Configuration({k: v for k, v in base.values.items() if k not in chosen} | ours)
-
-
-def _told(capacity: Capacity) -> str:
-    return f"{capacity.held} <= ({capacity.count} - 1) x {capacity.size}"
-
-
-def _keys_of(constraint: Constraint) -> list[str]:
-    """The keys that a constraint is about, each once."""
-    if isinstance(constraint, Order | Listing | Capacity):
-        return list(dict.fromkeys(name.partition("[")[0] for name in constraint.columns))
-    if isinstance(constraint, Requirement):
-        return list(dict.fromkeys((constraint.key, constraint.needs)))
-    return list(constraint.keys)

@@ -11,7 +11,7 @@ _NUMBERS = re.compile(r"[-+]?[0-9][0-9. ]*([eE][-+]?[0-9]+)?")
 
 
 def cell(text: str) -> str:
-    """The text for a cell: what a spreadsheet would take for a formula has an apostrophe before it.
+    """Return the text for a cell: an apostrophe stands before what looks like a formula.
 
     Numbers stay as they are, also several with blanks between.
     """
@@ -19,12 +19,12 @@ def cell(text: str) -> str:
 
 
 def text_of(cell: str) -> str:
-    """The text that `cell` was made of."""
+    """Return the text that `cell` was made of."""
     return cell[1:] if cell.startswith(_MARK) and _is_formula(cell) else cell
 
 
 def quoting(texts: Iterable[str]) -> int:
-    """How `csv` has to quote these cells, a constant of its own.
+    """Return how `csv` has to quote these cells, a constant of its own.
 
     A carriage return ends a line for many programs, and `csv` alone leaves it without quotes.
     """

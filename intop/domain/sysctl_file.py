@@ -13,7 +13,7 @@ from intop.version import __version__
 NAME = "99-zz-intop.conf"
 """After 99-sysctl.conf, so that a `sysctl --system` doesn't overrule it unnoticed."""
 OURS = "Written by intop"
-"""What the first line says, by which a file is known to be ours."""
+"""The beginning of the first line, by which a file is known to be ours."""
 WIDTH = 100
 
 _KEY = re.compile(r"[A-Za-z0-9_]+([./-][A-Za-z0-9_]+)+")
@@ -21,9 +21,9 @@ _VALUE = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.,:/+-]*( [A-Za-z0-9_.,:/+-]+)*")
 
 
 def sysctl_file(deployment: Deployment, *, written_at: str, host: str | None = None) -> str:
-    """The file's text: what procps and systemd read alike. Directives of nginx are named in it.
+    """Return the file's text, which procps and systemd read alike. It names directives of nginx.
 
-    `written_at` in UTC, ISO 8601. With `host`, intop itself writes it there, and takes it back.
+    `written_at` in UTC, ISO 8601. With `host`, intop itself writes it there, and restores.
     Raises UsageError for a key or value of a study that means something else in such a file.
     """
     values = plain_values(deployment)
@@ -45,12 +45,12 @@ def sysctl_file(deployment: Deployment, *, written_at: str, host: str | None = N
 
 
 def is_ours(text: str) -> bool:
-    """Whether a file was written by intop, going by its first line."""
+    """Return whether intop wrote a file, going by its first line."""
     return text.startswith(f"# {OURS} ")
 
 
 def provenance(deployment: Deployment) -> Iterator[str]:
-    """Where it comes from and what shows that it helps, a sentence each."""
+    """Yield where a deployment comes from and what shows that it helps, a sentence each."""
     verdict = deployment.verdict
     yield (
         f"{deployment.title}, {deployment.origin} of study {deployment.study}, campaign "
@@ -58,9 +58,9 @@ def provenance(deployment: Deployment) -> Iterator[str]:
     )
     yield f"Measured in {verdict.pairs} interleaved pairs of trials: {verdict.gain}."
     why = verdict.causes.told if verdict.causes else ""
-    for what, told in (("It costs", verdict.costs), ("In doubt", verdict.doubts), ("Why", why)):
-        if told:
-            yield f"{what}: {told}."
+    for what, words in (("It costs", verdict.costs), ("In doubt", verdict.doubts), ("Why", why)):
+        if words:
+            yield f"{what}: {words}."
     if deployment.kept is not None:
         yield (
             f"In the same {deployment.kept.rounds} rounds the whole winner made P99 "
@@ -70,33 +70,33 @@ def provenance(deployment: Deployment) -> Iterator[str]:
 
 
 def beside(deployment: Deployment) -> Iterator[str]:
-    """What belongs to the sysctls, and is no sysctl, in a sentence."""
+    """Yield the directives that belong to the sysctls, in a sentence."""
     if deployment.directives:
-        told = ", ".join(f"{key} = {value}" for key, value in deployment.directives.items())
+        values = ", ".join(f"{key} = {value}" for key, value in deployment.directives.items())
         yield (
             f"It was measured together with directives of nginx, and what this file has is not: "
-            f"{told}. intop export --format nginx writes them."
+            f"{values}. intop export --format nginx writes them."
         )
 
 
 def kernel_changes(deployment: Deployment) -> list[Change]:
-    """The changes of sysctls. Raises UsageError where there is none to write."""
-    found = [change for change in deployment.changes if change.key in deployment.sysctls]
-    if not found:
+    """Return the changes of sysctls. Raises UsageError where there is none to write."""
+    changes = [change for change in deployment.changes if change.key in deployment.sysctls]
+    if not changes:
         raise UsageError(
             f"{deployment.title} changes directives of nginx only: export them by --format nginx "
             "or --format ansible"
         )
-    return found
+    return changes
 
 
 def measured(deployment: Deployment, change: Change) -> Iterator[str]:
-    """What was found out about one change, a sentence each."""
+    """Yield the measurements of a change, a sentence each."""
     known = ratios(change)
     if known:
-        told = "; ".join(f"{name} {ratio}" for name, ratio in known)
+        words = "; ".join(f"{name} {ratio}" for name, ratio in known)
         level = f"{deployment.verdict.level:.0%}"
-        yield f"P99 without it / with it, {level} intervals, above 1 it helps: {told}."
+        yield f"P99 without it / with it, {level} intervals, above 1 it helps: {words}."
     else:
         yield f"What it contributes is not measured{_how(change)}."
     together = change.contribution.keys if change.contribution else (change.key,)
@@ -113,20 +113,20 @@ def _how(change: Change) -> str:
 
 
 def ratios(change: Change) -> list[tuple[str, Interval]]:
-    """What was measured of a change: P99 without it / with it, by what else was set."""
-    found = change.contribution
-    if found is None:
+    """Return the ratios of P99 without a change / with it, by what else was set."""
+    contribution = change.contribution
+    if contribution is None:
         return []
     known = {
-        "alone": found.alone,
-        "in the winner": found.left_out,
-        "in the smallest set": found.missed,
+        "alone": contribution.alone,
+        "in the winner": contribution.left_out,
+        "in the smallest set": contribution.missed,
     }
     return [(name, ratio) for name, ratio in known.items() if ratio is not None]
 
 
 def plain_values(deployment: Deployment) -> Mapping[str, str]:
-    """The value of each sysctl, of characters that no format gives a meaning of its own.
+    """Return the value of each sysctl, of characters without a meaning in any format.
 
     A study may bring parameters of its own, with any text as a choice. Raises UsageError.
     """
@@ -140,7 +140,7 @@ def plain_values(deployment: Deployment) -> Mapping[str, str]:
 
 
 def comment(*sentences: str) -> str:
-    r"""Lines that all begin with #, whatever is in the text.
+    r"""Return lines that all begin with #, whatever is in the text.
 
     Names come from files: what could end a line or can't be seen is shown as \n or \x1b. Lines are
     short, since some readers take a long one for two.

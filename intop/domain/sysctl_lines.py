@@ -15,20 +15,19 @@ _BLANKS = {"systemd": " \t\n\r", "procps": " \t\n\v\f\r", "tuned": None}
 
 @dataclass(frozen=True)
 class Line:
-    """A line that says something of a key (or a glob pattern of keys).
-
-    `value` is None for a line `-KEY`. With `-KEY = VALUE` (`is_lenient`) the key may be missing.
-    """
+    """A line about a key, or a glob pattern of keys."""
 
     number: int
     key: str
     value: str | None
+    """None for a line `-KEY`."""
     is_lenient: bool
+    """A line `-KEY = VALUE`: the key may be missing."""
 
 
 def read_lines(texts: Iterable[str], loader: Loader) -> list[Line]:
-    """The lines of a file that this program reads, in their order."""
-    found: list[Line] = []
+    """Return the lines of a file that this program reads, in their order."""
+    lines: list[Line] = []
     blanks = _BLANKS[loader]
     for number, text in enumerate(texts, start=1):
         for part in _parts(text, loader):
@@ -40,12 +39,12 @@ def read_lines(texts: Iterable[str], loader: Loader) -> list[Line]:
             name = canonical_key(_name(key, loader).strip(blanks), loader)
             if name and (equals or is_lenient):
                 text_of = normalised(value.strip(blanks)) if equals else None
-                found.append(Line(number, name, text_of, is_lenient))
-    return found
+                lines.append(Line(number, name, text_of, is_lenient))
+    return lines
 
 
 def unread(text: str) -> str:
-    """Why no program sets anything by a line that was meant to set something; "" if one may."""
+    """Return why no program sets anything by a line that was meant to; "" if one may."""
     line = text.strip(_BLANKS["procps"])
     bare = line.lstrip("\ufeff")
     if not bare or bare[0] in "#;" or re.search(r"[\r\0]", line):
@@ -76,7 +75,7 @@ _FIRST = ("abi", "debug", "dev", "fs", "kernel", "net", "sunrpc", "user", "vm")
 
 
 def canonical_key(text: str, loader: Loader = "systemd") -> str:
-    """A key or pattern as sysctl shows it, with dots between its parts.
+    """Return a key or pattern as sysctl shows it, with dots between its parts.
 
     Where the first separator is a slash, dots belong to the parts (an interface `eth0.5`), and
     become slashes; so sysctl.d(5) has it. Separators before it, and doubled ones, say nothing;
@@ -90,7 +89,7 @@ def canonical_key(text: str, loader: Loader = "systemd") -> str:
 
 
 def is_glob(key: str) -> bool:
-    """Whether a key is a pattern of keys."""
+    """Return whether a key is a pattern of keys."""
     return any(character in key for character in "*?[")
 
 

@@ -12,34 +12,29 @@ NO_PYARROW = "Parquet needs pyarrow, which is not installed: pip install 'intop[
 
 
 def schema_of(path: Path) -> Path:
-    """Where it is written what the columns of a table of trials mean, and how to train on it."""
+    """Return the path of a table's schema: what its columns mean, and how to train on it."""
     return path.with_name(f"{path.name}.schema.json")
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a table that we write. `type` is one of the Table Schema standard.
-
-    `values` are all that its cells have; empty where they are not listed.
-    """
+    """A column of a table that we write."""
 
     name: str
     unit: str
     meaning: str
     type: Literal["string", "integer", "number", "datetime"] = "string"
+    """A type of the Table Schema standard."""
     values: tuple[str | int, ...] = ()
+    """All values of its cells; empty where they are not listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All that `intop train` goes by, apart from the trials: the same recipe makes the same models.
+    """All that `intop train` goes by, apart from the trials of an architecture and workload.
 
-    It is for the trials of one architecture and workload of a campaign. With `is_lent`, models also
-    learn from the screening, as from lent rows (see `learn.samples.Samples`). `column` has what the
-    models learn, which people know as `target`. A search that `timeout_s` ends is the exception:
-    how far it came depends on the machine. `outside` has by variable what its trials have and its
-    range or list of choices does not, such as a default. Raises ValueError for numbers that no
-    study has.
+    The same recipe makes the same models, unless `timeout_s` ends a search. Raises ValueError for
+    numbers that no study has.
     """
 
     study: str
@@ -47,7 +42,9 @@ class Recipe:
     arch: str
     workload: str
     column: str
+    """The column with what models learn."""
     target: str
+    """Its name for people."""
     unit: str
     variables: tuple[Variable, ...]
     folds: int
@@ -57,7 +54,9 @@ class Recipe:
     seed: int
     level: float
     is_lent: bool = False
+    """Models also learn from the screening, as from lent rows (`learn.samples.Samples`)."""
     outside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Values of trials beyond a variable's range or choices, such as a default."""
 
     def __post_init__(self) -> None:
         if not self.variables:
@@ -77,37 +76,36 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """What a file's rows came to: what models learn from, what was left out, and why.
-
-    Of `rows`, `failed` ones don't teach and `trials` do; they are of so many `configurations`, of
-    which `replicated` have several trials. `copies` are rows that repeat inputs and target of an
-    earlier one. `lost` configurations are left out since all of their trials failed. `left_out`
-    has the reason for each column that varies in no useful way; what the user ignores is not in it.
-    """
+    """The use of a file's rows and columns."""
 
     path: str
     target: str
     rows: int
     failed: int
+    """Rows that models do not learn from."""
     trials: int
+    """Rows that models learn from."""
     configurations: int
+    """The configurations of these trials."""
     replicated: int
+    """Configurations with several trials."""
     copies: int
+    """Rows that repeat inputs and target of an earlier one."""
     lost: int
+    """Configurations that are left out since all of their trials failed."""
     left_out: Mapping[str, str]
+    """The reason for each column that varies in no useful way, without the user's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Configurations with what was measured of them, one row each.
-
-    `values` (configurations, variables): numbers with a unit are in bytes, seconds, per cent or Hz,
-    a choice is its index. `measured` has the target of each configuration's trials, all positive.
-    The last `lent` rows are as in `learn.samples.Samples`, and not in the inventory.
-    """
+    """Configurations with their measurements, one row each."""
 
     variables: tuple[Variable, ...]
     values: Matrix
+    """(configurations, variables): a choice's index, or bytes, seconds, per cent or Hz."""
     measured: tuple[tuple[float, ...], ...]
+    """The targets of each configuration's trials, all positive."""
     inventory: Inventory
     lent: int = 0
+    """So many last rows are as in `learn.samples.Samples`, and not in the inventory."""

@@ -1,10 +1,15 @@
-"""Workloads: the load that a cluster is measured under."""
+"""Workloads and budgets: the load that a cluster is measured under, and how much of it."""
 
+import re
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 from pathlib import PurePath
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from annotated_types import Ge, Gt, Interval, MaxLen, Predicate
+
+from intop.domain.matching import matching
 from intop.domain.training import TREE_MODELS
 from intop.errors import ResultMissingError
 from intop.masking import masked_header
@@ -23,43 +28,131 @@ Scheme = Literal["", "http", "https"]
 LoadToolChoice = Literal["auto", "engine", "wrk2"]
 """With `auto` wrk2 is taken where the load generator has it and it can send the load."""
 
+Connections = Annotated[int, Interval(ge=1, le=100_000)]
+
+
+def is_path(text: str) -> bool:
+    """Return True for the path of one request. Raises ValueError for any other text."""
+    if not re.fullmatch(r"/[A-Za-z0-9._~!$&()*+,;=:@%/?-]*", text):
+        raise ValueError("a path begins with / and has no quotes, blanks or others to be %-encoded")
+    return True
+
+
+UrlPath = Annotated[str, Predicate(is_path)]
+
+_FRAMING = "the load writes it itself, by body_bytes, and a server waits for what it announces"
+_ENDING = "the load says by itself when connections end: see requests_per_connection"
+REFUSED_HEADERS = {
+    "content-length": _FRAMING,
+    "transfer-encoding": _FRAMING,
+    "trailer": "it announces what the load does not send",
+    "te": "it asks for answers in an encoding that the load does not read",
+    "expect": "the load does not wait for an interim answer",
+    "upgrade": "it asks for another protocol, which the load does not speak",
+    "http2-settings": 'it belongs to an upgrade: write http = "2"',
+    "connection": _ENDING,
+    "keep-alive": _ENDING,
+    "proxy-connection": _ENDING,
+}
+"""Names in lower case that break a load tool, and why a request of a load can't have them."""
+
+REFUSED_METHODS = {
+    "CONNECT": "it asks for a tunnel, and its requests have no path",
+    "TRACE": "its answer is the request itself, and nginx always refuses it",
+    "PRI": "it is the first word of an HTTP/2 connection, and no request",
+}
+
+
+def is_header(line: str) -> bool:
+    """Return True for a header of a load. Raises ValueError for any other line."""
+    if line.startswith(":"):
+        raise ValueError(
+            f"{line.partition(' ')[0]} is a pseudo-header of HTTP/2: the load makes it of method, "
+            "url and paths"
+        )
+    if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+: [ -~]+", line):
+        raise ValueError("a header is 'Name: value' in printable ASCII, with one blank in between")
+    name, _, value = line.partition(":")
+    if why := REFUSED_HEADERS.get(name.lower()):
+        raise ValueError(f"the header {name} is not for a load: {why}")
+    if not value.strip():
+        raise ValueError(f"the header {name} has no value")
+    return True
+
+
+def is_method(name: str) -> bool:
+    """Return True for a method that a load can send. Raises ValueError for any other word."""
+    if not re.fullmatch("[A-Z]{1,20}", name):
+        raise ValueError("a method has 1 to 20 of A-Z")
+    if why := REFUSED_METHODS.get(name):
+        raise ValueError(f"the method {name} is not for a load: {why}")
+    return True
+
+
+def _is_source(text: str) -> bool:
+    """Return True for an IP address or "". Raises ValueError for any other text."""
+    try:
+        return not text or bool(ip_address(text).version)
+    except ValueError as error:
+        raise ValueError("value is not a valid IPv4 or IPv6 address") from error
+
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """A class of clients: how large a part of the load it sends, and how it behaves.
+    """A class of clients: its part of the load, and its behaviour.
 
-    `share` is its part of the rate, and of the connections unless it has `connections` of its own.
-    A connection carries `requests_per_connection` requests (with `geometric` lifetimes so many on
-    average), and None as many as the server takes; after an answer it stays idle for `think_ms`.
-    Each connection reads at most `read_kb_per_s` (KB of 1,024 bytes). With `tls_resume` new
-    connections resume TLS sessions. With `http` 2 a connection carries up to
-    `streams_per_connection` requests at once: over TLS by ALPN, else by prior knowledge. Each
-    request has the further `headers` ("Name: value"), a `method`, and a body of `body_bytes`.
-    `source` is the address that connections come from. As a text it has no secrets of headers, so
-    that a new token is the same load.
+    As a text it has no secrets of headers, so that a new token is the same load.
     """
 
-    name: str = ""
-    share: float = 1.0
-    connections: int | None = None
-    requests_per_connection: float | None = None
+    name: Annotated[
+        str, matching("[A-Za-z0-9_.-]{0,40}", "1 to 40 letters, digits, _, . and -")
+    ] = ""
+    share: Annotated[float, Interval(gt=0, le=1)] = 1.0
+    """Its part of the rate, and of the connections unless it has its own."""
+    connections: Connections | None = None
+    requests_per_connection: Annotated[float, Interval(ge=1, le=1e9)] | None = None
+    """None is as many as the server takes."""
     lifetimes: Lifetimes = "fixed"
-    think_ms: float = 0.0
-    read_kb_per_s: float | None = None
+    """With `geometric` a connection carries so many requests on average."""
+    think_ms: Annotated[float, Interval(ge=0, le=3_600_000)] = 0.0
+    """How long a connection stays idle after an answer."""
+    read_kb_per_s: Annotated[float, Interval(ge=1, le=1e9)] | None = None
+    """The rate at which each connection reads at most, in KB of 1,024 bytes."""
     tls_resume: bool = False
+    """New connections resume TLS sessions."""
     http: Http = "1.1"
-    streams_per_connection: int = 1
-    headers: tuple[str, ...] = ()
-    method: str = "GET"
-    body_bytes: int = 0
-    source: str = ""
+    """HTTP/2 is spoken over TLS by ALPN, else by prior knowledge."""
+    streams_per_connection: Annotated[int, Interval(ge=1, le=1000)] = 1
+    """Requests that a connection of HTTP/2 carries at once."""
+    headers: tuple[Annotated[str, MaxLen(1000), Predicate(is_header)], ...] = ()
+    """Further headers of each request, as `Name: value`."""
+    method: Annotated[str, Predicate(is_method)] = "GET"
+    body_bytes: Annotated[int, Interval(ge=0, le=100_000_000)] = 0
+    """The size of each request's body."""
+    source: Annotated[str, Predicate(_is_source)] = ""
+    """The address that connections come from; "" leaves it to the system."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for settings that don't fit together."""
+        if self.http != "2" and self.streams_per_connection > 1:
+            raise ValueError('streams_per_connection is for http = "2"')
+        names = [header.partition(":")[0].lower() for header in self.headers]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(
+                f"headers: {twice} stands there twice, and the load sends it once: join the "
+                "values with a comma, or leave one out"
+            )
+        if self.method == "HEAD" and self.body_bytes:
+            raise ValueError("body_bytes: a HEAD request has no body")
+        if self.source:
+            object.__setattr__(self, "source", str(ip_address(self.source)))
 
     def __str__(self) -> str:
-        said = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
         default = {f.name: f.default for f in fields(self)}
         return ", ".join(
             f"{name}={'|'.join(map(masked_header, value)) if isinstance(value, tuple) else value}"
-            for name, value in said.items()
+            for name, value in values.items()
             if value != default[name]
         )
 
@@ -68,45 +161,53 @@ ALIKE = Clients()
 """All clients are alike, and keep their connections."""
 
 
+def _is_path_if_any(text: str) -> bool:
+    return not text or is_path(text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """A rate of requests of one `kind`: `slt` for static files, `dlt` for generated content.
-
-    `rate_rps` in requests/s over all connections; `duration_s` are the counted seconds of one
-    trial, None where a pilot chooses them, and `warmup_s` the uncounted ones before them on the
-    same connections. `threads` are wrk2's. `paths` are what requests for files ask for, at random;
-    one that stands there twice is asked for twice as often. Where there are none, they are the
-    cluster's own static paths. `clients` share the load; their shares add up to 1. `check` is what
-    answers to static paths are held against: the length and checksum that they had when the
-    campaign began to measure, the length alone, or neither. In a sweep over files `only_path` is
-    the one that a trial asks for.
-
-    With a `scheme` it goes to the usual port of that one on the cluster's host, else to the
-    cluster's URL. `script` is the file of a Lua script of the user's own, which takes the arguments
-    of its kind (`lua/slt.lua`, `lua/dlt.lua`); "" is intop's. What is not `tuned` is left out by
-    commands that no workload is named to, but for those that measure a winner in all workloads.
-    """
+    """A rate of requests of one kind."""
 
     name: str
     kind: WorkloadKind
-    rate_rps: float
-    connections: int
-    threads: int
-    duration_s: int | None
-    warmup_s: int
-    timeout_s: int
-    paths: tuple[str, ...] = ()
+    rate_rps: Annotated[float, Interval(ge=1, le=10_000_000)]
+    """Requests/s over all connections."""
+    connections: Connections
+    threads: Annotated[int, Interval(ge=1, le=1024)] = 2
+    """Of wrk2."""
+    duration_s: Annotated[int, Interval(ge=1, le=3600)] | None = None
+    """Counted seconds of a trial; None leaves them to a pilot."""
+    warmup_s: Annotated[int, Interval(ge=0, le=600)] = 1
+    """Uncounted seconds before them, on the same connections."""
+    timeout_s: Annotated[int, Interval(ge=1, le=600)] = 10
+    paths: tuple[UrlPath, ...] = ()
+    """Paths that requests for files ask for at random, by how often they stand here.
+
+    Without any, they are the cluster's own static paths.
+    """
     arrivals: Arrivals = "constant"
     clients: tuple[Clients, ...] = (ALIKE,)
+    """The classes that share the load."""
     check: Check = "content"
-    only_path: str = ""
+    """The part of an answer to a static path that must be as when the campaign began.
+
+    It is the length and the checksum, the length alone, or neither.
+    """
+    only_path: Annotated[str, Predicate(_is_path_if_any)] = ""
+    """The one path that a trial of a sweep over files asks for."""
     scheme: Scheme = ""
-    script: str = ""
+    """The load goes to its usual port on the cluster's host; "" is the cluster's URL."""
+    script: Annotated[
+        str, matching(r"(([^\n]*/)?[A-Za-z0-9_-]{1,40}\.lua)?", "the path of a file NAME.lua")
+    ] = ""
+    """A Lua script of the user's own, which takes the arguments of its kind; "" is intop's."""
     tuned: bool = True
+    """Commands tune it where no workload is named to them."""
 
     @property
     def own_script(self) -> str:
-        """What a Lua script of the user's own is called, without its folder and .lua."""
+        """The name of a Lua script of the user's own, without its folder and .lua."""
         return PurePath(self.script).stem
 
     @property
@@ -115,12 +216,12 @@ class Workload:
 
         For conditions: trials of different traffic aren't comparable.
         """
-        told = {"constant": "", "poisson": "poisson arrivals", "closed": "closed loop"}
-        arrivals = told[self.arrivals]
-        return "; ".join(filter(None, (self.scheme, arrivals, *map(str, self.clients))))
+        words = {"constant": "", "poisson": "poisson arrivals", "closed": "closed loop"}
+        parts = (self.scheme, words[self.arrivals], *map(str, self.clients))
+        return "; ".join(filter(None, parts))
 
     def url(self, of_cluster: str) -> str:
-        """Where it goes to on a cluster with this URL."""
+        """Return where it goes to on a cluster with this URL."""
         parts = urlsplit(of_cluster)
         if self.scheme in ("", parts.scheme):
             return of_cluster
@@ -129,7 +230,7 @@ class Workload:
 
     @property
     def due_rps(self) -> float:
-        """How many requests are due in a second; 0 in a closed loop, in which nothing is due."""
+        """Requests that are due in a second; 0 in a closed loop, in which nothing is due."""
         return 0.0 if self.arrivals == "closed" else self.rate_rps
 
     @property
@@ -143,85 +244,115 @@ class Workload:
         return self.duration_s
 
     def asked(self, static_paths: tuple[str, ...], dynamic_path: str) -> tuple[str, ...]:
-        """The paths that are asked for on a cluster with these."""
+        """Return the paths that are asked for on a cluster with these."""
         return (dynamic_path,) if self.kind == "dlt" else self.paths or static_paths
 
 
+Count = Annotated[int, Ge(1)]
+Whole = Annotated[int, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+Share = Annotated[float, Interval(gt=0, le=1)]
+
+
 @dataclass(frozen=True, kw_only=True)
-class Budget:
-    """How much one study may measure and compute, for each architecture and workload.
+class Limits:
+    """The disturbance beyond which a trial is measured again."""
 
-    `screen_trials` and `collect_trials` are configurations measured once each; a sentinel (the
-    default) is measured after every `sentinel_every` of them. A screening ends early when
-    `screen_stable` looks in a row found the same; 0 measures all. About `keep` parameters vary at
-    once after it. `finalists`, and each tree model's own winner, are compared in `pick_rounds`
-    rounds; the best of them all meets the default in up to `judge_pairs` fresh pairs, which are
-    looked at `judge_looks` times: no more are measured once the verdict is clear. Their trials have
-    `judge_duration_s` counted seconds, None as many as all others. `tuning_trials` and
-    `tuning_timeout_s` limit the hyper-parameter search of one family in one fold. After
-    `max_failures` failed trials a stage stops. A disturbed trial is measured again at most
-    `retries` times; it is disturbed when other machines took more than `max_steal_cores` processors
-    of a host, or more than `max_steal` of the time of any one of them, when programs that have no
-    part in the load used more than `max_foreign_cores` processors, when the load tool used more
-    than `max_load_cpu` of what its threads could, or when it was itself late by more than `max_lag`
-    of P99. A trial of screen, collect or refine is pruned once its P99 is certainly more than
-    `prune_factor` times that of the default; 0 prunes none. Where a cluster has replicas, the
-    default is measured `agree_rounds` times on each of them, to see that they agree. A pilot
-    measures the default `pilot_trials` times at each duration, up to `pilot_max_s`, and looks for
-    one with which a verdict resolves a ratio of `pilot_resolution`.
+    max_steal: Annotated[float, Interval(gt=0, lt=1)] = 0.1
+    """The share of any one processor's time that other machines may take."""
+    max_steal_cores: Positive = 0.2
+    """Processors of a host that other machines may take. A share would let whole ones go."""
+    max_foreign_cores: Positive = 0.4
+    """Processors of a host that programs without a part in the load may use."""
+    max_load_cpu: Share = 0.9
+    """The share of its threads' CPU time that the load tool may use."""
+    max_lag: Share = 0.2
+    """By which share of P99 the load tool may be late itself."""
 
-    `refine_trials` go, `refine_batch` at a time, to what is most telling by all trials before them;
-    0 leaves that stage out of `tune`. `replicate_trials` further trials go to collected
-    configurations that promise or scatter much; None is none where there are `refine_trials`, of
-    which some are replicates, and else a quarter of as many as there are configurations. Models
-    are judged by `folds`, which are drawn anew for each of `repeats`.
 
-    An explanation that has to rank the winner's changes measures each of the stronger ones in
-    `explain_rounds` rounds, left out and alone (0: `tune` does not explain), and judges the
-    smallest set in `explain_pairs` rounds.
+@dataclass(frozen=True, kw_only=True)
+class Budget(Limits):
+    """How much one study may measure and compute, for each architecture and workload."""
+
+    screen_trials: Annotated[int, Ge(8)] = 100
+    """Configurations that a screening measures, once each."""
+    screen_stable: Whole = 3
+    """Looks in a row that find the same end a screening early; 0 measures all trials."""
+    keep: Count = 20
+    """About so many parameters vary at once after the screening."""
+    collect_trials: Annotated[int, Ge(8)] = 120
+    """Configurations of a design that fills the space, measured once each."""
+    refine_trials: Whole = 120
+    """Configurations that are the most telling by all trials before; 0 leaves `refine` out."""
+    refine_batch: Count = 4
+    """Configurations that a refinement chooses at a time."""
+    replicate_trials: Whole | None = None
+    """Further trials of collected configurations that promise or scatter much.
+
+    None is a quarter of the configurations, and none where there are `refine_trials`.
     """
+    sentinel_every: Annotated[int, Ge(2)] = 8
+    """The default, as a sentinel, is measured after so many configurations."""
+    folds: Annotated[int, Interval(ge=2, le=20)] = 4
+    """Parts of the trials, each of which judges models that learned from the others."""
+    repeats: Annotated[int, Interval(ge=1, le=20)] = 2
+    """Times that the folds are drawn."""
+    tuning_trials: Count = 20
+    """Hyper-parameters that the search of one family in one fold tries."""
+    tuning_timeout_s: Positive = 60.0
+    """Seconds that this search may take."""
+    population: Annotated[int, Ge(5)] = 200
+    """Individuals of a search on models. SciPy's evolution needs five."""
+    generations: Count = 100
+    """Generations of a search on models at most."""
+    patience: Count = 15
+    """Generations without a better individual that end a search on models."""
+    finalists: Count = 3
+    """Predicted winners that `pick` measures, beside each tree model's own."""
+    pick_rounds: Count = 3
+    """Rounds in which `pick` compares them."""
+    judge_pairs: Annotated[int, Ge(3)] = 10
+    """Fresh pairs in which the winner meets the default, at most."""
+    judge_looks: Annotated[int, Interval(ge=1, le=10)] = 2
+    """Looks at the pairs; none follow once the verdict is clear."""
+    judge_duration_s: Annotated[int, Interval(ge=1, le=3600)] | None = None
+    """Counted seconds of a verdict's trials; None is as many as all others have."""
+    agree_rounds: Annotated[int, Ge(3)] = 6
+    """Trials of the default on each replica, to see that replicas agree."""
+    level: Annotated[float, Interval(ge=0.5, lt=1)] = 0.95
+    """Of intervals."""
+    settle_limit_s: Positive = 90.0
+    """Seconds to wait for a quiet cluster before a trial."""
+    max_time_wait: Count = 20_000
+    """Sockets in TIME-WAIT with which a host counts as settled."""
+    max_failures: Count = 10
+    """Failed trials after which a stage stops."""
+    retries: Whole = 2
+    """Further attempts at a disturbed trial."""
+    prune_factor: Annotated[float, Ge(0)] = 5.0
+    """A trial is pruned once its P99 is certainly so many times the default's; 0 prunes none."""
+    pilot_trials: Annotated[int, Interval(ge=3, le=100)] = 5
+    """Trials of the default that a pilot measures at each duration."""
+    pilot_max_s: Annotated[int, Interval(ge=2, le=3600)] = 60
+    """The longest duration that a pilot tries (s)."""
+    pilot_resolution: Annotated[float, Interval(gt=1, le=100)] = 1.25
+    """The ratio that a verdict is to resolve with a pilot's duration."""
+    explain_rounds: Whole = 4
+    """Rounds in which each of the stronger changes is left out and alone; 0 explains nothing."""
+    explain_pairs: Annotated[int, Ge(3)] = 16
+    """Rounds in which the smallest set is judged."""
 
-    screen_trials: int
-    screen_stable: int
-    keep: int
-    collect_trials: int
-    replicate_trials: int | None
-    refine_trials: int
-    refine_batch: int
-    sentinel_every: int
-    folds: int
-    repeats: int
-    tuning_trials: int
-    tuning_timeout_s: float
-    population: int
-    generations: int
-    patience: int
-    finalists: int
-    pick_rounds: int
-    judge_pairs: int
-    judge_looks: int
-    judge_duration_s: int | None
-    agree_rounds: int
-    level: float
-    settle_limit_s: float
-    max_time_wait: int
-    max_failures: int
-    retries: int
-    max_steal: float
-    max_steal_cores: float
-    max_foreign_cores: float
-    max_load_cpu: float
-    max_lag: float
-    prune_factor: float
-    pilot_trials: int
-    pilot_max_s: int
-    pilot_resolution: float
-    explain_rounds: int
-    explain_pairs: int
+    def __post_init__(self) -> None:
+        if self.explain_rounds == 1:
+            raise ValueError("explain_rounds (1) must be 2 or more, or 0 to explain nothing")
+        if 0 < self.prune_factor <= 1:
+            raise ValueError(
+                f"prune_factor ({self.prune_factor:g}) must be more than 1, or 0 to prune none"
+            )
 
     @property
     def pick_arms(self) -> int:
-        """How many arms meet in a round of `pick`, at most.
+        """The most arms that meet in a round of `pick`.
 
         They are the finalists, the one with few keys, each tree model's winner, and the default.
         """

@@ -40,7 +40,7 @@ class _Machine:
             if (place := places.get(mine.name)) is not None:
                 # All that is common is known to both, so nothing is unheard of.
                 theirs = self.common.variables[place]
-                own[:, n] = theirs.told_as(mine, values[:, place], np.nan)
+                own[:, n] = theirs.in_terms_of(mine, values[:, place], np.nan)
         return self.predict(own) - self.predict(default)
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from intop.config.workload import load_problem, one_request
+from intop.config.workload import load_problem
 from intop.domain.sweep import HIGHEST_TIMES, LOWEST_TIMES, Axis, Loop
-from intop.domain.workload import Workload
+from intop.domain.workload import Workload, is_path
 from intop.errors import UsageError
 
 FEWEST_ROUNDS = 3
@@ -54,7 +54,7 @@ class Request:
         """Raises ValueError."""
         if self.axis != "file":
             return {p: f"{p:g}" for p in points_of(text, own_value(workload, self.axis))}
-        paths = [one_request(word.strip()) for word in text.split(",")]
+        paths = [word.strip() for word in text.split(",") if is_path(word.strip())]
         if len(set(paths)) < len(paths):
             raise ValueError("a file is there twice")
         return {float(n): path for n, path in enumerate(paths, 1)}

@@ -11,7 +11,8 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Literal
 
-from intop.domain.cluster import Balancing, Cluster, LabSpec, Link, lab_name_problem
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Cluster, LabSpec, Link, lab_name_problem
 from intop.errors import LabDownError, LabError, UsageError
 from intop.lab import (
     client_link,

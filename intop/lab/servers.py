@@ -24,7 +24,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from intop.domain.cluster import Balancing, LabSpec, cpus_of
+from intop.domain.balancing import Balancing, cpus_of
+from intop.domain.cluster import LabSpec
 from intop.domain.server import NGINX, SERVERS
 from intop.errors import LabError
 from intop.lab import app, content, network, other_servers, own_folders, slow_disk, state, texts

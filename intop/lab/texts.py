@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from intop.domain.cluster import Balancing, cpus_of
+from intop.domain.balancing import Balancing, cpus_of
 from intop.lab import app
 from intop.lab.content import TYPES
 

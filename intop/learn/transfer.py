@@ -91,7 +91,7 @@ class Prior:
             mine, theirs = self.variables[here], self.source.variables[there]
             # What the source never had is none of its choices, or half-way between two.
             unheard = -1.0 if len(theirs.choices) > 2 else 0.5
-            rows[:, place] = mine.told_as(theirs, values[:, here] + 0.0, unheard)
+            rows[:, place] = mine.in_terms_of(theirs, values[:, here] + 0.0, unheard)
         return rows
 
 

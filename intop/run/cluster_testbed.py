@@ -233,12 +233,7 @@ class ClusterTestbed:
         """
         budget = self.task.context.study.budget
         deadline = time.monotonic() + budget.settle_limit_s
-        while time.monotonic() < deadline and disturbance(
-            idle(self.rig, QUIET_S),
-            max_steal=budget.max_steal,
-            max_steal_cores=budget.max_steal_cores,
-            max_foreign_cores=budget.max_foreign_cores,
-        ):
+        while time.monotonic() < deadline and disturbance(idle(self.rig, QUIET_S), budget):
             pass
 
     def abort(self) -> None:
@@ -285,7 +280,6 @@ class ClusterTestbed:
         role: TrialRole,
     ) -> Validity:
         result = measurement.result
-        budget = self.task.context.study.budget
         return judge(
             requests=result.requests,
             p99_ms=result.histogram.percentile_ms(99) if result.requests else 0.0,
@@ -294,11 +288,7 @@ class ClusterTestbed:
             errors=result.errors,
             metrics=measurement.metrics,
             backends=self._asked_backends(role),
-            max_steal=budget.max_steal,
-            max_steal_cores=budget.max_steal_cores,
-            max_foreign_cores=budget.max_foreign_cores,
-            max_load_cpu=budget.max_load_cpu,
-            max_lag=budget.max_lag,
+            limits=self.task.context.study.budget,
             pruned=pruned(result.stopped_after_s, workload.counted_s, prune_above_ms),
             too_few=saturated(workload, result.achieved_rps),
         )

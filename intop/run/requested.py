@@ -9,7 +9,6 @@ from dataclasses import fields, replace
 
 from intop.config.source import short
 from intop.config.study import Study
-from intop.config.workload import load_problem
 from intop.domain.job import Job
 from intop.domain.workload import Workload
 from intop.errors import UsageError
@@ -47,8 +46,6 @@ def requested_workload(job: Job, study: Study) -> Workload:
     wanted = request.workload
     if own.duration_s is None or request.tries_durations:
         own = replace(own, duration_s=wanted.duration_s)
-    if problem := load_problem(own):
-        raise UsageError(f"{name}: no study allows what was asked for, {problem}")
     if problem := _otherwise(wanted, own):
         raise UsageError(f"{name}: {problem} in {study.path} on this worker. {AGAIN}")
     limit = request.prune_above_ms

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from intop.domain.overload import RATE_TOLERANCE
 from intop.domain.trial import HostMetrics, Status
+from intop.domain.workload import Limits
 from intop.hosts.load.engine import PENDING
 
 ERROR_TOLERANCE = 0.01
@@ -30,36 +31,26 @@ class Validity:
     detail: str = ""
 
 
-def disturbance(
-    metrics: Mapping[str, HostMetrics],
-    *,
-    max_steal: float,
-    max_steal_cores: float,
-    max_foreign_cores: float,
-) -> str:
-    """Who else is busy on the hosts, "" when nobody is.
-
-    `max_steal` is a share of one processor's time, the others are counts of processors: a share of
-    all of them would let whole ones go on a large host.
-    """
+def disturbance(metrics: Mapping[str, HostMetrics], limits: Limits) -> str:
+    """Return who else is busy on the hosts, "" when nobody is."""
     for name, metric in metrics.items():
         cores = metric.cpus or 1
         stolen, foreign = metric.steal * cores, (metric.foreign_cpu or 0.0) * cores
-        if stolen > max_steal_cores:
+        if stolen > limits.max_steal_cores:
             return (
                 f"{name}: other machines took {stolen:.2f} of its {cores} cores, "
-                f"more than max_steal_cores ({max_steal_cores:g})"
+                f"more than max_steal_cores ({limits.max_steal_cores:g})"
             )
-        if (metric.max_cpu_steal or 0.0) > max_steal:
+        if (metric.max_cpu_steal or 0.0) > limits.max_steal:
             return (
                 f"{name}: other machines took {metric.max_cpu_steal:.0%} of the time of one of its "
-                f"{cores} cores, more than max_steal ({max_steal:.0%})"
+                f"{cores} cores, more than max_steal ({limits.max_steal:.0%})"
             )
-        if foreign > max_foreign_cores:
+        if foreign > limits.max_foreign_cores:
             return (
                 f"{name}: other programs used {foreign:.2f} of its {cores} cores, "
                 f"most of it {metric.foreign_program}, "
-                f"more than max_foreign_cores ({max_foreign_cores:g})"
+                f"more than max_foreign_cores ({limits.max_foreign_cores:g})"
             )
     return ""
 
@@ -108,16 +99,11 @@ def judge(
     errors: Mapping[str, int],
     metrics: Mapping[str, HostMetrics],
     backends: Collection[str],
-    max_steal: float,
-    max_steal_cores: float,
-    max_foreign_cores: float,
-    max_load_cpu: float,
-    max_lag: float,
+    limits: Limits,
     pruned: str = "",
     too_few: str = "",
 ) -> Validity:
-    """The validity of a load; the limits are as in `disturbance`, `max_load_cpu` is a share, and
-    `max_lag` one of P99.
+    """Return the validity of a load.
 
     `offered_rps` is the rate at which requests were due, in fact: random arrivals of a short load
     are often 5 % fewer than were asked for. `pruned` says why the load was stopped before its end;
@@ -131,27 +117,23 @@ def judge(
     packets, and not a missed rate beside an idle balancer, which is also what a slow link looks
     like.
     """
-    problem = disturbance(
-        metrics,
-        max_steal=max_steal,
-        max_steal_cores=max_steal_cores,
-        max_foreign_cores=max_foreign_cores,
-    )
-    if problem:
+    if problem := disturbance(metrics, limits):
         return Validity("disturbed", problem)
     failed = sum(errors.values())
     if requests <= failed:
         return Validity("failed", _unanswered(errors, too_few))
-    if problem := late_generator(metrics, p99_ms, max_lag) or idle_backend(metrics, backends):
+    if problem := late_generator(metrics, p99_ms, limits.max_lag) or idle_backend(
+        metrics, backends
+    ):
         return Validity("disturbed", problem)
     is_failing = failed > ERROR_TOLERANCE * requests
     # Connections that are refused and made anew keep the load tool busy, too.
     for name, metric in metrics.items():
-        if (metric.load_cpu or 0.0) > max_load_cpu and not is_failing:
+        if (metric.load_cpu or 0.0) > limits.max_load_cpu and not is_failing:
             return Validity(
                 "disturbed",
                 f"{name}: the load generator used {metric.load_cpu:.0%} of the CPU time that its "
-                f"threads could, more than max_load_cpu ({max_load_cpu:.0%}): "
+                f"threads could, more than max_load_cpu ({limits.max_load_cpu:.0%}): "
                 f"it needs a lower rate, or another load generator (wrk2: more threads)",
             )
     if pruned:

@@ -6,9 +6,9 @@ from itertools import groupby
 from pathlib import Path
 
 from intop.config.catalogue import Catalogue, load_catalogue
+from intop.domain.constraints import Capacity, Constraint, Exclusion, Order
 from intop.domain.parameter import ALLOWED, DENIED, Component, Parameter
 from intop.domain.presence import Presence
-from intop.domain.space import Capacity, Constraint, Exclusion, Order
 from scripts.references.markdown import MADE, table
 
 GROUP_OR_KEY = re.compile(r'^# --- (?P<group>.+)$|^key = "(?P<key>.+)"$', re.MULTILINE)

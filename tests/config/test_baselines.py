@@ -64,8 +64,8 @@ OCTAL = "to the kernel, 010 is 8: it takes a number that begins with 0 for an oc
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("schema = 1", "schema = 2", ":1: schema: input should be 1 (got 2)"),
-        ("schema = 1\n", "", ": schema: field required"),
+        ("schema = 1", "schema = 2", ":1: schema: must be 1, got 2"),
+        ("schema = 1\n", "", ": schema: must be 1, got None"),
         ('title = "mine"', 'title = ""', ":2: title: string should have at least 1"),
         ('source = "me"\n', "", ": source: field required"),
         ("[values]", "colour = 5\n[values]", ":5: colour: extra inputs are not permitted (got 5)"),

@@ -18,14 +18,8 @@ from config_files import (
     with_budget,
     with_classes,
 )
-from intop.domain.cluster import (
-    Balancing,
-    Cluster,
-    Direction,
-    LabClients,
-    LabSpec,
-    Link,
-)
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Cluster, Direction, LabClients, LabSpec, Link
 from intop.domain.workload import ALIKE, Clients
 from intop.errors import ConfigurationError, ResultMissingError
 

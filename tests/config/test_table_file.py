@@ -12,7 +12,7 @@ from zipfile import ZipFile
 import pandas as pd
 import pytest
 
-from intop.config import table_file
+from intop.config import table_file, table_text
 from intop.config.table_file import TableFile
 from intop.errors import ConfigurationError
 
@@ -316,7 +316,7 @@ def test_a_large_parquet_file_is_told_before_it_is_read(
 def test_a_small_file_of_endless_rows_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_file, "LARGEST_FILE", 2_000_000)
+    monkeypatch.setattr(table_text, "LARGEST_FILE", 2_000_000)
     bomb = gzip.compress(b"x,y\n" + b"1,2\n" * 1_000_000, mtime=0)
     assert "a.csv.gz: has more than 2 MB: leave rows or columns out" == problem(
         written(tmp_path, bomb, "a.csv.gz")

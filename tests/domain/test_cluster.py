@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from intop.domain.cluster import (
-    Balancing,
-    Direction,
-    HostAddress,
-    LabClients,
-    LabSpec,
-    Link,
-    cpus_of,
-)
+from intop.domain.balancing import Balancing, cpus_of
+from intop.domain.cluster import Direction, HostAddress, LabClients, LabSpec, Link
 from samples import cluster
 
 
@@ -41,10 +34,6 @@ def test_what_has_delay_loss_or_two_directions_is_at_the_client() -> None:
     ("shape", "said"),
     [
         ({}, "give it a rate_mbit"),
-        ({"rate_mbit": 0}, "rate must be above zero"),
-        ({"rate_mbit": 1, "burst_kb": 0}, "burst and limit"),
-        ({"delay_ms": -1}, "delay must not be negative"),
-        ({"loss_percent": 100}, "loss 0 up to 100"),
         ({"delay_ms": 1, "jitter_ms": 2}, "jitter must be between 0 and the delay"),
     ],
 )
@@ -72,7 +61,6 @@ def test_each_class_of_clients_has_its_link() -> None:
         (lambda: LabSpec(clients=(LAN, MOBILE), link=Link(delay_ms=1)), "links of theirs"),
         (lambda: LabClients(name="lb", share=1), "none of lb"),
         (lambda: LabClients(name="A", share=1), "a letter first"),
-        (lambda: LabClients(name="a", share=0), "above 0"),
         (lambda: LabClients(name="a", share=1, link=Link(rate_mbit=1)), "a rate alone"),
     ],
 )
@@ -88,11 +76,6 @@ def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"upstream_keepalive": -1}, "upstream_keepalive"),
-        ({"backlog": 0}, "backlog must be 1 to 65535"),
-        ({"workers": 0}, "workers must be 1 to 64"),
-        ({"proxy_buffers": 2}, "proxy_buffers of at least 3"),
-        ({"sndbuf_kb": 5000}, "sndbuf_kb must be 0 to 4096"),
         ({"tls_key_bits": 512}, "tls_key_bits must be 0, or 2048 to 8192"),
         ({"sysctls": (("vm.swappiness", "1"),)}, "only keys of net. can be a lab's own"),
         ({"sysctls": (("net.ipv4/../../vm.swappiness", "1"),)}, "only keys of net."),

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.constraints import Capacity, Constraint, Listing, Order, Requirement
 from intop.domain.parameter import Parameter
-from intop.domain.space import Capacity, Constraint, Listing, Order, Requirement, Space
+from intop.domain.space import Space
 from small_spaces import (
     REUSE,
     STAMPS,

@@ -36,9 +36,9 @@ def test_features_stand_in_the_order_of_the_variables() -> None:
 
 def test_choices_are_told_as_another_variable_has_them() -> None:
     other = Variable(name="d", key="d", choices=("bbr", "cubic", "dctcp"))
-    found = CHOICE.told_as(other, np.array([0.0, 1.0, 2.0]), -1.0)
+    found = CHOICE.in_terms_of(other, np.array([0.0, 1.0, 2.0]), -1.0)
     assert [1, -1, 0] == found.tolist()
-    assert [12, 500] == LINEAR.told_as(LOG, np.array([12.0, 500.0]), -1.0).tolist()
+    assert [12, 500] == LINEAR.in_terms_of(LOG, np.array([12.0, 500.0]), -1.0).tolist()
 
 
 def test_a_range_that_is_none_is_refused() -> None:

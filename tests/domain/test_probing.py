@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from intop.config.catalogue import load_catalogue
+from intop.domain.constraints import Constraint, Exclusion, Order
 from intop.domain.parameter import Component, Parameter, Risk
 from intop.domain.presence import Presence
 from intop.domain.probing import (
@@ -21,7 +22,6 @@ from intop.domain.probing import (
     tried_keys,
     why_not_set,
 )
-from intop.domain.space import Constraint, Exclusion, Order
 from samples import FACTS
 
 MIB = 1 << 20

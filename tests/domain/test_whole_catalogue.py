@@ -10,9 +10,10 @@ import pytest
 
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.configuration import Configuration
+from intop.domain.constraints import Constraint, Exclusion, Order, Requirement
 from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe, Reading, space_of
-from intop.domain.space import Constraint, Exclusion, Order, Requirement, Space
+from intop.domain.space import Space
 from samples import FACTS
 from small_spaces import random_genes
 

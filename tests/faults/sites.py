@@ -20,7 +20,8 @@ from typing import Any
 
 from faults.signalled import Point, prepare
 from forked import PATIENCE_S, Forked
-from intop.domain.cluster import Balancing, Cluster, HostAddress, LabSpec
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Cluster, HostAddress, LabSpec
 from intop.domain.server import ServerName
 from intop.domain.trial import Trial
 from intop.lab import cluster as lab

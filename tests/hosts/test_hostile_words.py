@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from intop.config.catalogue import Key
-from intop.config.workload import UrlPath
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
-from intop.domain.workload import Clients
+from intop.domain.workload import Clients, UrlPath
 from intop.hosts.host import Completed, output
 from intop.hosts.load.tools import command
 from intop.hosts.load.types import Load, LoadTool

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from commands import ran
-from intop.domain.cluster import Balancing, Cluster, HostAddress, LabSpec, Link
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link
 from intop.errors import LabError, UsageError
 from intop.hosts.facts import facts_script
 from intop.lab import cluster as lab
@@ -74,7 +75,8 @@ def fetched_by_load_generator(lab_name: str, url: str) -> int:
 def start_up(lab_name: str, settings: str = "") -> "subprocess.Popen[bytes]":
     """`up` in a process of its own."""
     imports = (
-        "from intop.domain.cluster import Balancing, LabSpec\nfrom intop.lab.cluster import up"
+        "from intop.domain.balancing import Balancing\nfrom intop.domain.cluster import LabSpec\n"
+        "from intop.lab.cluster import up"
     )
     code = f"{imports}\nup(LabSpec(name={lab_name!r}, balancing=Balancing({settings})))"
     return subprocess.Popen([sys.executable, "-c", code], cwd=PROJECT)

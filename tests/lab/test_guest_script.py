@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Balancing, LabSpec, Link
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import LabSpec, Link
 from intop.errors import LabError
 from intop.lab import commands, guest, state
 from intop.lab.texts import USUAL

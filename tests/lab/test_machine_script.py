@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import Balancing, LabSpec, Link, native_arch, other_arch
+from intop.domain.balancing import Balancing
+from intop.domain.cluster import LabSpec, Link, native_arch, other_arch
 from intop.errors import LabError
 from intop.lab import image, machine, machine_image, qemu, state
 from intop.lab.image import Image

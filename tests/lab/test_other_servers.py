@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.cluster import ONLY_PROXIES
+from intop.domain.balancing import ONLY_PROXIES
 from intop.domain.server import SERVERS, ServerName
 from intop.lab import texts
 from intop.lab.other_servers import RECIPES, Site

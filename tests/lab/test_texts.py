@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from intop.domain.cluster import Balancing
+from intop.domain.balancing import Balancing
 from intop.lab import texts
 
 FOLDER = Path("/run/intop/lab/t/host-lb")

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from intop.domain.configuration import Configuration
+from intop.domain.constraints import Order, Requirement
 from intop.domain.encoding import Matrix
 from intop.domain.parameter import Component, Kind, Parameter, Scale
-from intop.domain.space import Order, Requirement, Space
+from intop.domain.space import Space
 
 PORTS = "net.ipv4.ip_local_port_range"
 RMEM = "net.ipv4.tcp_rmem"

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.constraints import Order
 from intop.domain.encoding import Matrix
 from intop.domain.search import Candidate
-from intop.domain.space import Order, Space
+from intop.domain.space import Space
 from intop.learn.candidates import TOLERANCE, diverse, simpler
 from intop.learn.fitness import Estimate
 from intop.learn.samples import Vector

@@ -338,14 +338,18 @@ def of_another_plan(site: Site) -> dict[str, Any]:
 
 
 HOSTILE: dict[str, tuple[Callable[[Site], dict[str, Any]], str]] = {
-    "rate": (changed(rate_rps=1e12), r"slt: rate_rps is 1000000000000.0 where .* and 150.0 in "),
-    "connections": (changed(connections=10**9), "slt: connections is 1000000000 where "),
+    "rate": (changed(rate_rps=151), r"slt: rate_rps is 151.0 where .* and 150.0 in "),
+    "no rate": (changed(rate_rps=1e12), "job .* is not as this .*: workload: rate_rps: Input sh"),
+    "connections": (
+        changed(connections=10**9),
+        "job .* is not as this .*: workload: connectio",
+    ),
     "duration": (changed(duration_s=3600), "slt: duration_s is 3600 where it was asked for, and 2"),
     "script": (changed(script="/etc/evil.lua"), "slt: script is 'evil' where .* and '' in "),
-    "paths": (changed(paths=["/a\r\nX: y"]), r"slt: paths is \('/a\\r\\nX: y',\) where "),
+    "paths": (changed(paths=["/a\r\nX: y"]), "job .* is not as this .*: workload: paths: 0: "),
     "headers": (
         changed(clients=[{"headers": ["A: b\r\nHost: evil"]}]),
-        "slt: clients is .* where it was asked for",
+        "job .* is not as this intop writes it: workload: clients: 0: headers: 0: ",
     ),
     "name": (changed(name="dlt"), "slt: name is 'dlt' where"),
     "tunes": (asked(tunes=["nginx", "kernel", "all"]), "job .* is not as this intop writes it: "),
@@ -355,7 +359,7 @@ HOSTILE: dict[str, tuple[Callable[[Site], dict[str, Any]], str]] = {
             tries_durations=True,
             workload=json.loads(changed(duration_s=10**6)(s)["request"])["workload"],
         )(s),
-        "slt: no study allows what was asked for, duration_s: input should be less than",
+        "job .* is not as this intop writes it: workload: duration_s: Input should be less than",
     ),
     "limit": (asked(prune_above_ms=-1), "slt: trials can't be pruned above -1.0 ms"),
     "workload": (of_columns(workload="cdn"), r"has no \[workload.cdn\]"),

@@ -64,7 +64,7 @@ OTHER: dict[str, object] = {
     "timeout_s": 3,
     "paths": ("/a",),
     "arrivals": "poisson",
-    "clients": (replace(WORKLOAD.clients[0], headers=("A: b\r\nX: y",)), WORKLOAD.clients[1]),
+    "clients": (replace(WORKLOAD.clients[0], headers=("A: c",)), WORKLOAD.clients[1]),
     "check": "length",
     "only_path": "/a",
     "scheme": "https",

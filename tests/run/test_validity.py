@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from intop.domain.trial import HostMetrics
+from intop.domain.workload import Limits
 from intop.run.validity import Validity, judge
 from samples import METRICS
 
@@ -54,8 +55,7 @@ def overloaded(detail: str) -> Validity:
 def judged(**changes: Any) -> Validity:
     values: dict[str, Any] = {"requests": 1000, "achieved_rps": 100.0, "offered_rps": 100.0}
     values |= {"errors": {}, "metrics": {"lb": QUIET}, "p99_ms": 100.0}
-    values |= {"max_steal": 0.1, "max_steal_cores": 0.2, "max_foreign_cores": 0.4}
-    values |= {"max_load_cpu": 0.9, "max_lag": 0.2, "backends": ()}
+    values |= {"backends": (), "limits": Limits()}
     return judge(**(values | changes))
 
 
@@ -75,8 +75,11 @@ def judged(**changes: Any) -> Validity:
         ({"metrics": {"lg": QUIET, "lb": ROBBED}}, disturbed(STOLEN)),
         # A rate that was missed while others took the CPU says nothing of the configuration.
         ({"metrics": {"lb": ROBBED}, "achieved_rps": 10.0}, disturbed(STOLEN)),
-        ({"metrics": {"lb": ROBBED}, "max_steal_cores": 0.5}, disturbed(STOLEN_FROM_ONE)),
-        ({"metrics": {"lb": ROBBED}, "max_steal_cores": 0.5, "max_steal": 0.3}, OK),
+        (
+            {"metrics": {"lb": ROBBED}, "limits": Limits(max_steal_cores=0.5)},
+            disturbed(STOLEN_FROM_ONE),
+        ),
+        ({"metrics": {"lb": ROBBED}, "limits": Limits(max_steal_cores=0.5, max_steal=0.3)}, OK),
         # Of 48 cores, nine are 19 %, and one is 2 %.
         (
             {"metrics": {"lb": NINE_STOLEN}},
@@ -102,13 +105,13 @@ def judged(**changes: Any) -> Validity:
         ({"metrics": {"lb": OWN_PACKETS}}, OK),
         ({"metrics": {"lg": QUIET, "lb": CROWDED}}, disturbed(TAKEN)),
         ({"metrics": {"lb": CROWDED}, "achieved_rps": 10.0}, disturbed(TAKEN)),
-        ({"metrics": {"lb": CROWDED}, "max_foreign_cores": 0.96}, OK),
+        ({"metrics": {"lb": CROWDED}, "limits": Limits(max_foreign_cores=0.96)}, OK),
         # What a configuration costs itself is its result: no reason to measure again.
         ({"metrics": {"lb": PRESSED}}, OK),
         ({"metrics": {"lb": PRESSED}, "achieved_rps": 10.0}, overloaded("10 of 100 requests/s")),
         ({"metrics": {"lg": SHORT, "lb": QUIET}}, disturbed(HURRIED)),
         ({"metrics": {"lg": SHORT}, "achieved_rps": 10.0}, disturbed(HURRIED)),
-        ({"metrics": {"lg": SHORT}, "max_load_cpu": 0.97}, OK),
+        ({"metrics": {"lg": SHORT}, "limits": Limits(max_load_cpu=0.97)}, OK),
         # Stopped for good: whatever its rate was until then.
         ({"pruned": "stopped"}, Validity("pruned", "stopped")),
         ({"pruned": "stopped", "achieved_rps": 1.0}, Validity("pruned", "stopped")),
@@ -136,7 +139,7 @@ def judged(**changes: Any) -> Validity:
         ({"metrics": {"lb": QUIET, "lg": LATE}, "achieved_rps": 10.0}, disturbed(ITSELF_LATE)),
         ({"metrics": {"lg": LATE}, "pruned": "stopped"}, disturbed(ITSELF_LATE)),
         ({"metrics": {"lg": LATE}, "p99_ms": 150.0}, OK),
-        ({"metrics": {"lg": LATE}, "max_lag": 0.3}, OK),
+        ({"metrics": {"lg": LATE}, "limits": Limits(max_lag=0.3)}, OK),
         (
             {"metrics": {"lg": LATE}, "requests": 5, "errors": {"refused": 5}},
             Validity("failed", "no request was answered; errors: {'refused': 5}"),

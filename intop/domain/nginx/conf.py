@@ -4,10 +4,9 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from posixpath import dirname, join
 
-from intop.domain.nginx.pattern import matches
 from intop.domain.nginx.syntax import Source, Statement, parse
 from intop.errors import NginxFileError
 
@@ -19,11 +18,12 @@ MOST = 200_000
 
 @dataclass(frozen=True)
 class Place:
-    """Where a statement stands: its file, and the blocks around it from outside in."""
+    """Where a statement stands."""
 
     source: Source
     statement: Statement
     parents: tuple["Place", ...] = ()
+    """The blocks around it, from outside in."""
 
     @cached_property
     def context(self) -> tuple[str, ...]:
@@ -38,15 +38,16 @@ class Place:
 
     @property
     def span(self) -> tuple[str, int]:
-        """What tells the text of a statement from all others. Included twice, it is one."""
+        """A key of the statement's text. A file that is included twice has it once."""
         return self.source.path, self.statement.start
 
 
 @dataclass(frozen=True)
 class Conf:
-    """What nginx reads: `main` is the path of its first file, `sources` are all of them by path."""
+    """The files that nginx reads."""
 
     main: str
+    """The path of the first file."""
     sources: Mapping[str, Source] = field(repr=False)
 
     @classmethod
@@ -57,38 +58,38 @@ class Conf:
         return conf
 
     def edited(self, texts: Mapping[str, str]) -> "Conf":
-        """With these files in place of its own, or besides them."""
+        """Return it with these files in place of its own, or besides them."""
         old = {path: source for path, source in self.sources.items() if path not in texts}
         return Conf(self.main, old | {path: parse(text, path) for path, text in texts.items()})
 
     @cached_property
     def places(self) -> tuple[Place, ...]:
-        """All statements in nginx's order. What is included in several places is there for each."""
-        found: list[Place] = []
+        """All statements in nginx's order, once for each place that a file is included in."""
+        places: list[Place] = []
         for place in self._walk(self.main, (), ()):
-            found.append(place)
-            if len(found) > MOST:
+            places.append(place)
+            if len(places) > MOST:
                 source, line = place.source, place.statement.line
                 raise NginxFileError(source.path, line, f"there are more than {MOST} statements")
-        return tuple(found)
+        return tuple(places)
 
     def named(self, name: str) -> list[Place]:
-        """Where a directive stands."""
+        """Return the places of a directive."""
         return self._by_name.get(name, [])
 
     @cached_property
     def _by_name(self) -> Mapping[str, list[Place]]:
-        found: dict[str, list[Place]] = {}
+        by_name: dict[str, list[Place]] = {}
         for place in self.places:
-            found.setdefault(place.statement.name, []).append(place)
-        return found
+            by_name.setdefault(place.statement.name, []).append(place)
+        return by_name
 
     def block(self, name: str) -> Place | None:
-        """A block of the top level, such as `http`."""
+        """Return a block of the top level, such as `http`."""
         return next((p for p in self.named(name) if not p.parents), None)
 
     def included(self, pattern: str) -> list[str]:
-        """The files that an include names, in nginx's order."""
+        """Return the files that an include names, in nginx's order."""
         whole = join(dirname(self.main), pattern)
         return sorted(path for path in self.sources if matches(path, whole))
 
@@ -120,10 +121,10 @@ class Conf:
 
 
 def parse_shown(text: str) -> Conf:
-    """The configuration that `nginx -T` prints: each file after a line with its path, once.
+    """Return the configuration that `nginx -T` prints: each file after a line with its path, once.
 
-    Raises NginxFileError where the print is not that, also for a file that no other one includes:
-    then a file has a line that looks like the print's own.
+    Raises NginxFileError for any other print, also for a file that no other file includes: then a
+    file has a line that looks like the print's own.
     """
     headers = list(_HEADER.finditer(text))
     if not headers:
@@ -134,8 +135,8 @@ def parse_shown(text: str) -> Conf:
     for header, end in zip(headers, ends, strict=True):
         if header[1] in texts:
             line = text.count("\n", 0, header.start()) + 1
-            told = f"{header[1]} is shown twice: a file has {_in_a_saved_print(header, main)}"
-            raise NginxFileError("nginx -T", line, told)
+            what = f"{header[1]} is shown twice: a file has {_in_a_saved_print(header, main)}"
+            raise NginxFileError("nginx -T", line, what)
         # nginx adds a line end to each file.
         texts[header[1]] = text[header.end() : end].removesuffix("\n")
     conf = Conf.of(main, texts)
@@ -147,13 +148,83 @@ def parse_shown(text: str) -> Conf:
     }
     if strangers := [header for header in headers if header[1] not in reached]:
         saved = _in_a_saved_print(strangers[0], main)
-        told = f"no include names {strangers[0][1]}, which it shows: if a file has {saved}"
-        raise NginxFileError("nginx -T", 1, told)
+        what = f"no include names {strangers[0][1]}, which it shows: if a file has {saved}"
+        raise NginxFileError("nginx -T", 1, what)
     return conf
 
 
 def _in_a_saved_print(header: re.Match[str], main: str) -> str:
-    """A line that a file must not have, and how to find it, in words."""
+    """Return a line that a file must not have, and how to find it, in words."""
     line = header[0].rstrip("\n")
     find = f"grep -rn '^# configuration file /' {shlex.quote(dirname(main))}"
     return f'the line "{line}", as a saved print of nginx -T has. Take it out: {find}'
+
+
+_PART = re.compile(
+    r"""\\(?P<escaped>.)
+    | (?P<many>\*+)
+    | (?P<any>\?)
+    | \[ (?P<negated>[!^]?) (?P<set> \]? (?: \[:[a-z]+:\] | \\. | [^\]\\] )* ) \]
+    | (?P<plain>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_MEMBER = re.compile(r"\[:(?P<named>[a-z]+):\]|\\?(?P<low>.)(?:-\\?(?P<high>.))?", re.DOTALL)
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r"\ \t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\ \t-\r",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+"""Of the C locale, which nginx runs in."""
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Return whether nginx finds a path by what an `include` says, as glob(3) does.
+
+    Without `*`, `?` and `[` that is the path itself. No wildcard stands for a slash, nor for a dot
+    that begins a name; each stands for bytes, and not for letters.
+    """
+    if not re.search(r"[*?\[]", pattern):
+        return path == pattern
+    parts, patterns = _bytes(path).split("/"), _bytes(pattern).split("/")
+    return len(parts) == len(patterns) and all(
+        _regex(wanted).fullmatch(part) and (part[:1] != "." or wanted.lstrip("\\")[:1] == ".")
+        for part, wanted in zip(parts, patterns, strict=True)
+    )
+
+
+def _bytes(text: str) -> str:
+    return text.encode(errors="surrogateescape").decode("latin-1")
+
+
+@lru_cache
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile("".join(map(_translated, _PART.finditer(pattern))), re.DOTALL)
+
+
+def _translated(part: re.Match[str]) -> str:
+    if part["many"]:
+        return ".*"
+    if part["any"]:
+        return "."
+    if part["set"] is not None:
+        members = "".join(map(_member, _MEMBER.finditer(part["set"])))
+        if not members:
+            return r"." if part["negated"] else r"(?!)"
+        return f"[{'^' if part['negated'] else ''}{members}]"
+    return re.escape(part["escaped"] or part["plain"])
+
+
+def _member(member: re.Match[str]) -> str:
+    if member["named"]:
+        return _CLASSES.get(member["named"], "")
+    low, high = member["low"], member["high"]
+    if high is None:
+        return re.escape(low)
+    return f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""

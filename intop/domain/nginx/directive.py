@@ -3,10 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Ge, Interval, MinLen
+
+from intop.domain.matching import matching
 from intop.domain.nginx.permitted import PREFIX
-from intop.domain.parameter import Parameter
+from intop.domain.parameter import Choice, Parameter
 
 Level = Literal["main", "events", "http", "listen", "upstream"]
 """Where a value is set: in the whole of a block, at each address that `http` listens on, or in each
@@ -22,42 +25,52 @@ Inner = Literal["change", "keep"]
 Needed = Literal["", "tls", "http2"]
 
 Version = tuple[int, int, int]
+Option = Annotated[str, matching("[a-z0-9_]*", "a word of a-z, 0-9 and _")]
 
 
 DOCUMENTS = "https://nginx.org/en/docs/"
 
 
 def page_of(document: str) -> str:
-    """The address of what the catalogue names, such as `ngx_core_module#worker_processes`."""
+    """Return the address of a document such as `ngx_core_module#worker_processes`."""
     page, _, anchor = document.partition("#")
     folder = "" if page == "ngx_core_module" else "http/"
     return f"{DOCUMENTS}{folder}{page}.html#{anchor}"
 
 
 def version_of(text: str) -> Version:
-    """`1.22.1` as numbers that compare. Raises ValueError for what is none."""
-    found = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})", text)
-    if found is None:
+    """Return `1.22.1` as numbers that compare. Raises ValueError for what is none."""
+    match = re.fullmatch(r"([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})", text)
+    if match is None:
         raise ValueError(f"nginx's version is three numbers such as 1.22.1, got {text!r}")
-    return int(found[1]), int(found[2]), int(found[3])
+    return int(match[1]), int(match[2]), int(match[3])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a directive, or one value of it, works with only; "" and None for nothing.
-
-    `since` is a version of nginx, `kernel` one of Linux; `build` an argument of nginx's
-    `configure`; `inside` what the configuration has to serve; `on` a directive that has to be on.
-    """
+    """The needs of a directive, or of one value of it."""
 
     since: Version | None = None
-    kernel: str = ""
-    build: str = ""
+    """Of nginx."""
+    kernel: Annotated[str, matching(r"([0-9]+\.[0-9]+)?", "a version such as 5.14")] = ""
+    """A version of Linux."""
+    build: Annotated[str, matching("(--[a-z0-9_-]+)?", "an argument of configure")] = ""
+    """An argument of nginx's `configure`."""
     inside: Needed = ""
+    """A protocol that the configuration has to serve."""
     on: str = ""
+    """A directive that has to be on."""
 
 
 NOTHING = Needs()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Before:
+    """The default of nginx before a version."""
+
+    version: Version
+    default: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +78,8 @@ class Companion:
     """A statement that a value can't do without, in nginx before `until`."""
 
     value: str
-    name: str
-    arguments: tuple[str, ...]
+    name: Annotated[str, matching("[a-z0-9_]+", "the name of a directive")]
+    arguments: Annotated[tuple[str, ...], MinLen(1)]
     until: Version
 
 
@@ -74,47 +87,48 @@ class Companion:
 class Directive:
     """One number or choice of a directive, as a parameter of the same space as the kernel's.
 
-    The value is the directive's whole argument at place `argument` (from 1), the option `option`
-    (`backlog` of `backlog=511`), a `flag` that stands there or doesn't, or the size of a shared
-    memory `zone` of this name (a user's own keeps its name). `fixed` are arguments before it that
-    tell this use of the directive from others (`thread_pool default threads=32`). `beside` is
-    another option without which nginx refuses this one. One that is not `inserted` is only changed
-    where it stands.
-
-    `absent` is the value that the directive has where it doesn't stand, and has no word for;
-    `as_is` the one that leaves it as the files have it. `default` is nginx's, as a value or as
-    `page` or `nofile` of the host; `before` has older ones by the version that ended them. One that
-    `follows` others has a default that nginx computes from them.
-
-    `inner` says what becomes of the directive where it stands further in than its level: sizes and
-    times change there, too; what people switch for a reason is kept. `per_cpu` bounds a number by
-    the host's processors; with `own_floor` the user's own value is the least that is tried.
-    `interacts` has sysctls, or other directives, and how. Raises ValueError when these don't fit
-    together.
+    Raises ValueError when the fields don't fit together.
     """
 
     parameter: Parameter
-    contexts: tuple[str, ...]
+    contexts: Annotated[tuple[str, ...], MinLen(1)]
+    """Where nginx takes it, out of CONTEXTS."""
     default: str
+    """nginx's own value, or `page` or `nofile` of the host."""
     effective: Effective
-    argument: int = 0
-    option: str = ""
-    flag: str = ""
-    fixed: tuple[str, ...] = ()
-    beside: str = ""
-    zone: str = ""
+    argument: Annotated[int, Interval(ge=0, le=9)] = 0
+    """The place, from 1, of the argument that is its value."""
+    option: Option = ""
+    """The option that has its value, such as `backlog` of `backlog=511`."""
+    flag: Option = ""
+    """The word that stands there or doesn't."""
+    fixed: tuple[Choice, ...] = ()
+    """Arguments before it that belong to this use of the directive (`thread_pool default`)."""
+    beside: Option = ""
+    """Another option without which nginx refuses this one."""
+    zone: Option = ""
+    """The name of a shared memory zone whose size it is. A user's own keeps its name."""
     inserted: bool = True
+    """It is written where it does not stand yet."""
     absent: str | None = None
+    """The value that it has where it doesn't stand, and that has no word."""
     as_is: str | None = None
-    before: tuple[tuple[Version, str], ...] = ()
+    """The value that leaves it as the files have it."""
+    before: tuple[Before, ...] = ()
+    """Older defaults."""
     follows: tuple[str, ...] = ()
+    """The directives from which nginx computes its default."""
     inner: Inner = "change"
+    """Its fate further in: sizes and times change, a user's switches are kept."""
     needs: Needs = NOTHING
     choice_needs: Mapping[str, Needs] = field(default_factory=dict)
     companion: Companion | None = None
-    per_cpu: int = 0
+    per_cpu: Annotated[int, Ge(0)] = 0
+    """The most that is tried, as a multiple of the host's processors."""
     own_floor: bool = False
+    """The user's own value is the least that is tried."""
     interacts: Mapping[str, str] = field(default_factory=dict)
+    """Sysctls and other directives that act with it, and how."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(rf"{PREFIX}({'|'.join(LEVELS)})(\.[a-z0-9_]+){{1,2}}", self.key):
@@ -139,7 +153,7 @@ class Directive:
             raise ValueError(f"{strange[0]!r} is no choice of it")
         if self.flag and self.parameter.kind != "boolean":
             raise ValueError("a flag is on or off")
-        for value in (self.default, *(value for _, value in self.before)):
+        for value in (self.default, *(older.default for older in self.before)):
             if not self._is_value(value):
                 raise ValueError(f"its default {value!r} is no value of it")
         if self.per_cpu and not self.parameter.is_numeric:
@@ -158,8 +172,8 @@ class Directive:
     @property
     def level(self) -> Level:
         """Where its value is set."""
-        found: Level = self.key.removeprefix(PREFIX).split(".")[0]  # type: ignore[assignment]
-        return found
+        level: Level = self.key.removeprefix(PREFIX).split(".")[0]  # type: ignore[assignment]
+        return level
 
     @property
     def name(self) -> str:
@@ -167,8 +181,9 @@ class Directive:
         return "listen" if self.level == "listen" else self.key.split(".")[1]
 
     def default_in(self, version: Version) -> str:
-        """What nginx does by itself in a version."""
-        return next((v for end, v in sorted(self.before) if version < end), self.default)
+        """Return nginx's own value in a version."""
+        older = sorted(self.before, key=lambda older: older.version)
+        return next((o.default for o in older if version < o.version), self.default)
 
 
 HOST_DEFAULTS = ("page", "nofile")
@@ -177,24 +192,23 @@ HOST_DEFAULTS = ("page", "nofile")
 
 @dataclass(frozen=True, kw_only=True)
 class NginxFacts:
-    """What an nginx is: `nginx -V`, and what it takes from its host.
-
-    `build` are the arguments of its `configure`; `kernel` is `uname -r`; `nofile` the limit of open
-    files that its workers start with.
-    """
+    """Facts of an nginx: `nginx -V`, and what it takes from its host."""
 
     version: Version
     build: tuple[str, ...]
+    """The arguments of its `configure`."""
     kernel: str
+    """`uname -r`."""
     cpus: int
     page_kib: int
     nofile: int
+    """The limit of open files that its workers start with."""
 
     @classmethod
     def of(
         cls, shown: str, *, kernel: str, cpus: int, page_bytes: int, nofile: int
     ) -> "NginxFacts":
-        """From what `nginx -V` prints. Raises ValueError when that is something else."""
+        """Return the facts that `nginx -V` prints. Raises ValueError for any other text."""
         version = re.search(r"^nginx version: [a-z]+/([0-9.]+)", shown, re.MULTILINE)
         build = re.search(r"^configure arguments:(.*)$", shown, re.MULTILINE)
         if version is None or build is None:

@@ -5,35 +5,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from intop.domain.nginx import quantity
+from intop.domain.constraints import Capacity, Order
 from intop.domain.nginx.conf import Conf, Place
 from intop.domain.nginx.directive import Directive, NginxFacts
-from intop.domain.nginx.standing import (
-    Directives,
-    Standing,
-    choice_of,
-    current,
-    deciding,
-    default,
-    is_file_log,
-    is_off,
-    standing,
-    zone_in,
-)
+from intop.domain.nginx.standing import Directives, Standing, current, deciding, standing
 from intop.domain.nginx.syntax import Source, Statement
-from intop.domain.nginx.wording import Splice, difference, with_last, with_zone, without_repeats
-from intop.domain.space import Capacity, Order
+from intop.domain.nginx.wording import Part, Splice, Wording, difference
 
 
 @dataclass(frozen=True)
 class Changed:
-    """The new texts of the files that change, by path.
-
-    `left` has a line for each place where a wanted directive stands and is kept as it is.
-    """
+    """The new texts of files."""
 
     texts: Mapping[str, str]
+    """The files that change, by path."""
     left: tuple[str, ...] = ()
+    """A line for each place where a wanted directive is kept as it is."""
 
 
 def changed(
@@ -42,7 +29,7 @@ def changed(
     wanted: Mapping[str, str],
     facts: NginxFacts,
 ) -> Changed:
-    """The files with these values of directives, by key.
+    """Return the files with these values of directives, by key.
 
     A value that holds in all places changes nothing, so a second time nothing changes. A default
     that follows others is written all the same. Where a wanted value has to agree with others
@@ -54,9 +41,9 @@ def changed(
             raise ValueError(f"{key} is no directive that is known")
         if not accepts(directives.by_key[key], value):
             raise ValueError(f"{value!r} is no value of {key}")
-    editor = _Editor(directives, conf, facts)
+    editor = _Editor(conf, Wording(directives, facts))
     values = _agreed(directives, conf, wanted, facts)
-    groups: dict[tuple[str, str, tuple[str, ...]], list[tuple[Directive, str]]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Part]] = {}
     for key, directive in directives.by_key.items():
         if key in values:
             group = (directive.level, directive.name, directive.fixed)
@@ -67,7 +54,7 @@ def changed(
 
 
 def accepts(directive: Directive, value: str) -> bool:
-    """Whether this is a value of a directive, so that no word of nginx's language gets in."""
+    """Return whether this is a value of a directive, and no word of nginx's language."""
     if directive.parameter.is_numeric:
         return re.fullmatch(r"-?[0-9]{1,15}", value) is not None
     return value in directive.parameter.choices
@@ -76,7 +63,7 @@ def accepts(directive: Directive, value: str) -> bool:
 def _agreed(
     directives: Directives, conf: Conf, wanted: Mapping[str, str], facts: NginxFacts
 ) -> dict[str, str]:
-    """The wanted values, and those of directives that must agree with them."""
+    """Return the wanted values, and those of directives that must agree with them."""
     values = dict(wanted)
     now: dict[str, str | None] | None = None
     followers: list[Directive] = []
@@ -103,7 +90,7 @@ def _agreed(
 def _reconciled(
     directives: Directives, known: Mapping[str, str], wanted: Mapping[str, str]
 ) -> dict[str, str]:
-    """What else must change, since values of several blocks that are now in one do not fit.
+    """Return what else must change, since values of several blocks do not fit in one.
 
     What contradicts a wanted value is left to nginx, which refuses it.
     """
@@ -124,14 +111,12 @@ def _reconciled(
     return {key: str(number) for key, number in numbers.items() if number != before[key]}
 
 
-Part = tuple[Directive, str]
-
-
 @dataclass
 class _Editor:
-    directives: Directives
+    """The edits of all files so far."""
+
     conf: Conf
-    facts: NginxFacts
+    wording: Wording
     splices: dict[str, list[Splice]] = field(default_factory=dict)
     added: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     left: dict[str, None] = field(default_factory=dict)
@@ -139,22 +124,23 @@ class _Editor:
     def set(self, parts: Sequence[Part]) -> None:
         """Set the values of one directive, wherever it is to stand."""
         first = parts[0][0]
-        found = standing(self.conf, first)
+        places = standing(self.conf, first)
         if all(value == directive.as_is for directive, value in parts):
             return
-        self._note_left(found, first)
-        self._change(found, parts)
+        self._note_left(places, first)
+        self._change(places, parts)
         if first.level == "upstream":
-            self._insert_in_upstreams(found, parts)
-        elif first.level != "listen" and not found.own:
+            self._insert_in_upstreams(places, parts)
+        elif first.level != "listen" and not places.own:
             self._insert(parts)
+        version = self.wording.facts.version
         for directive, value in parts:
             companion = directive.companion
-            if companion and companion.value == value and self.facts.version < companion.until:
+            if companion and companion.value == value and version < companion.until:
                 self._accompany(companion.name, companion.arguments)
 
     def changed(self) -> Changed:
-        """All edits, carried out."""
+        """Return the files with all edits."""
         texts = {}
         for path in sorted({*self.splices, *(path for path, _ in self.added)}):
             texts[path] = self._edited(path)
@@ -162,24 +148,24 @@ class _Editor:
 
     # What stands already ---------------------------------------------------------------------
 
-    def _note_left(self, found: Standing, directive: Directive) -> None:
-        kept = found.inner if directive.inner == "keep" else ()
-        for place in (*kept, *found.shared):
+    def _note_left(self, places: Standing, directive: Directive) -> None:
+        kept = places.inner if directive.inner == "keep" else ()
+        for place in (*kept, *places.shared):
             words = " ".join(word.text for word in place.statement.words)
             self.left[f"{place.where} keeps {words[:100]}"] = None
 
-    def _change(self, found: Standing, parts: Sequence[Part]) -> None:
-        inner = found.inner if parts[0][0].inner == "change" else ()
+    def _change(self, standing: Standing, parts: Sequence[Part]) -> None:
+        inner = standing.inner if parts[0][0].inner == "change" else ()
         is_off = any(d.as_is is not None and v != d.as_is for d, v in parts)
         levels: set[tuple[Place, ...]] = set()
-        places = (*found.own, *inner)
+        places = (*standing.own, *inner)
         off = {place.parents for place in places if place.statement.arguments[:1] == ("off",)}
         effective = _effective(places, parts[0][0])
         for place in places:
             statement = effective[place.span].statement
             # Quotes hide neither a value nor an option.
             old = [word.value for word in statement.words]
-            new = self._words(old, parts)
+            new = self.wording.words(old, parts)
             # Several logs of one level become one `off`.
             if is_off and place.parents in off:
                 continue
@@ -191,124 +177,10 @@ class _Editor:
             elif new != old and statement is place.statement:
                 self._splice(place.source.path, difference(statement.words, old, new))
 
-    def _words(self, old: Sequence[str], parts: Sequence[Part]) -> list[str] | None:
-        """A statement's words with these values, or None where it is to go."""
-        words: list[str] | None = list(old)
-        for directive, value in parts:
-            if words is not None:
-                words = self._with(words, directive, value)
-        return words
-
-    def _with(self, words: list[str], directive: Directive, value: str) -> list[str] | None:
-        head = 1 + len(directive.fixed)
-        text = quantity.written(value, directive.parameter.unit)
-        if directive.flag:
-            others = [word for word in words if word != directive.flag]
-            if value == "off":
-                return others
-            return words if directive.flag in words else [*words, directive.flag]
-        if directive.option:
-            return self._with_option(words, directive, value, text)
-        at = head + directive.argument - 1
-        end = at + 1 if directive.parameter.is_numeric or directive.as_is is not None else None
-        if directive.argument and self._is_same(words[at:end], directive, value):
-            return words
-        if value == directive.absent:
-            return words if directive.zone and zone_in(words[head:]) is None else None
-        if directive.zone:
-            return with_zone(words, directive.zone, text)
-        if directive.as_is is not None:
-            return words if value == directive.as_is else [words[0], text]
-        return [*words[:at], text, *(words[end:] if end else ())]
-
-    def _with_option(
-        self, words: list[str], directive: Directive, value: str, text: str
-    ) -> list[str] | None:
-        if not directive.inserted and not is_file_log(tuple(words[1:])):
-            return words
-        prefix = f"{directive.option}="
-        head = 1 + len(directive.fixed)
-        if is_off(directive, words[head:]):
-            if value == directive.absent or directive.beside:
-                return words
-            words = [*words[:head], *(word for word in words[head:] if word != "off")]
-        has = [word for word in words if word.startswith(prefix)]
-        if value == directive.absent:
-            siblings = [
-                f"{d.option}="
-                for d in self.directives.by_key.values()
-                if d.beside == directive.option and (d.level, d.name) == _use(directive)
-            ]
-            gone = (prefix, *siblings)
-            if not has:
-                return words
-            rest = [word for word in words if not word.startswith(gone)]
-            return rest if len(rest) > head else None
-        if has:
-            # Of several nginx takes the last.
-            if self._is_same([has[-1].removeprefix(prefix)], directive, value):
-                return words
-            return with_last(self._once(words, directive), has[-1], f"{prefix}{text}")
-        if directive.beside and not any(w.startswith(f"{directive.beside}=") for w in words):
-            return words
-        if default(directive, self.facts) == value:
-            return words
-        # A log's format comes before its buffer.
-        missing = ["combined"] if words[0] == "access_log" and len(words) == 2 else []
-        return [*self._once(words, directive), *missing, f"{prefix}{text}"]
-
-    def _once(self, words: Sequence[str], directive: Directive) -> list[str]:
-        """The words without options that a later word replaces: nginx counts them all the same."""
-        options = [d.option for d in self.directives.by_key.values() if _use(d) == _use(directive)]
-        return without_repeats(words, [f"{option}=" for option in options if option])
-
-    def _is_same(self, texts: Sequence[str], directive: Directive, value: str) -> bool:
-        """Whether a text says a value already, perhaps in other words: 1024k, 1m."""
-        if texts == ["auto"] and directive.per_cpu:
-            return value == str(self.facts.cpus)
-        if directive.as_is is not None:
-            return list(texts) == [value]
-        if not directive.parameter.is_numeric:
-            return len(texts) == 1 and choice_of(directive, texts[0]) == value
-        return bool(texts) and str(quantity.read(texts[0], directive.parameter.unit)) == value
-
     # What doesn't stand yet ------------------------------------------------------------------
 
-    def _new(self, parts: Sequence[Part]) -> str | None:
-        """A statement of these values, or None where nginx has them without one."""
-        parts = [part for part in parts if part[0].inserted]
-        if not parts:
-            return None
-        first = parts[0][0]
-        values = {directive.key: value for directive, value in parts}
-        has = {
-            d.key
-            for d, value in parts
-            if value != d.absent and (value != default(d, self.facts) or d.follows)
-        }
-        if not has:
-            return None
-        words = [first.name, *first.fixed]
-        if first.argument:
-            # With one argument of a directive come all of them.
-            same = [d for d in self.directives.by_key.values() if _use(d) == _use(first)]
-            for d in sorted(same, key=lambda d: d.argument):
-                if d.argument:
-                    value = values.get(d.key, default(d, self.facts))
-                    words.append(quantity.written(value, d.parameter.unit))
-        elif first.zone:
-            words = with_zone(words, first.zone, quantity.written(parts[0][1], _unit(first)))
-        else:
-            options = {d.option for d, _ in parts if d.key in has}
-            for d, value in parts:
-                if value != d.absent and (not d.beside or d.beside in options):
-                    words.append(f"{d.option}={quantity.written(value, _unit(d))}")
-            if len(words) == 1 + len(first.fixed):
-                return None
-        return f"{' '.join(words)};"
-
     def _insert(self, parts: Sequence[Part]) -> None:
-        text = self._new(parts)
+        text = self.wording.statement(parts)
         if text is None:
             return
         level = parts[0][0].level
@@ -320,14 +192,14 @@ class _Editor:
         else:
             self._insert_at_top(block, text)
 
-    def _insert_in_upstreams(self, found: Standing, parts: Sequence[Part]) -> None:
-        text = self._new(parts)
+    def _insert_in_upstreams(self, places: Standing, parts: Sequence[Part]) -> None:
+        text = self.wording.statement(parts)
         blocks = [
             place
             for place in self.conf.named("upstream")
             if place.context == ("http",) and place.statement.body is not None
         ]
-        having = {place.parents[-1].span for place in found.own}
+        having = {place.parents[-1].span for place in places.own}
         for block in {place.span: place for place in blocks}.values():
             if text is not None and block.span not in having:
                 # After the method of balancing, which nginx wants first.
@@ -348,8 +220,8 @@ class _Editor:
             if place.context[:1] == ("http",):
                 block = place.parents[-1]
                 blocks[block.span] = block
-                said = place.statement.arguments[:1]
-                if said and said[0].lower() == arguments[0].lower():
+                first = place.statement.arguments[:1]
+                if first and first[0].lower() == arguments[0].lower():
                     having.add(block.span)
         for span, block in blocks.items():
             if span not in having:
@@ -408,16 +280,8 @@ class _Editor:
         return text
 
 
-def _use(directive: Directive) -> tuple[str, str]:
-    return directive.level, directive.name
-
-
-def _unit(directive: Directive) -> str:
-    return directive.parameter.unit
-
-
 def _effective(places: Sequence[Place], directive: Directive) -> dict[tuple[str, int], Place]:
-    """By their spans: the last place in the block of each, which nginx goes by.
+    """Return by span the last place in the block of each, which nginx goes by.
 
     Each `listen` and each log counts by itself.
     """
@@ -428,7 +292,7 @@ def _effective(places: Sequence[Place], directive: Directive) -> dict[tuple[str,
 
 
 def _indent_within(source: Source, block: Statement) -> str:
-    """The blanks before what stands in a block: as its first statement on a line of its own has."""
+    """Return the blanks before the first statement on a line of its own in a block."""
     for statement in block.body or ():
         line = source.text.rfind("\n", 0, statement.start) + 1
         if line > block.inner and not source.text[line : statement.start].strip():

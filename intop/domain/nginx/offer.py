@@ -1,15 +1,16 @@
 """From the catalogue of directives to the space that one nginx offers, with what is left out."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from intop.domain.constraints import Capacity, Order
 from intop.domain.nginx.directive import Directive
 from intop.domain.nginx.probe import NginxProbe
 from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import RISKS, Parameter, Risk, barred
-from intop.domain.probing import Probed
-from intop.domain.space import Capacity, Constraint, Order, Space
+from intop.domain.probing import Probed, without_room
+from intop.domain.space import Space
 
 NO_REPLICAS: Mapping[str, NginxProbe] = {}
 
@@ -23,7 +24,7 @@ def offer(
     by_name: Collection[str] = (),
     replicas: Mapping[str, NginxProbe] = NO_REPLICAS,
 ) -> Probed:
-    """The directives that this nginx can be tuned by, with its values as defaults.
+    """Return the directives that this nginx can be tuned by, with its values as defaults.
 
     As `intop.domain.probing.space_of` does for the kernel. `wanted` are glob patterns of keys;
     `by_name` are the denied ones that the study allows. `replicas` are the nginx of other
@@ -33,8 +34,8 @@ def offer(
     refused: dict[str, str] = {}
     elsewhere = {
         key: why
-        for name, other in replicas.items()
-        for key, why in _otherwise(probe, other, name).items()
+        for name, replica in replicas.items()
+        for key, why in _otherwise(probe, replica, name).items()
     }
     for key, directive in directives.by_key.items():
         why = barred(key, by_name)
@@ -57,28 +58,30 @@ def offer(
         chosen = {key: parameter for key, parameter in chosen.items() if key not in gone}
     defaults, followers = dict(probe.values), frozenset(probe.followers)
     for constraint in directives.constraints:
-        unfit = _without_room(constraint, chosen, defaults, followers)
+        if not isinstance(constraint, Order | Capacity):
+            continue
+        unfit = without_room(constraint, chosen, defaults, followers)
         refused |= unfit
         chosen = {key: parameter for key, parameter in chosen.items() if key not in unfit}
     space = Space(tuple(chosen.values()), directives.constraints, defaults, followers)
     return Probed(space, refused)
 
 
-def _otherwise(probe: NginxProbe, other: NginxProbe, name: str) -> dict[str, str]:
-    """Why directives can't be tuned that another replica does not have as this one."""
-    found: dict[str, str] = {}
+def _otherwise(probe: NginxProbe, replica: NginxProbe, name: str) -> dict[str, str]:
+    """Return why directives can't be tuned that a replica does not have as this nginx."""
+    reasons: dict[str, str] = {}
     for key, value in probe.values.items():
-        if why := other.unfit.get(key):
-            found[key] = f"not on all replicas: on {name}, {why}"
-        elif (theirs := other.values.get(key)) != value:
-            found[key] = f"not alike on all replicas: {value} against {theirs} on {name}"
-        elif probe.lacking.get(key) != other.lacking.get(key):
-            found[key] = f"not alike on all replicas: {name} has other choices"
-    return found
+        if why := replica.unfit.get(key):
+            reasons[key] = f"not on all replicas: on {name}, {why}"
+        elif (theirs := replica.values.get(key)) != value:
+            reasons[key] = f"not alike on all replicas: {value} against {theirs} on {name}"
+        elif probe.lacking.get(key) != replica.lacking.get(key):
+            reasons[key] = f"not alike on all replicas: {name} has other choices"
+    return reasons
 
 
 def _fitted(directive: Directive, probe: NginxProbe) -> Parameter | str:
-    """The parameter as this nginx allows it, or why it doesn't."""
+    """Return the parameter as this nginx allows it, or why it doesn't."""
     if why := probe.unfit.get(directive.key):
         return why
     parameter, value = directive.parameter, probe.values[directive.key]
@@ -106,7 +109,7 @@ def _lacks_partner(
     now: Mapping[str, str],
     chosen: dict[str, Parameter],
 ) -> str:
-    """Which directive it has no effect without, if that is neither on nor tuned; or ""."""
+    """Return which directive it needs that is neither on nor tuned, or ""."""
     on = directive.needs.on
     if on and on not in chosen and now.get(on) in ("off", "0", None):
         return f"without effect: {on} is off"
@@ -117,23 +120,3 @@ def _lacks_partner(
     if partner in chosen or now.get(partner) not in (directives.by_key[partner].absent, None):
         return ""
     return f"without effect: {partner} is not set"
-
-
-def _without_room(
-    constraint: Constraint,
-    chosen: dict[str, Parameter],
-    defaults: dict[str, str],
-    followers: frozenset[str],
-) -> dict[str, str]:
-    """The parameters of a constraint that ranges and defaults leave no room for."""
-    if not isinstance(constraint, Order | Capacity):
-        return {}
-    partners = [chosen[name] for name in constraint.columns if name in chosen]
-    groups: Iterable[tuple[Parameter, ...]] = (tuple(partners), *((p,) for p in partners))
-    try:
-        # Each by itself, too: the others may not be among those that are chosen later.
-        for group in groups:
-            Space(group, (constraint,), defaults, followers)
-    except ValueError as error:
-        return {p.key: f"no room: {error}" for p in partners}
-    return {}

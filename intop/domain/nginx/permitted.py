@@ -39,136 +39,112 @@ BY_NAME: dict[str, str] = {
 }
 """Denied unless the study allows the key by its name: with the same patterns, and why."""
 
+_DENIED_SINCE: dict[str, tuple[str, ...]] = {
+    "decides what is served": (
+        *("*.root", "*.alias", "*.index", "*.try_files", "*.return", "*.rewrite*", "*.error_page"),
+        "*.*_intercept_errors",
+    ),
+    "decides what is served, and shows names of files": ("*.autoindex*",),
+    "decides as what browsers take an answer": ("*.default_type", "*.types*", "*.charset*"),
+    "decides what clients are told, security policies among it": ("*.add_header*",),
+    "decides how long clients keep an answer": ("*.expires",),
+    "decides when clients take an old answer for a new one": ("*.etag", "*.if_modified_since"),
+    "changes what is served": ("*.sub_filter*", "*.gunzip*"),
+    "changes what is served: other bytes, and secrets can be guessed (BREACH)": ("*.gzip_types",),
+    "changes what is served, and what caches keep for others": ("*.gzip_proxied",),
+    "decides what caches give to whom": ("*.gzip_vary",),
+    "serves other files": ("*.gzip_static",),
+    "decides which requests are answered": ("*.max_ranges",),
+    "changes what old clients are served": ("*.chunked_transfer_encoding",),
+    "decides which server answers": ("*.*_pass",),
+    "serves old answers, and one user's answer to another": ("*.*_cache", "*.*_cache_*"),
+    "serves old answers": ("*.*_store*",),
+    "decides what clients are told": ("*.*_hide_header", "*.*_pass_header"),
+    "decides what caches keep, against the answer's own words": ("*.*_ignore_headers",),
+    "decides what backends are told, also about who asks": ("*.*_set_header",),
+    "decides what backends are told": ("*.*_set_body",),
+    "sends a request twice, an order or a payment, too": ("*.*_next_upstream*",),
+    "decides whom a backend's certificate must name": ("*.*_ssl_*",),
+    "decides from which address backends are asked": ("*.*_bind",),
+    "decides where clients are sent": ("*.*_redirect",),
+    "decides who gets a cookie": ("*.proxy_cookie_*",),
+    "decides who gets how much": ("*.*_limit_rate*",),
+    "decides which requests fail: a trial would gain by giving up early": ("*.proxy_*_timeout",),
+    "belongs to another way to backends, which no trial has measured": (
+        *("*.fastcgi_*", "*.uwsgi_*", "*.scgi_*", "*.grpc_*"),
+    ),
+    "decides who gets how much, and protects against floods": ("*.limit_*",),
+    "decides who may see it": (
+        *("*.allow", "*.deny", "*.satisfy", "*.auth_*", "*.internal", "*.secure_link*"),
+        *("*.valid_referers", "*.ssl_client_certificate", "*.ssl_verify_*", "*.ssl_crl"),
+        *("*.ssl_ocsp*", "*.ssl_reject_handshake"),
+    ),
+    "decides which files may be seen": ("*.disable_symlinks",),
+    "lets clients write": ("*.dav_*",),
+    "decides who is taken for whom, in logs and in access rules": (
+        *("*.real_ip_*", "*.set_real_ip_from", "listen.proxy_protocol"),
+    ),
+    "decides which site answers, and what a client is told of the server": ("*.server_name*",),
+    "tells attackers the version": ("*.server_tokens",),
+    "decides which backends there are": ("*.server", "*.resolver*"),
+    "decides which backends there are, where they are set at run time": ("upstream.zone",),
+    "decides which backend keeps whose session": (
+        *("upstream.hash", "upstream.ip_hash", "upstream.sticky*"),
+    ),
+    "decides which backend answers, for reasons that a trial does not see": (
+        *("upstream.least_*", "upstream.random"),
+    ),
+    "decides which requests are refused": (
+        *("*.client_max_body_size", "*.large_client_header_buffers*"),
+    ),
+    "decides which clients are dropped, and protects against slow attacks": ("*.client_*_timeout",),
+    "lets requests pass that hide in others": (
+        *("*.ignore_invalid_headers", "*.underscores_in_headers"),
+    ),
+    "decides which rules a path meets": ("*.merge_slashes",),
+    "decides which clients are dropped": ("*.send_timeout",),
+    "decides how old browsers are answered": ("*.keepalive_disable",),
+    "decides whether connections are encrypted": ("*.ssl", "listen.ssl"),
+    "decides how well connections are encrypted": (
+        *("*.ssl_protocols", "*.ssl_ciphers", "*.ssl_prefer_server_ciphers", "*.ssl_ecdh_curve"),
+        *("*.ssl_dhparam", "*.ssl_conf_command"),
+    ),
+    "lets an attacker repeat a request": ("*.ssl_early_data",),
+    "is a secret, and who has it can read connections": ("*.ssl_session_ticket_key",),
+    "is a secret, or says who the server is": ("*.ssl_certificate*",),
+    "is a secret": ("*.ssl_password_file",),
+    "decides whom the server believes": ("*.ssl_trusted_certificate",),
+    "decides what clients are told of the certificate": ("*.ssl_stapling*",),
+    "decides which protocol clients are offered": (
+        *("*.http2", "*.http3", "listen.http2", "listen.quic"),
+    ),
+    "decides which site answers": ("listen.default_server",),
+    "decides who can reach it": ("listen.address", "listen.ipv6only", "listen.bind"),
+    "hides what went wrong": ("*.error_log", "*.log_not_found"),
+    "decides what is logged for audit": (
+        *("*.log_format", "*.log_subrequest", "*.access_log.format", "*.access_log.if"),
+    ),
+    "decides where it is logged for audit": ("*.access_log.path", "*.*_log_path"),
+    "decides what a captured worker may do": ("main.user",),
+    "runs other code": (
+        *("main.load_module", "main.ssl_engine", "*.lua_*", "*.*_by_lua*", "*.js_*", "*.perl_*"),
+    ),
+    "hands secrets to other code": ("main.env",),
+    "lets the service manager lose nginx": ("main.daemon", "main.pid"),
+    "is for debugging, and leaves nginx without a master": ("main.master_process",),
+    "lets two nginx disturb each other": ("main.lock_file",),
+    "decides where memory is dumped, secrets with it": ("main.working_directory",),
+    "dumps memory, secrets with it": ("main.worker_rlimit_core",),
+    "cuts off the clients of a worker that a reload has replaced": (
+        "main.worker_shutdown_timeout",
+    ),
+    "stops nginx at faults": ("main.debug_points",),
+    "floods the log": ("events.debug_connection",),
+    "the kernel's best is taken already": ("events.use",),
+    "brings any other directive": ("*.include",),
+}
 DENIED: dict[str, str] = {
-    "*.root": "decides what is served",
-    "*.alias": "decides what is served",
-    "*.index": "decides what is served",
-    "*.autoindex*": "decides what is served, and shows names of files",
-    "*.try_files": "decides what is served",
-    "*.return": "decides what is served",
-    "*.rewrite*": "decides what is served",
-    "*.error_page": "decides what is served",
-    "*.default_type": "decides as what browsers take an answer",
-    "*.types*": "decides as what browsers take an answer",
-    "*.charset*": "decides as what browsers take an answer",
-    "*.add_header*": "decides what clients are told, security policies among it",
-    "*.expires": "decides how long clients keep an answer",
-    "*.etag": "decides when clients take an old answer for a new one",
-    "*.if_modified_since": "decides when clients take an old answer for a new one",
-    "*.sub_filter*": "changes what is served",
-    "*.gzip_types": "changes what is served: other bytes, and secrets can be guessed (BREACH)",
-    "*.gzip_proxied": "changes what is served, and what caches keep for others",
-    "*.gzip_vary": "decides what caches give to whom",
-    "*.gzip_static": "serves other files",
-    "*.gunzip*": "changes what is served",
-    "*.max_ranges": "decides which requests are answered",
-    "*.chunked_transfer_encoding": "changes what old clients are served",
-    "*.*_pass": "decides which server answers",
-    "*.*_cache": "serves old answers, and one user's answer to another",
-    "*.*_cache_*": "serves old answers, and one user's answer to another",
-    "*.*_store*": "serves old answers",
-    "*.*_hide_header": "decides what clients are told",
-    "*.*_pass_header": "decides what clients are told",
-    "*.*_ignore_headers": "decides what caches keep, against the answer's own words",
-    "*.*_set_header": "decides what backends are told, also about who asks",
-    "*.*_set_body": "decides what backends are told",
-    "*.*_next_upstream*": "sends a request twice, an order or a payment, too",
-    "*.*_ssl_*": "decides whom a backend's certificate must name",
-    "*.*_bind": "decides from which address backends are asked",
-    "*.*_intercept_errors": "decides what is served",
-    "*.*_redirect": "decides where clients are sent",
-    "*.proxy_cookie_*": "decides who gets a cookie",
-    "*.*_limit_rate*": "decides who gets how much",
-    "*.proxy_*_timeout": "decides which requests fail: a trial would gain by giving up early",
-    "*.fastcgi_*": "belongs to another way to backends, which no trial has measured",
-    "*.uwsgi_*": "belongs to another way to backends, which no trial has measured",
-    "*.scgi_*": "belongs to another way to backends, which no trial has measured",
-    "*.grpc_*": "belongs to another way to backends, which no trial has measured",
-    "*.limit_*": "decides who gets how much, and protects against floods",
-    "*.allow": "decides who may see it",
-    "*.deny": "decides who may see it",
-    "*.satisfy": "decides who may see it",
-    "*.auth_*": "decides who may see it",
-    "*.internal": "decides who may see it",
-    "*.secure_link*": "decides who may see it",
-    "*.valid_referers": "decides who may see it",
-    "*.disable_symlinks": "decides which files may be seen",
-    "*.dav_*": "lets clients write",
-    "*.real_ip_*": "decides who is taken for whom, in logs and in access rules",
-    "*.set_real_ip_from": "decides who is taken for whom, in logs and in access rules",
-    "*.server_name*": "decides which site answers, and what a client is told of the server",
-    "*.server_tokens": "tells attackers the version",
-    "*.server": "decides which backends there are",
-    "*.resolver*": "decides which backends there are",
-    "upstream.zone": "decides which backends there are, where they are set at run time",
-    "upstream.hash": "decides which backend keeps whose session",
-    "upstream.ip_hash": "decides which backend keeps whose session",
-    "upstream.least_*": "decides which backend answers, for reasons that a trial does not see",
-    "upstream.random": "decides which backend answers, for reasons that a trial does not see",
-    "upstream.sticky*": "decides which backend keeps whose session",
-    "*.client_max_body_size": "decides which requests are refused",
-    "*.client_*_timeout": "decides which clients are dropped, and protects against slow attacks",
-    "*.large_client_header_buffers*": "decides which requests are refused",
-    "*.ignore_invalid_headers": "lets requests pass that hide in others",
-    "*.underscores_in_headers": "lets requests pass that hide in others",
-    "*.merge_slashes": "decides which rules a path meets",
-    "*.send_timeout": "decides which clients are dropped",
-    "*.keepalive_disable": "decides how old browsers are answered",
-    "*.ssl": "decides whether connections are encrypted",
-    "*.ssl_protocols": "decides how well connections are encrypted",
-    "*.ssl_ciphers": "decides how well connections are encrypted",
-    "*.ssl_prefer_server_ciphers": "decides how well connections are encrypted",
-    "*.ssl_ecdh_curve": "decides how well connections are encrypted",
-    "*.ssl_dhparam": "decides how well connections are encrypted",
-    "*.ssl_conf_command": "decides how well connections are encrypted",
-    "*.ssl_early_data": "lets an attacker repeat a request",
-    "*.ssl_session_ticket_key": "is a secret, and who has it can read connections",
-    "*.ssl_certificate*": "is a secret, or says who the server is",
-    "*.ssl_password_file": "is a secret",
-    "*.ssl_client_certificate": "decides who may see it",
-    "*.ssl_trusted_certificate": "decides whom the server believes",
-    "*.ssl_verify_*": "decides who may see it",
-    "*.ssl_crl": "decides who may see it",
-    "*.ssl_ocsp*": "decides who may see it",
-    "*.ssl_stapling*": "decides what clients are told of the certificate",
-    "*.ssl_reject_handshake": "decides who may see it",
-    "*.http2": "decides which protocol clients are offered",
-    "*.http3": "decides which protocol clients are offered",
-    "listen.default_server": "decides which site answers",
-    "listen.ssl": "decides whether connections are encrypted",
-    "listen.http2": "decides which protocol clients are offered",
-    "listen.quic": "decides which protocol clients are offered",
-    "listen.proxy_protocol": "decides who is taken for whom, in logs and in access rules",
-    "listen.address": "decides who can reach it",
-    "listen.ipv6only": "decides who can reach it",
-    "listen.bind": "decides who can reach it",
-    "*.error_log": "hides what went wrong",
-    "*.log_format": "decides what is logged for audit",
-    "*.log_not_found": "hides what went wrong",
-    "*.log_subrequest": "decides what is logged for audit",
-    "*.access_log.path": "decides where it is logged for audit",
-    "*.access_log.format": "decides what is logged for audit",
-    "*.access_log.if": "decides what is logged for audit",
-    "*.*_log_path": "decides where it is logged for audit",
-    "main.user": "decides what a captured worker may do",
-    "main.load_module": "runs other code",
-    "main.env": "hands secrets to other code",
-    "main.daemon": "lets the service manager lose nginx",
-    "main.master_process": "is for debugging, and leaves nginx without a master",
-    "main.pid": "lets the service manager lose nginx",
-    "main.lock_file": "lets two nginx disturb each other",
-    "main.ssl_engine": "runs other code",
-    "main.working_directory": "decides where memory is dumped, secrets with it",
-    "main.worker_rlimit_core": "dumps memory, secrets with it",
-    "main.worker_shutdown_timeout": "cuts off the clients of a worker that a reload has replaced",
-    "main.debug_points": "stops nginx at faults",
-    "events.debug_connection": "floods the log",
-    "events.use": "the kernel's best is taken already",
-    "*.include": "brings any other directive",
-    "*.lua_*": "runs other code",
-    "*.*_by_lua*": "runs other code",
-    "*.js_*": "runs other code",
-    "*.perl_*": "runs other code",
+    pattern: why for why, patterns in _DENIED_SINCE.items() for pattern in patterns
 }
 """Directives and options (glob patterns, without PREFIX) that no configuration file can bring into
 a space, and why. A broad pattern here does not mean what ALLOWED has: `*.*_cache` is about answers,
@@ -176,20 +152,20 @@ not about `open_file_cache`."""
 
 
 def is_directive(key: str) -> bool:
-    """Whether a key is a directive's, and no sysctl's."""
+    """Return whether a key is a directive's, and no sysctl's."""
     return key.startswith(PREFIX)
 
 
 def split_by_kind(
     values: Mapping[str, str],
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The sysctls and the directives of a configuration."""
+    """Return the sysctls and the directives of a configuration."""
     directives = {key: value for key, value in values.items() if key.startswith(PREFIX)}
     return {key: value for key, value in values.items() if key not in directives}, directives
 
 
 def denied(key: str) -> str | None:
-    """Why a directive must not be tuned whatever a study says, or None."""
+    """Return why a directive must not be tuned whatever a study says, or None."""
     name = key.removeprefix(PREFIX)
     if any(fnmatchcase(name, pattern) for pattern in ALLOWED):
         return None
@@ -197,7 +173,7 @@ def denied(key: str) -> str | None:
 
 
 def barred(key: str, by_name: Collection[str] = ()) -> str:
-    """Why a directive can't be tuned, such as `on the deny list: ...`; "" when it may be.
+    """Return why a directive can't be tuned, such as `on the deny list: ...`; "" when it may be.
 
     `by_name` are the keys that the study allows by their names.
     """

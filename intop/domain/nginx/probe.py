@@ -1,4 +1,4 @@
-"""What one nginx was found to be: enough to know the space of its directives again without it."""
+"""The probe of an nginx: enough to know the space of its directives again without it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,23 +15,24 @@ SHOWN = 100
 
 @dataclass(frozen=True, kw_only=True)
 class NginxProbe:
-    """By the keys of the catalogue: what each directive is, and why some can't be set here.
+    """What is known of an nginx and its directives, by the keys of the catalogue.
 
-    `values` has those that are known. `unfit` are the reasons that hold under any study. `lacking`
-    has the choices of a directive that this nginx does not offer, with the reason. `followers` are
-    keys whose defaults follow other values. The only text of nginx's files
-    here is that of a statement in `unfit`.
+    Of nginx's files it has no text but that of a statement in `unfit`.
     """
 
     facts: NginxFacts
     values: Mapping[str, str]
+    """The values that are known."""
     unfit: Mapping[str, str] = field(default_factory=dict)
+    """Why directives can't be set, under any study."""
     lacking: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The choices of a directive that this nginx does not offer, with the reason."""
     followers: tuple[str, ...] = ()
+    """Keys whose defaults follow other values."""
 
 
 def probed(directives: Directives, conf: Conf, facts: NginxFacts) -> NginxProbe:
-    """Look at the files that an nginx reads."""
+    """Return the probe of an nginx, by the files that it reads."""
     now = current(directives, conf, facts)
     unfit, lacking = {}, {}
     for key, directive in directives.by_key.items():
@@ -49,7 +50,7 @@ def probed(directives: Directives, conf: Conf, facts: NginxFacts) -> NginxProbe:
 
 
 def unmet(needs: Needs, conf: Conf, facts: NginxFacts) -> str:
-    """What this nginx lacks of it, or ""."""
+    """Return what this nginx lacks of it, or ""."""
     if needs.since is not None and facts.version < needs.since:
         return f"it came with nginx {'.'.join(map(str, needs.since))}"
     if needs.build and needs.build not in facts.build:
@@ -64,7 +65,7 @@ def unmet(needs: Needs, conf: Conf, facts: NginxFacts) -> str:
 
 
 def _serves(conf: Conf, protocol: str) -> bool:
-    """Whether an address of `http` has it, by an option of `listen` or a directive that is on."""
+    """Return whether an address of `http` has it, by an option of `listen` or a directive."""
     is_option = any(
         protocol in place.statement.arguments[1:]
         for place in conf.named("listen")
@@ -78,7 +79,7 @@ def _serves(conf: Conf, protocol: str) -> bool:
 
 
 def _unfit(directive: Directive, conf: Conf, facts: NginxFacts, value: str | None) -> str:
-    """Why it can't be set here, or ""."""
+    """Return why it can't be set here, or ""."""
     if why := unmet(directive.needs, conf, facts) or _has_no_place(directive, conf):
         return why
     if value is not None:
@@ -92,7 +93,7 @@ def _unfit(directive: Directive, conf: Conf, facts: NginxFacts, value: str | Non
 def _lacking(
     directive: Directive, conf: Conf, facts: NginxFacts, value: str | None
 ) -> dict[str, str]:
-    """The choices that are not offered, with the reason; what it has now is."""
+    """Return the choices that are not offered, with the reason; the present one is."""
     if directive.as_is not in (None, value):
         return {directive.as_is: f"the files have {value}, and nothing to put in its place"}
     return {
@@ -103,9 +104,9 @@ def _lacking(
 
 
 def _has_no_place(directive: Directive, conf: Conf) -> str:
-    """Why it can stand nowhere, or ""."""
-    found = standing(conf, directive)
-    if directive.level == "listen" and not found.addresses:
+    """Return why it can stand nowhere, or ""."""
+    places = standing(conf, directive)
+    if directive.level == "listen" and not places.addresses:
         return "http listens on no address whose options can be set"
     if directive.level in ("events", "http") and conf.block(directive.level) is None:
         return f"there is no block {directive.level}"
@@ -115,8 +116,8 @@ def _has_no_place(directive: Directive, conf: Conf) -> str:
         names = next(iter(direct(conf)), None)
         why = "" if names is None else f": proxy_pass at {names.where} names its backend itself"
         return f"there is no upstream block{why}"
-    if not directive.inserted and not (*found.own, *found.inner):
+    if not directive.inserted and not (*places.own, *places.inner):
         return f"no {directive.name} stands that it could be added to"
-    if found.shared and not (*found.own, *found.inner):
-        return f"left alone: {found.shared[0].where} stands in other blocks, too"
+    if places.shared and not (*places.own, *places.inner):
+        return f"left alone: {places.shared[0].where} stands in other blocks, too"
     return ""

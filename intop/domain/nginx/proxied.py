@@ -31,25 +31,25 @@ class Unkept:
 
 
 def unkept(conf: Conf, version: Version) -> tuple[Unkept, ...]:
-    """The places of `proxy_pass` whose connections nginx does not keep, each text once.
+    """Return the places of `proxy_pass` whose connections nginx does not keep, each text once.
 
     Left out is what nobody can tell from the files: a target with a variable, or a unix socket.
     """
     upstreams = _upstreams(conf)
-    found: dict[tuple[str, int], Unkept] = {}
+    places: dict[tuple[str, int], Unkept] = {}
     for place in conf.named("proxy_pass"):
         target = _target(place)
         if place.context[:1] != ("http",) or target is None:
             continue
         host, port = target
         reason = _reason(conf, place, host + port, upstreams.get(host.lower()), version)
-        if reason is not None and place.span not in found:
-            found[place.span] = Unkept(where=place.where, why=reason[0], remedy=reason[1])
-    return tuple(found.values())
+        if reason is not None and place.span not in places:
+            places[place.span] = Unkept(where=place.where, why=reason[0], remedy=reason[1])
+    return tuple(places.values())
 
 
 def direct(conf: Conf) -> Iterator[Place]:
-    """The places of `proxy_pass` that name a backend itself, and no upstream block."""
+    """Yield the places of `proxy_pass` that name a backend itself, and no upstream block."""
     upstreams = _upstreams(conf)
     for place in conf.named("proxy_pass"):
         target = _target(place)
@@ -66,7 +66,7 @@ def _upstreams(conf: Conf) -> dict[str, Place]:
 
 
 def _target(place: Place) -> tuple[str, str] | None:
-    """Host and port of a `proxy_pass`, None for what can't be told."""
+    """Return host and port of a `proxy_pass`, None for what nobody can tell."""
     arguments = place.statement.arguments
     match = _TARGET.fullmatch(arguments[0]) if arguments and "$" not in arguments[0] else None
     if match is None or match["host"] == "unix":
@@ -77,7 +77,7 @@ def _target(place: Place) -> tuple[str, str] | None:
 def _reason(
     conf: Conf, place: Place, target: str, upstream: Place | None, version: Version
 ) -> tuple[str, str] | None:
-    """Why connections are not kept, and what to do; None where they are."""
+    """Return why connections are not kept, and what to do; None where they are."""
     is_old = version < KEPT_SINCE
     beside = 'proxy_http_version 1.1; and proxy_set_header Connection "";'
     if upstream is None:
@@ -104,9 +104,9 @@ def _reason(
     if spoken == ("1.0",):
         return "it speaks HTTP/1.0 (proxy_http_version)", f"write {beside} beside it"
     headers = [
-        one.statement.arguments[1]
-        for one in _inherited(conf, place, "proxy_set_header")
-        if len(one.statement.arguments) == 2 and one.statement.arguments[0].lower() == "connection"
+        arguments[1]
+        for arguments in _headers(conf, place)
+        if len(arguments) == 2 and arguments[0].lower() == "connection"
     ]
     if mapped := [value for value in headers if _without_upgrade(conf, value).lower() == "close"]:
         return (
@@ -121,16 +121,17 @@ def _reason(
     return None
 
 
+def _headers(conf: Conf, place: Place) -> list[tuple[str, ...]]:
+    """Return the arguments of each header that is set for a backend."""
+    return [p.statement.arguments for p in _inherited(conf, place, "proxy_set_header")]
+
+
 def _has_host(conf: Conf, place: Place) -> bool:
-    headers = _inherited(conf, place, "proxy_set_header")
-    return any(
-        one.statement.arguments[:1] and one.statement.arguments[0].lower() == "host"
-        for one in headers
-    )
+    return any(words[:1] and words[0].lower() == "host" for words in _headers(conf, place))
 
 
 def _without_upgrade(conf: Conf, variable: str) -> str:
-    """What a map makes of a request without Upgrade for this variable, "" where none does."""
+    """Return what a map makes of a request without Upgrade for this variable, or ""."""
     for place in conf.named("map"):
         if place.statement.arguments == (UPGRADE, variable) and place.statement.body:
             values = {
@@ -143,7 +144,7 @@ def _without_upgrade(conf: Conf, variable: str) -> str:
 
 
 def _kept(conf: Conf, upstream: Place) -> int | None:
-    """How many idle connections an upstream keeps by what stands there, None where it is silent."""
+    """Return how many idle connections an upstream keeps, None where it does not say."""
     for place in conf.named("keepalive"):
         is_its = place.parents and place.parents[-1].span == upstream.span
         if is_its and (number := place.statement.arguments[:1]) and number[0].isdecimal():
@@ -152,13 +153,13 @@ def _kept(conf: Conf, upstream: Place) -> int | None:
 
 
 def _inherited(conf: Conf, place: Place, name: str) -> list[Place]:
-    """The statements of this name that hold at a place: those of the innermost block that has any.
+    """Return the statements of this name in the innermost block around a place that has any.
 
     The blocks `if` and `limit_except` inherit as others do.
     """
     by_block: dict[tuple[tuple[str, int], ...], list[Place]] = {}
-    for one in conf.named(name):
-        by_block.setdefault(_path(one.parents), []).append(one)
+    for statement in conf.named(name):
+        by_block.setdefault(_path(statement.parents), []).append(statement)
     for depth in range(len(place.parents), 0, -1):
         if statements := by_block.get(_path(place.parents[:depth])):
             return statements
@@ -170,10 +171,10 @@ def _path(parents: tuple[Place, ...]) -> tuple[tuple[str, int], ...]:
 
 
 def lines(places: tuple[Unkept, ...]) -> Iterator[str]:
-    """A line for each reason, with its places and the remedy."""
+    """Yield a line for each reason, with its places and the remedy."""
     alike: dict[tuple[str, str], list[str]] = {}
-    for one in places:
-        alike.setdefault((one.why, one.remedy), []).append(one.where)
+    for place in places:
+        alike.setdefault((place.why, place.remedy), []).append(place.where)
     for (why, remedy), where in alike.items():
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""
         yield (

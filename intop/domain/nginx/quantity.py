@@ -25,21 +25,22 @@ _TIME_SUFFIX = {
 
 
 def written(number: str, unit: str) -> str:
-    """A number of a unit as nginx reads it, such as `16k`."""
+    """Return a number of a unit as nginx reads it, such as `16k`."""
     return f"{number}{_SUFFIXES.get(unit, '')}"
 
 
 def read(text: str, unit: str) -> int | None:
-    """What nginx's text comes to in a unit, rounded up; None for what is no such quantity.
+    """Return the number of units in nginx's text, rounded up; None for no such quantity.
 
     "off" is 0, as nginx has it where a number may be off.
     """
     if text == "off":
         return 0
     if unit in SIZES:
-        found = _SIZE.fullmatch(text)
-        least = found and int(found[1]) * _SIZE_SUFFIX[found[2].lower()]
-        return None if least is None else -(-least // SIZES[unit])
+        match = _SIZE.fullmatch(text)
+        if match is None:
+            return None
+        return -(-int(match[1]) * _SIZE_SUFFIX[match[2].lower()] // SIZES[unit])
     if unit in TIMES:
         parts = _TIME.findall(text)
         if not parts or "".join(f"{n}{s}" for n, s in parts) != text.replace(" ", ""):

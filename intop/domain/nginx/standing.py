@@ -1,15 +1,15 @@
 """What is effective now: where a directive stands, and the value that it has there."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address
 
+from intop.domain.constraints import Capacity, Constraint, Order
 from intop.domain.nginx import quantity
 from intop.domain.nginx.conf import Conf, Place
 from intop.domain.nginx.directive import HOST_DEFAULTS, Directive, NginxFacts
-from intop.domain.nginx.listening import listening
 from intop.domain.parameter import Parameter
-from intop.domain.space import Capacity, Constraint, Order
 
 
 @dataclass(frozen=True)
@@ -25,40 +25,131 @@ class Directives:
         return tuple(directive.parameter for directive in self.by_key.values())
 
     def related(self, keys: Iterable[str]) -> set[str]:
-        """The keys that these must agree with, directly or by others."""
-        found = set(keys)
+        """Return the keys that these must agree with, directly or by others."""
+        related = set(keys)
         while (
             more := {
                 name
                 for c in self.constraints
-                if isinstance(c, Order | Capacity) and found & set(c.columns)
+                if isinstance(c, Order | Capacity) and related & set(c.columns)
                 for name in c.columns
             }
-            - found
+            - related
         ):
-            found |= more
-        return found
+            related |= more
+        return related
 
 
 _SHARED = re.compile(r"shared:([^:]+):(.+)")
 
 
+SETTING = ("backlog=", "rcvbuf=", "sndbuf=", "fastopen=", "so_keepalive=", "ipv6only=", "setfib=")
+SETTING_FLAGS = ("deferred", "reuseport", "bind", "multipath")
+"""Of all `listen` with one address, only one may have any of these."""
+
+_EVERYWHERE = {4: "*", 6: "[::]"}
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address of TCP that nginx listens on."""
+
+    host: str
+    """An IP address, a name, or * for all interfaces."""
+    version: int
+    """Of IP; 0 for a name, which only a resolver knows."""
+    first: int
+    last: int
+    """The first and the last port."""
+
+    def __str__(self) -> str:
+        ports = f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
+        return f"{self.host}:{ports}"
+
+    def has_port_of(self, address: "Address") -> bool:
+        """Return whether both have a port in common."""
+        return self.first <= address.last and address.first <= self.last
+
+
+def listening(conf: Conf) -> dict[str, Place]:
+    """Return the `listen` with the options of each TCP address of `http`, by address.
+
+    Left out are addresses that may share their socket with others: one of a single interface
+    beside one of all, a name or a range with a port of others. So is what nginx reads for several
+    servers.
+    """
+    places: dict[Address, list[Place]] = {}
+    times: dict[tuple[str, int], int] = {}
+    for place in conf.named("listen"):
+        arguments = place.statement.arguments
+        times[place.span] = times.get(place.span, 0) + 1
+        is_tcp = arguments and not arguments[0].startswith("unix:") and "quic" not in arguments
+        if is_tcp and place.context == ("http", "server"):
+            places.setdefault(address(arguments[0]), []).append(place)
+    chosen: dict[str, Place] = {}
+    for socket, candidates in places.items():
+        single = [p for p in candidates if times[p.span] == 1]
+        setting = [p for p in candidates if is_setting(p.statement.arguments)]
+        best = next(iter(setting or single), None)
+        if best in single and best is not None and not _is_covered(socket, places):
+            chosen[str(socket)] = best
+    return chosen
+
+
+def _is_covered(socket: Address, addresses: Collection[Address]) -> bool:
+    """Return whether a further address may be the same socket, or has its connections."""
+    hosts = (socket.host, _EVERYWHERE.get(socket.version))
+    return any(
+        socket.has_port_of(address) and (socket.version == 0 or address.host in hosts)
+        for address in addresses
+        if address != socket
+    )
+
+
+def address(text: str) -> Address:
+    """Return what `listen` names in one spelling: 080 is 80, and [0:0::1] is [::1]."""
+    is_port = re.fullmatch(r"[0-9]+(-[0-9]+)?", text)
+    parts = re.fullmatch(r"(\[.*\]|[^:]*)(?::([0-9-]+))?", f"*:{text}" if is_port else text)
+    host, ports = (parts[1], parts[2] or "80") if parts else (text, "80")
+    first, _, last = ports.partition("-")
+    version, host = _host(host)
+    return Address(host, version, int(first or 0), int(last or first or 0))
+
+
+def _host(text: str) -> tuple[int, str]:
+    """Return the version of IP, 0 for a name, and the address in one spelling."""
+    if text.startswith("["):
+        try:
+            return 6, f"[{IPv6Address(text[1:-1])}]"
+        except ValueError:
+            return 6, text
+    if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", text):
+        text = ".".join(str(int(number)) for number in text.split("."))
+    elif text not in ("*", ""):
+        return 0, text.lower()
+    return 4, "*" if text in ("*", "0.0.0.0", "") else text  # noqa: S104
+
+
+def is_setting(arguments: Iterable[str]) -> bool:
+    """Return whether a `listen` has options of its socket."""
+    return any(a.startswith(SETTING) or a in SETTING_FLAGS for a in arguments)
+
+
 @dataclass(frozen=True)
 class Standing:
-    """Where a directive stands in what nginx reads.
-
-    `own` are the places of its own level, `inner` those further in, `shared` those whose text also
-    stands where it is something else, so that they are left alone. `address` is for `listen`.
-    """
+    """Where a directive stands in what nginx reads."""
 
     own: tuple[Place, ...] = ()
+    """Places of its own level."""
     inner: tuple[Place, ...] = ()
+    """Places further in."""
     shared: tuple[Place, ...] = ()
+    """Places that are left alone, since their text also stands where it is something else."""
     addresses: Mapping[str, Place] = field(default_factory=dict)
 
 
 def standing(conf: Conf, directive: Directive) -> Standing:
-    """Where a directive stands, each text once."""
+    """Return where a directive stands, each text once."""
     if directive.level == "listen":
         addresses = listening(conf)
         return Standing(own=tuple(addresses.values()), addresses=addresses)
@@ -75,16 +166,16 @@ def standing(conf: Conf, directive: Directive) -> Standing:
         else:
             strange.add(place.span)
     depth = len(level_context(directive))
-    found = [place for span, place in ours.items() if span not in strange]
+    places = [place for span, place in ours.items() if span not in strange]
     return Standing(
-        own=tuple(p for p in found if len(p.context) == depth),
-        inner=tuple(p for p in found if len(p.context) > depth),
+        own=tuple(p for p in places if len(p.context) == depth),
+        inner=tuple(p for p in places if len(p.context) > depth),
         shared=tuple(place for span, place in ours.items() if span in strange),
     )
 
 
 def level_context(directive: Directive) -> tuple[str, ...]:
-    """The blocks around a place of a directive's own level."""
+    """Return the blocks around a place of a directive's own level."""
     if directive.level == "main":
         return ()
     return ("http", "upstream") if directive.level == "upstream" else (directive.level,)
@@ -105,7 +196,7 @@ def _is_meant(directive: Directive, place: Place) -> bool:
 
 
 def is_file_log(arguments: tuple[str, ...]) -> bool:
-    """Whether an `access_log` writes to a file whose buffer can be set.
+    """Return whether an `access_log` writes to a file whose buffer can be set.
 
     With `gzip` nginx always buffers, so such a log is left alone.
     """
@@ -115,7 +206,7 @@ def is_file_log(arguments: tuple[str, ...]) -> bool:
 
 
 def value_of(directive: Directive, place: Place, facts: NginxFacts) -> str | None:
-    """The value that a directive has in one place, or None for what is no value of it."""
+    """Return the value that a directive has in a place, or None for what is no value of it."""
     arguments = place.statement.arguments[len(directive.fixed) :]
     if directive.flag:
         return "on" if directive.flag in arguments else "off"
@@ -135,19 +226,19 @@ def value_of(directive: Directive, place: Place, facts: NginxFacts) -> str | Non
 
 
 def _option(directive: Directive, arguments: Sequence[str]) -> str | None:
-    """The text of an option, or None. Of several nginx takes the last."""
+    """Return the text of an option, or None. Of several nginx takes the last."""
     prefix = f"{directive.option}="
     return next((a.removeprefix(prefix) for a in reversed(arguments) if a.startswith(prefix)), None)
 
 
 def is_off(directive: Directive, arguments: Sequence[str]) -> bool:
-    """Whether a directive of options is off, wherever the word stands, as in `max=5 off`."""
+    """Return whether a directive of options is off, wherever the word stands, as in `max=5 off`."""
     is_of_options = directive.level == "http" and directive.inserted and bool(directive.option)
     return is_of_options and "off" in arguments
 
 
 def zone_in(arguments: Sequence[str]) -> re.Match[str] | None:
-    """The shared zone among the caches of `ssl_session_cache`, with its name and size.
+    """Return the shared zone among the caches of `ssl_session_cache`, with its name and size.
 
     Of several nginx takes the last, and none beside `off` or `none`.
     """
@@ -166,7 +257,7 @@ def _value(directive: Directive, text: str, facts: NginxFacts) -> str | None:
 
 
 def choice_of(directive: Directive, text: str) -> str | None:
-    """The choice that nginx's text stands for: `ON` is on, and 4M is 4m. Or None."""
+    """Return the choice that nginx's text stands for: `ON` is on, and 4M is 4m. Or None."""
     size = quantity.read(text, "bytes") if text[:1].isdigit() else None
     for choice in directive.parameter.choices:
         if text.lower() == choice or (size is not None and size == quantity.read(choice, "bytes")):
@@ -175,17 +266,17 @@ def choice_of(directive: Directive, text: str) -> str | None:
 
 
 def default(directive: Directive, facts: NginxFacts) -> str:
-    """What nginx does where the directive doesn't stand."""
+    """Return what nginx does where the directive doesn't stand."""
     value = directive.default_in(facts.version)
     if value in HOST_DEFAULTS:
-        found = {"page": facts.page_kib, "nofile": facts.nofile}
-        return str(found[value])
+        return str({"page": facts.page_kib, "nofile": facts.nofile}[value])
     return value
 
 
 def is_without_effect(directives: Directives, key: str, held: Mapping[str, str | None]) -> bool:
-    """Whether it is an option of what is off with these values, and is not written then: nginx
-    would refuse it, or there is no place for it.
+    """Return whether it is an option of what is off with these values.
+
+    It is not written then: nginx would refuse it, or there is no place for it.
     """
     directive = directives.by_key[key]
     base = key.rpartition(".")[0]
@@ -193,24 +284,24 @@ def is_without_effect(directives: Directives, key: str, held: Mapping[str, str |
     return bool(is_alone) or (not directive.inserted and held[f"{base}"] == "off")
 
 
-def deciding(found: Standing, directive: Directive) -> Place | None:
-    """The place whose value counts as the directive's: in the outermost block, of these the first.
+def deciding(places: Standing, directive: Directive) -> Place | None:
+    """Return the place whose value counts as the directive's: the first in the outermost block.
 
     Of several in one block nginx takes the last, where it takes several at all. One `off` switches
     all logs of a block off.
     """
-    inner = found.inner if directive.inner == "change" else ()
-    first = next(iter((*found.own, *inner)), None)
+    inner = places.inner if directive.inner == "change" else ()
+    first = next(iter((*places.own, *inner)), None)
     if first is None or directive.level == "listen":
         return first
-    places = [place for place in (*found.own, *inner) if place.parents == first.parents]
+    block = [place for place in (*places.own, *inner) if place.parents == first.parents]
     if directive.name != "access_log":
-        return places[-1]
-    return next((p for p in places if p.statement.arguments[:1] == ("off",)), first)
+        return block[-1]
+    return next((p for p in block if p.statement.arguments[:1] == ("off",)), first)
 
 
 def current(directives: Directives, conf: Conf, facts: NginxFacts) -> dict[str, str | None]:
-    """The value of each directive; None where what stands there is no value of it.
+    """Return the value of each directive; None where what stands there is no value of it.
 
     A default that follows others is twice the largest of them, as nginx computes it.
     """

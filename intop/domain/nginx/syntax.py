@@ -52,7 +52,7 @@ class Word:
 
     @property
     def value(self) -> str:
-        """What nginx makes of it: without its quotes, and without the backslashes that it drops.
+        """The text as nginx takes it: without quotes, and without the backslashes that it drops.
 
         nginx drops one before a quote and a backslash, and one with t, r or n is a character. All
         others stay.
@@ -63,19 +63,19 @@ class Word:
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A directive with what it says, from `start` to `end` of its file's text.
-
-    A block has a `body`, whose text begins at `inner` and ends at `closing`, before its brace. In a
-    block of Lua nothing is a directive, and its body is empty. `line` counts from 1.
-    """
+    """A directive with its arguments, and the block that may follow."""
 
     words: tuple[Word, ...]
     start: int
     end: int
+    """The offsets in its file's text."""
     line: int
+    """The number of its first line, from 1."""
     inner: int = 0
     closing: int = 0
+    """The offsets in the text of a block's body, which ends before its brace."""
     body: tuple["Statement", ...] | None = None
+    """The statements of a block. A block of Lua has none."""
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ class Statement:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """What follows its name, as nginx sees it."""
+        """The words after its name, as nginx takes them."""
         return tuple(word.value for word in self.words[1:])
 
 
@@ -98,13 +98,9 @@ class Source:
 
     @cached_property
     def newline(self) -> str:
-        """How its lines end."""
+        """The end of its lines."""
         first = self.text.find("\n")
         return "\r\n" if first > 0 and self.text[first - 1] == "\r" else "\n"
-
-    def line_of(self, offset: int) -> int:
-        """The line, from 1, of an offset into the text."""
-        return self.text.count("\n", 0, offset) + 1
 
 
 @dataclass
@@ -117,7 +113,7 @@ class _Block:
 
 
 def parse(text: str, path: str) -> Source:
-    """A file's statements. Raises NginxFileError where nginx could not read the file either."""
+    """Return a file's statements. Raises NginxFileError for what nginx could not read either."""
     return _Reader(text, path).read()
 
 
@@ -146,7 +142,7 @@ class _Reader:
         return Source(self.path, self.text, tuple(stack[0].body))
 
     def _step(self, at: int, words: Sequence[Word], stack: list[_Block]) -> int:
-        """End a statement, or begin or end a block; where the text goes on."""
+        """End a statement, or begin or end a block. Return where the text goes on."""
         character = self.text[at]
         is_possible = not words and len(stack) > 1 if character == "}" else bool(words)
         if not is_possible:
@@ -167,29 +163,29 @@ class _Reader:
         return at + 1
 
     def _skip(self, at: int) -> int:
-        found = _BLANKS.match(self.text, at)
-        return found.end() if found else at
+        blanks = _BLANKS.match(self.text, at)
+        return blanks.end() if blanks else at
 
     def _word(self, at: int) -> Word:
-        found = _WORD.match(self.text, at)
-        if found is None or (self.text[at] in "\"'" and not found["quoted"]):
+        match = _WORD.match(self.text, at)
+        if match is None or (self.text[at] in "\"'" and not match["quoted"]):
             what = "a quote is not closed" if self.text[at] in "\"'" else "ends in a backslash"
             raise self._wrong(at, what)
-        end = found.end()
-        if found["quoted"] and end < len(self.text) and self.text[end] not in " \t\r\n;{)":
+        end = match.end()
+        if match["quoted"] and end < len(self.text) and self.text[end] not in " \t\r\n;{)":
             raise self._wrong(end, f"unexpected {self.text[end]!r} after a quote")
-        return Word(at, end, found[0])
+        return Word(at, end, match[0])
 
     def _end_of_lua(self, at: int) -> int:
-        """Where the brace stands that closes the one at `at`."""
+        """Return the offset of the brace that closes the one at `at`."""
         depth = 0
-        for found in _LUA.finditer(self.text, at):
-            if found["open"]:
+        for token in _LUA.finditer(self.text, at):
+            if token["open"]:
                 break
-            if found["brace"]:
-                depth += 1 if found["brace"] == "{" else -1
+            if token["brace"]:
+                depth += 1 if token["brace"] == "{" else -1
                 if depth == 0:
-                    return found.start()
+                    return token.start()
         raise self._wrong(at, 'the block of Lua is not ended by "}"')
 
     def _simple(self, words: Sequence[Word], end: int) -> Statement:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from intop.domain.nginx.conf import Conf, parse_shown
-from intop.domain.nginx.pattern import matches
+from intop.domain.nginx.conf import Conf, matches, parse_shown
 from intop.errors import NginxFileError
 from nginx_files import TEXTS, conf
 

@@ -3,9 +3,8 @@
 import pytest
 
 from intop.domain.nginx.edits import changed
-from intop.domain.nginx.listening import listening
 from intop.domain.nginx.permitted import PREFIX
-from intop.domain.nginx.standing import current
+from intop.domain.nginx.standing import current, listening
 from nginx_files import FACTS, catalogue, of_http
 
 
