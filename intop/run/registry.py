@@ -17,7 +17,7 @@ STAGES: dict[str, str] = {
     "search": "intop.stages.search:GlobalSearch",
     "pick": "intop.stages.verify:Pick",
     "judge": "intop.stages.verify:Judge",
-    "explain": "intop.stages.explain:Explain",
+    "explain": "intop.stages.explain.stage:Explain",
     "mediation": "intop.stages.mediation:Mediate",
     "transfer": "intop.stages.transfer:Crossing",
     "contest": "intop.stages.contest:MultiArm",

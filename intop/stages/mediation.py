@@ -31,9 +31,9 @@ from intop.stages.blocks import (
     planned_rounds,
 )
 from intop.stages.collected import required_space
-from intop.stages.explain import required_verdict
+from intop.stages.explain.stage import required_verdict
+from intop.stages.explain.winner import Winner
 from intop.stages.pilot import timed
-from intop.stages.winner import Winner
 
 FEWEST_ROUNDS = 4
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from findings import VERDICT
-from intop.domain.ablation import ablate
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
@@ -16,7 +15,8 @@ from intop.domain.trial import TrialRole
 from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
-from intop.stages.explain import explained, explained_at_most
+from intop.stages.explain.ablation import ablate
+from intop.stages.explain.effort import explained, explained_at_most
 from shipped_studies import lab_study
 
 STUDY = lab_study()
