@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import t as student_t
 
-from intop.domain.looks import looks
+from intop.domain.stats import looks
 
 Floats = NDArray[np.float64]
 Method = Callable[[Floats, float], tuple[Floats, Floats]]

@@ -27,8 +27,7 @@ from benchmarks.made_up import MadeUp, issue, like_lab
 from benchmarks.recorded import campaign
 from intop.config.catalogue import load_catalogue
 from intop.domain.encoding import Variable
-from intop.domain.ranking import Ranking, Screening
-from intop.domain.ranks import is_stable
+from intop.domain.ranking import Ranking, Screening, is_stable
 from intop.domain.space import parameter_columns
 from intop.learn.effects import screening
 from intop.learn.samples import Samples

@@ -1,4 +1,4 @@
-"""What hosts say that are asked all at once, where one that is silent must not hide the others."""
+"""Answers of hosts that are asked at once: one that is silent must not hide the others."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -10,23 +10,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Generic[T]):
-    """One host's answer: what it `said`, or None and the `error` that names the host.
-
-    `folder` is where its guard was looked for, "" for a lab that isn't up.
-    """
+    """One host's answer, or the error that names the host."""
 
     name: str
     folder: str = ""
+    """Where its guard was looked for, "" for a lab that isn't up."""
     said: T | None = None
     error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rollback:
-    """What was `done`, and the state that the host is `held` in where that kept it from that."""
+    """The result of a rollback."""
 
     done: RolledBack
     held: HostState | None = None
+    """The state of the host where a session kept it from that."""
 
     @property
     def is_as_before(self) -> bool:

@@ -21,59 +21,57 @@ FEW = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """Where models come from: what they were fitted to, and what that was measured on.
-
-    `target` in `unit` is what they predict the logarithm of. `defaults` are the hosts' by key.
-    `replicas` are the load balancers that were measured on; `samples` is the fingerprint of the
-    `configurations` with the values of all their `trials`.
-    """
+    """The origin of models: what they were fitted to, and what that was measured on."""
 
     study: str
     campaign: str
     arch: str
     workload: str
     target: str
+    """Models predict its logarithm."""
     unit: str
     variables: tuple[Variable, ...]
     defaults: Mapping[str, str]
+    """The hosts' values by key."""
     conditions: Conditions
     replicas: tuple[str, ...]
+    """Load balancers that were measured on."""
     configurations: int
     trials: int
     samples: str
+    """The fingerprint of the `configurations` with the values of all their `trials`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedModel:
-    """One family's model, fitted to all rows.
-
-    `error` is that of held-out rows. `file` is its name in the artefact, `sha256` that of its
-    content. `libraries` (import names) are those whose objects it is made of, with versions.
-    `says` is what it predicts for the rows of `probes`.
-    """
+    """One family's model, fitted to all rows."""
 
     family: str
     hyperparameters: dict[str, float | int | str | bool]
     error: ModelError
+    """Of held-out rows."""
     file: str
+    """Its name in the artefact."""
     sha256: str
+    """Of the file's content."""
     libraries: dict[str, str]
+    """Import names and versions of those whose objects it is made of."""
     says: tuple[float, ...]
+    """Its predictions for the rows of `probes`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What an artefact says of itself.
-
-    `space` is the fingerprint of the variables, `saved_at` UTC in ISO 8601, `versions` those that
-    it was saved with. Raises ValueError for a fingerprint of other variables.
-    """
+    """An artefact's own description. Raises ValueError for a fingerprint of other variables."""
 
     format: int
     saved_at: str
+    """UTC, ISO 8601."""
     versions: dict[str, str]
+    """Versions that it was saved with."""
     origin: Origin
     space: str
+    """The fingerprint of the variables."""
     models: tuple[SavedModel, ...]
 
     def __post_init__(self) -> None:
@@ -82,7 +80,7 @@ class Manifest:
 
 
 def fingerprint(variables: Sequence[Variable]) -> str:
-    """SHA-256 over the variables' names, ranges, scales and choices, in their order.
+    """Return the SHA-256 over the variables' names, ranges, scales and choices, in their order.
 
     Defaults are not in it, but those outside of a range: what a host has where nothing is set
     doesn't change what a number of a configuration means.
@@ -96,7 +94,7 @@ def fingerprint(variables: Sequence[Variable]) -> str:
 
 
 def probes(variables: Sequence[Variable]) -> Matrix:
-    """Values (5, variables) from the low ends to the high ends, to ask a model about."""
+    """Return values (5, variables) from the low ends to the high ends, to ask a model about."""
     steps = np.linspace(0.0, 1.0, 5)
     columns = [
         np.rint(steps * (len(v.choices) - 1)) if v.choices else v.low + steps * (v.high - v.low)

@@ -1,4 +1,4 @@
-"""Why a configuration is faster or slower: what the kernel counted on a verdict's two sides."""
+"""Causes of a gain or loss: what the kernel counted on a verdict's two sides."""
 
 import math
 from collections import defaultdict
@@ -10,89 +10,82 @@ from intop.domain.counters import CounterCatalogue, HostCounters, KernelCounter,
 from intop.domain.stats import Interval, student_p_value, student_quantile
 
 MOVES = 1.25
-"""How many times a counter has to change, by the near limit of its interval, to be told."""
+"""A counter is named where it changes by so many times, by the near limit of its interval."""
 
 NAMES = 0.002
 """How likely a mechanism is named at all where the sides are the same. In twenty verdicts of that
 kind most likely none is."""
 
 LEVEL = 0.95
-"""Of the intervals that are told."""
+"""The level of intervals."""
 
 INCLUDED = {"TcpExt.ListenDrops": "TcpExt.ListenOverflows"}
-"""Counters that count another one's events, too: what is looked at is the rest."""
+"""Counters that also count another one's events, which are subtracted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """A counter that differs between the sides of a verdict.
-
-    `default` and `tuned` are means over the trials: of what a count grew by, or of the highest
-    level. `times` is how many times as much the default has, with an interval at LEVEL: the
-    geometric mean over the pairs of (1 + value), since a value may be zero. `p_value` is that of
-    Student's t.
-    """
+    """A counter that differs between the sides of a verdict."""
 
     name: str
     meaning: str
     mechanism: str
     default: float
+    """The mean over the trials: of the growth of a count, or of the highest level. So is `tuned`.
+    """
     tuned: float
     times: Interval
+    """How many times as much the default has, with an interval at LEVEL: the geometric mean over
+    the pairs of (1 + value), since a value may be zero."""
     p_value: float
+    """By Student's t."""
 
     @property
     def least(self) -> float:
-        """How many times it changed at least, up or down."""
+        """By how many times it changed at least, up or down."""
         return max(self.times.low, 1 / self.times.high)
 
     @property
     def told(self) -> str:
-        """Such as: TcpExt.ListenDrops 51.2 to 0 a trial."""
+        """The change in words, such as: TcpExt.ListenDrops 51.2 to 0 a trial."""
         return f"{self.name} {_number(self.default)} to {_number(self.tuned)} a trial"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A mechanism that made requests wait on one side, and less or not on the other.
-
-    `eased` says whether it is the tuned side that has less of it. `counters` are the signs of it
-    that moved, the one that changed most first.
-    """
+    """A mechanism that made requests wait on one side, and less or not on the other."""
 
     mechanism: str
     about: str
     eased: bool
+    """Whether it is the tuned side that has less of it."""
     counters: tuple[Moved, ...]
+    """Its signs that moved, the one that changed most first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Causes:
-    """The mechanisms that differ, those that changed most first; none is an answer, too.
-
-    `pairs` had counters on both sides, of which `counters` were compared.
-    """
+    """The mechanisms that differ, those that changed most first; none is an answer, too."""
 
     pairs: int
+    """Pairs with counters on both sides."""
     counters: int
+    """Counters that were compared."""
     found: tuple[Cause, ...]
 
     @property
     def eased(self) -> tuple[Cause, ...]:
-        """What the tuned side has less of."""
+        """Mechanisms that the tuned side has less of."""
         return tuple(cause for cause in self.found if cause.eased)
 
     @property
     def worsened(self) -> tuple[Cause, ...]:
-        """What the tuned side has more of."""
+        """Mechanisms that the tuned side has more of."""
         return tuple(cause for cause in self.found if not cause.eased)
 
     @property
     def told(self) -> str:
-        """In words.
-
-        Such as: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial).
-        """
+        """The mechanisms in words: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)."""
         if not self.found:
             return (
                 f"no known mechanism: none of {self.counters} counters changed clearly in "
@@ -107,7 +100,7 @@ class Causes:
 
 
 def own_total(one: HostCounters, name: str) -> float:
-    """A counter's total in a trial, without the events that another one counts as well."""
+    """Return a counter's total in a trial, without the events that another one counts, too."""
     included = INCLUDED.get(name)
     return one.totals.get(name, 0.0) - (one.total(included) if included else 0)
 
@@ -115,12 +108,12 @@ def own_total(one: HostCounters, name: str) -> float:
 def causes(
     default: Sequence[HostCounters], tuned: Sequence[HostCounters], catalogue: CounterCatalogue
 ) -> Causes | None:
-    """The mechanisms whose counters differ between paired trials; None for fewer than two pairs.
+    """Return the mechanisms whose counters differ between paired trials; None below two pairs.
 
     Counters that any of the trials has not shown are left out. A mechanism's p-value is the lowest
     of its counters, times their number (Bonferroni). Named are those that pass Holm's procedure at
-    NAMES over all mechanisms, and of which a counter that says so has changed by MOVES times.
-    Raises ValueError for sequences of different lengths.
+    NAMES over all mechanisms, and of which a counter that is clear by itself has changed by MOVES
+    times. Raises ValueError for sequences of different lengths.
     """
     if len(default) != len(tuned):
         raise ValueError(f"{len(default)} trials against {len(tuned)}")

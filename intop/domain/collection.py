@@ -1,4 +1,4 @@
-"""What was collected."""
+"""The result of a collection."""
 
 from dataclasses import dataclass
 
@@ -10,17 +10,17 @@ from intop.domain.trial import Trial
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """The last attempt at each trial of a stage, the default's drift and the noise among them.
-
-    `replicates` counts the trials of configurations that were chosen to be measured again; the
-    default's sentinels are not among them. `noise` is that of these configurations, and
-    `default_noise` that of the default, which may be another. `replicas` says whether the replicas
-    of the cluster agree, None where there is only one. Not stored: the trials are.
-    """
+    """What was collected. Not stored: the trials are."""
 
     trials: tuple[Trial, ...]
+    """The last attempt at each."""
     replicates: int
+    """Trials of configurations that were chosen to be measured again, without sentinels."""
     drift: Drift
+    """The drift of the default."""
     noise: Noise
+    """Of configurations but the default."""
     default_noise: Noise
+    """Of the default, which may be another."""
     replicas: Agreement | None = None
+    """Whether the replicas of the cluster agree, None where there is only one."""

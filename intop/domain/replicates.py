@@ -19,18 +19,17 @@ RESOLUTION = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A configuration with the P99 (ms) of each of its usable trials; there is one at least.
-
-    `failures` are its trials that gave no latencies.
-    """
+    """A configuration that was measured."""
 
     configuration: Configuration
     p99_ms: tuple[float, ...]
+    """Of each of its usable trials; there is one at least."""
     failures: int = 0
+    """Trials that gave no latencies."""
 
     @cached_property
     def mean_ms(self) -> float:
-        """The geometric mean of its P99s: what is told of a configuration, and allots replicates.
+        """The geometric mean of its P99s, which ranks configurations and allots replicates.
 
         As in a verdict. Models learn the median of its log P99 (`Samples.log_target`).
         """
@@ -54,23 +53,23 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """How far trials of one and the same configuration lie apart.
-
-    `sd` is the standard deviation of log P99 within configurations, pooled over the
-    `configurations` that were measured more than once, with `freedom` degrees of freedom and an
-    interval from `low` to `high` at `level`. All three are None where there are none of those.
-    """
+    """The scatter of trials of one configuration."""
 
     configurations: int
+    """Configurations that were measured more than once."""
     freedom: int
+    """Degrees of freedom."""
     level: float
     sd: float | None = None
+    """The standard deviation of log P99 within configurations, pooled over these. None without
+    them."""
     low: float | None = None
+    """The low end of its interval at `level`."""
     high: float | None = None
 
 
 def together(trials: Sequence[Trial]) -> list[list[Trial]]:
-    """The trials of each configuration, in the order of the plans, those that failed too.
+    """Return the trials of each configuration, in the order of the plans, those that failed too.
 
     Plans come in the order in which their stages are in `trials`. A configuration that was never
     usable is left out.
@@ -85,10 +84,9 @@ def together(trials: Sequence[Trial]) -> list[list[Trial]]:
 def by_configuration(
     trials: Sequence[Trial], of: Callable[[Trial], float] = lambda t: t.p99_ms
 ) -> list[Measured]:
-    """What was measured of each configuration, in the order of `together`.
+    """Return the measurements of each configuration, in the order of `together`.
 
-    `of` says what a usable trial counts as, in ms: its P99, unless something else is put on the
-    scale of that.
+    `of` is the value of a usable trial, in ms: its P99, or something on the scale of that.
     """
     return [
         Measured(
@@ -101,7 +99,7 @@ def by_configuration(
 
 
 def noise(measured: Sequence[Measured], *, level: float) -> Noise:
-    """The noise of a trial, from configurations that were measured more than once.
+    """Return the noise of a trial, from configurations that were measured more than once.
 
     The interval is that of a variance by chi-square. It takes log P99 as normal about its
     configuration's mean, and as scattered alike in all of them.

@@ -1,4 +1,4 @@
-"""What a report is made of: everything that a campaign has stored, put in order for readers."""
+"""The content of a report: all that a campaign has stored, in order for readers."""
 
 import re
 from collections import defaultdict
@@ -27,53 +27,53 @@ from intop.domain.verdict import Verdict
 from intop.errors import RefusedValueError
 
 Reason = Literal["refused value", "failed", "disturbed", "pruned", "overloaded"]
-"""How an attempt ended that is no ordinary result."""
+"""The end of an attempt that is no ordinary result."""
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageRecord:
-    """What became of one stage's plan.
-
-    Of `planned` places `measured` have a trial, and `by_status` counts the last attempts at them;
-    `repeated` are the attempts before those. `started_at` and `ended_at` are of the first and the
-    last trial (UTC, ISO 8601), `seconds` the sum over all attempts, loads of replicas at once
-    counted one by one. Where nothing was measured the times are empty.
-    """
+    """The record of one stage's plan. Where nothing was measured the times are empty."""
 
     stage: str
     description: str
     planned: int
+    """Places of the plan."""
     measured: int
+    """Places that have a trial."""
     by_status: Mapping[Status, int]
+    """The last attempts by status."""
     repeated: int
+    """The attempts before the last ones."""
     started_at: str
+    """Of the first trial (UTC, ISO 8601)."""
     ended_at: str
+    """The start of the last trial."""
     seconds: float
+    """The sum over all attempts, loads of replicas at once counted one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedTrials:
-    """Attempts of one stage that ended alike: the first one's words stand for all of them."""
+    """Attempts of one stage that ended alike."""
 
     stage: str
     reason: Reason
     attempts: int
     configurations: int
     detail: str
+    """The words of the first one stand for all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedKeys:
-    """Keys of the catalogue that could not be tuned on the hosts, for one kind of reason.
-
-    `details` has what was said beyond that of single keys.
-    """
+    """Keys of the catalogue that could not be tuned on the hosts, for one kind of reason."""
 
     reason: str
     keys: tuple[str, ...]
     details: Mapping[str, str]
+    """What was reported of single keys beyond that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class JudgedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What a verdict rests on: its pairs, the latencies of their trials, and the conditions."""
+    """The trials behind a verdict."""
 
     conditions: Conditions
     pairs: tuple[JudgedPair, ...]
@@ -96,7 +96,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """What is not there yet, and the stage and the command that make it."""
+    """A result that is missing, and the stage and the command that make it."""
 
     what: str
     stage: str
@@ -105,17 +105,12 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """All that a campaign has of one architecture under one workload; None is not there.
-
-    `missing` names what could still be made. `conditions` are those of all trials but the
-    preparing ones and those of a roll-out, the first first. `sentinels` are all usable trials of
-    the default among these, with their trend. `undeployable` says why there is no deployment of a
-    gain. `offered` keys could be tuned; `refused_keys` could not.
-    """
+    """All that a campaign has of one architecture under one workload; None is not there."""
 
     arch: str
     workload: str
     conditions: tuple[Conditions, ...]
+    """Of all trials but the preparing ones and those of a roll-out, the first first."""
     facts: HostFacts | None
     stages: tuple[StageRecord, ...]
     pilot: Pilot | None
@@ -133,11 +128,15 @@ class Findings:
     explanation: Explanation | None
     deployment: Deployment | None
     undeployable: str
+    """The reason why there is no deployment of a gain."""
     sentinels: Sentinels
+    """All usable trials of the default among these, with their trend."""
     refused_trials: tuple[RefusedTrials, ...]
     offered: int
+    """The number of keys that could be tuned."""
     refused_keys: tuple[RefusedKeys, ...]
     missing: tuple[Missing, ...]
+    """What could still be made."""
 
     @property
     def title(self) -> str:
@@ -150,26 +149,18 @@ StepKind = Literal["measured", "computed", "measured, not in the paper"]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step of the pipeline: the command that carries it out, and what it does.
-
-    `hands_on` has the paper's names of its result, for static and dynamic requests where they
-    differ.
-    """
+    """A step of the pipeline: the command that carries it out, and what it does."""
 
     command: str
     does: str
     kind: StepKind
     hands_on: tuple[str, ...] = ()
+    """The paper's names of its result, for static and dynamic requests where they differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A campaign as it is stored. All times are UTC in ISO 8601.
-
-    `tool_versions` are those that its trials were measured by, `tool_version` the one that made
-    this. `pipeline` are the steps of any campaign. `compared` is None where there is one
-    architecture only, or `not_compared` says why.
-    """
+    """A campaign as it is stored. All times are UTC in ISO 8601."""
 
     study: str
     campaign: int
@@ -178,11 +169,15 @@ class Report:
     finished_at: str | None
     made_at: str
     tool_version: str
+    """Of the intop that made this."""
     tool_versions: tuple[str, ...]
+    """Of those that measured its trials."""
     level: float
     pipeline: tuple[Step, ...]
+    """The steps of any campaign."""
     findings: tuple[Findings, ...]
     compared: Compared | None
+    """None where there is one architecture only, or `not_compared` says why."""
     not_compared: str
 
 
@@ -191,10 +186,7 @@ def stage_records(
     attempts: Sequence[AnyTrial],
     descriptions: Mapping[str, str],
 ) -> tuple[StageRecord, ...]:
-    """What became of each stage's plan, which has so many places, in the order of `descriptions`.
-
-    What was never planned is left out.
-    """
+    """Return the record of each stage that was planned, in the order of `descriptions`."""
     made: dict[str, list[AnyTrial]] = defaultdict(list)
     for trial in attempts:
         made[trial.stage].append(trial)
@@ -225,7 +217,7 @@ def _record(
 
 
 def refused_trials(attempts: Iterable[AnyTrial]) -> tuple[RefusedTrials, ...]:
-    """Attempts that are no ordinary results, by stage, status and what they say but for numbers.
+    """Return attempts that are no ordinary results, by stage, status and words but for numbers.
 
     Stages come in the order of their first attempts.
     """
@@ -258,7 +250,7 @@ def _reason(trial: AnyTrial) -> Reason | None:
 
 
 def refused_keys(refused: Mapping[str, str]) -> tuple[RefusedKeys, ...]:
-    """Reasons by key, put together by their kind: what is before the first ": "."""
+    """Return reasons by key, put together by their kind: what is before the first ": "."""
     kinds: dict[str, dict[str, str]] = defaultdict(dict)
     for key, why in refused.items():
         kind, _, detail = why.partition(": ")

@@ -8,8 +8,7 @@ from typing import Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
-from intop.domain.histogram import Histogram
-from intop.domain.percentiles import PERCENTS, told_ms
+from intop.domain.histogram import PERCENTS, Histogram, reliable_ms
 from intop.domain.stats import Interval, geometric_mean, paired_difference, paired_ratio
 from intop.domain.trial import Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
@@ -20,28 +19,26 @@ LOWEST_MS, LOWEST_RPS = 0.001, 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Latencies:
-    """The latencies of all requests on both sides of a verdict, trial by trial.
-
-    `against` names the baseline that stood for the default, and is empty for the host's own values.
-    """
+    """The latencies of all requests on both sides of a verdict, trial by trial."""
 
     default: tuple[Histogram, ...]
     tuned: tuple[Histogram, ...]
     against: str = ""
+    """The baseline that stood for the default, "" for the host's own values."""
 
 
 def latencies(default: Sequence[Trial], tuned: Sequence[Trial], *, against: str = "") -> Latencies:
-    """Those of the usable trials of both sides."""
+    """Return the latencies of the usable trials of both sides."""
     return Latencies(default=_histograms(default), tuned=_histograms(tuned), against=against)
 
 
 def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: float) -> SideBySide:
-    """Both sides of some pairs of usable trials, in the order of the pairs.
+    """Return both sides of some pairs of usable trials, in the order of the pairs.
 
     The trials of a side have the same rate and duration, so their histograms add up to the
-    distribution of its requests, of which no percentile is told that too few requests are behind.
-    Ratios are of single trials, since it is those that vary independently; each interval holds for
-    itself at `level`. Raises ValueError for fewer than two pairs.
+    distribution of its requests. A percentile with too few slower requests is left out. Ratios are
+    of single trials, since it is those that vary independently; each interval holds for itself at
+    `level`. Raises ValueError for fewer than two pairs.
     """
     sides = _histograms(default), _histograms(tuned)
     before, after = map(merged, sides)
@@ -61,19 +58,19 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         return means(lambda t: of(t) or 0.0)
 
     def latency(percent: float) -> PairwiseLatency:
-        both = told_ms(before, percent), told_ms(after, percent)
+        both = reliable_ms(before, percent), reliable_ms(after, percent)
         # The judged P99 rests on rounds, not on a side's requests.
-        shown = percent == PERCENTS["P99"] or None not in both
+        is_shown = percent == PERCENTS["P99"] or None not in both
         return PairwiseLatency(
             default=both[0],
             tuned=both[1],
-            ratio=ratio(partial(_percentile_ms, percent)) if shown else None,
+            ratio=ratio(partial(_percentile_ms, percent)) if is_shown else None,
         )
 
-    told = {name: latency(percent) for name, percent in PERCENTS.items()}
-    told["max"] = PairwiseLatency(default=before.max_ms, tuned=after.max_ms)
+    by_name = {name: latency(percent) for name, percent in PERCENTS.items()}
+    by_name["max"] = PairwiseLatency(default=before.max_ms, tuned=after.max_ms)
     return SideBySide(
-        latencies_ms=told,
+        latencies_ms=by_name,
         requests=Pairwise(default=before.total, tuned=after.total),
         achieved_rps=means(lambda t: t.achieved_rps),
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
@@ -100,7 +97,7 @@ def judged(
     level: float,
     each_level: float,
 ) -> Verdict:
-    """The verdict on some pairs of usable trials, in their order, looked at once.
+    """Return the verdict on some pairs of usable trials, in their order, after one look.
 
     Its intervals have `each_level`, at which all that are looked at hold together at `level`;
     the rest as in `Verdict`. Raises ValueError for fewer than two pairs.
@@ -130,78 +127,59 @@ def judged(
 def check_guardrails(
     default: Sequence[Trial], tuned: Sequence[Trial], margins: Guardrails, *, level: float
 ) -> tuple[Guardrail, ...]:
-    """What the pairs say of each guardrail that is not switched off.
+    """Return the effect on each guardrail that is not switched off.
 
     Effects are of single trials, paired by round, with Student's interval: of the logarithm for
     P50 and the rate, of the difference for what may be zero. Each holds for itself at `level`.
     Raises ValueError for fewer than two pairs.
     """
 
-    def values(of: Callable[[Trial], float]) -> tuple[list[float], list[float]]:
-        return [of(t) for t in default], [of(t) for t in tuned]
-
-    def times(
+    def guardrail(
         quantity: Quantity,
-        worse: Literal["higher", "lower"],
+        unit: Unit,
         of: Callable[[Trial], float],
         margin: float | None,
+        worse: Literal["higher", "lower"] = "higher",
     ) -> Iterator[Guardrail]:
         if margin is None:
             return
-        before, after = values(of)
-        found = paired_ratio(after, before, level=level)
-        yield Guardrail(
-            quantity=quantity,
-            unit="times",
-            worse=worse,
-            default=geometric_mean(before),
-            tuned=geometric_mean(after),
-            effect=found.value,
-            low=found.low,
-            high=found.high,
-            margin=margin,
-        )
-
-    def more(
-        quantity: Quantity, unit: Unit, of: Callable[[Trial], float], margin: float | None
-    ) -> Iterator[Guardrail]:
-        if margin is None:
-            return
-        before, after = values(of)
-        found = paired_difference(after, before, level=level)
+        before, after = [of(t) for t in default], [of(t) for t in tuned]
+        interval = paired_ratio if unit == "times" else paired_difference
+        mean = geometric_mean if unit == "times" else fmean
+        effect = interval(after, before, level=level)
         yield Guardrail(
             quantity=quantity,
             unit=unit,
-            worse="higher",
-            default=fmean(before),
-            tuned=fmean(after),
-            effect=found.value,
-            low=found.low,
-            high=found.high,
+            worse=worse,
+            default=mean(before),
+            tuned=mean(after),
+            effect=effect.value,
+            low=effect.low,
+            high=effect.high,
             margin=margin,
         )
 
-    cpu, memory = (fmean(map(of, default)) for of in (_cpu_percent, _memory_mib))
-    p50_ms = partial(_percentile_ms, PERCENTS["P50"])
+    def p50_ms(trial: Trial) -> float:
+        return max(trial.percentile_ms(PERCENTS["P50"]), LOWEST_MS)
+
+    def rate_rps(trial: Trial) -> float:
+        return max(trial.achieved_rps, LOWEST_RPS)
+
+    cpu_points = _either(margins.cpu_points, margins.cpu_times, fmean(map(_cpu_percent, default)))
+    memory_mib = _either(margins.memory_mib, margins.memory_times, fmean(map(_memory_mib, default)))
     return (
-        *times("P50", "higher", lambda t: max(p50_ms(t), LOWEST_MS), margins.p50_times),
-        *times("rate", "lower", lambda t: max(t.achieved_rps, LOWEST_RPS), margins.rate_times),
-        *more("error share", "points", _error_percent, margins.error_points),
-        *more("CPU", "points", _cpu_percent, _either(margins.cpu_points, margins.cpu_times, cpu)),
-        *more(
-            "memory",
-            "MiB",
-            _memory_growth_mib,
-            _either(margins.memory_mib, margins.memory_times, memory),
-        ),
+        *guardrail("P50", "times", p50_ms, margins.p50_times),
+        *guardrail("rate", "times", rate_rps, margins.rate_times, "lower"),
+        *guardrail("error share", "points", _error_percent, margins.error_points),
+        *guardrail("CPU", "points", _cpu_percent, cpu_points),
+        *guardrail("memory", "MiB", _memory_growth_mib, memory_mib),
     )
 
 
 def _either(more: float | None, times: float | None, base: float) -> float | None:
-    """The larger of two margins: so much more, or so many times the base; None where both are."""
-    known = [more] if more is not None else []
-    known += [(times - 1) * base] if times is not None else []
-    return max(known, default=None)
+    """Return the larger of two margins: so much more, or so many times the base."""
+    margins = [more, None if times is None else (times - 1) * base]
+    return max((margin for margin in margins if margin is not None), default=None)
 
 
 def _error_percent(trial: Trial) -> float:
@@ -221,7 +199,7 @@ def _memory_growth_mib(trial: Trial) -> float:
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
-    """All requests of some trials."""
+    """Return all requests of some trials."""
     return Histogram((), ()).merge(*histograms)
 
 
@@ -230,11 +208,11 @@ def _histograms(trials: Sequence[Trial]) -> tuple[Histogram, ...]:
 
 
 def _percentile_ms(percent: float, trial: Trial) -> float:
-    """P99 as it is judged, so that the verdict's ratio is found again."""
+    """Return a percentile, P99 as it is judged, so that the ratio is the verdict's."""
     return trial.p99_ms if percent == PERCENTS["P99"] else trial.percentile_ms(percent)
 
 
 def error_share(trials: Sequence[Trial]) -> float:
-    """The share of all requests that failed, or were pending at the end."""
+    """Return the share of all requests that failed, or were pending at the end."""
     failed = sum(sum(t.errors.values()) for t in trials)
     return failed / sum(t.histogram.total for t in trials if t.histogram is not None)

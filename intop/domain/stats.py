@@ -6,6 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
+SMALLEST_SERIES = 10
+"""Rounds from which on there are early looks; fewer are looked at once."""
+
+FIRST_LOOK = 7
+"""Rounds before the first look. A few rounds look alike where a rare time-out has not been met yet,
+and it is then that they seem clear. Simulated (95 %, lumpy P99): with a look after 5 of 10 rounds,
+91 % of the intervals held the truth, after 7 rounds 96 %, and 94 % without an early look."""
+
+SPENDING_POWER = 3
+"""How late the error rate is spent. Early looks get little, so the last one loses hardly any."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -148,3 +159,33 @@ def chi_square_quantile(share: float, freedom: float) -> float:
     from scipy.special import gammaincinv
 
     return 2 * float(gammaincinv(freedom / 2, share))
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the rounds so far."""
+
+    rounds: int
+    level: float
+    """The level of the interval that is formed there."""
+
+
+def looks(rounds: int, count: int, *, level: float) -> tuple[Look, ...]:
+    """Return up to `count` looks at equal distances, the last one after all `rounds`.
+
+    By a share t of the rounds, t**3 of the error rate (1 - `level`) is spent: the power family of
+    Kim and DeMets (Biometrika 74, 1987, 149-154), which is close to O'Brien and Fleming's bounds.
+    Each look has what is spent since the one before. So the intervals of all looks hold together
+    at `level` (Bonferroni), however they depend on each other, and stopping at any of them is
+    free. Reckoning with their dependence would win next to nothing: of two looks, the last one
+    has 4.4 % of 5 %, and could have 4.7 %.
+    """
+    number_of_looks = count if rounds >= SMALLEST_SERIES else 1
+    ends = {math.ceil(rounds * n / number_of_looks) for n in range(1, number_of_looks + 1)}
+    schedule: list[Look] = []
+    spent = 0.0
+    for end in sorted({min(rounds, max(FIRST_LOOK, end)) for end in ends}):
+        by_then = (1 - level) * (end / rounds) ** SPENDING_POWER
+        schedule.append(Look(end, 1 - (by_then - spent)))
+        spent = by_then
+    return tuple(schedule)

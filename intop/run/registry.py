@@ -23,7 +23,7 @@ STAGES: dict[str, str] = {
     "contest": "intop.stages.contest:MultiArm",
     "sweep": "intop.stages.sweep:SweepAlong",
     "across": "intop.stages.across:AcrossWorkloads",
-    "soak": "intop.stages.soak:SoakApplied",
+    "soak": "intop.stages.soak.stage:SoakApplied",
     "apply": "intop.deploy.apply:RollOut",
 }
 """Where each of them is. They are imported when they are asked for: most commands need few."""

@@ -6,8 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from intop.domain.drift import drift
-from intop.domain.ranking import Ranking, Screening
-from intop.domain.ranks import RankAgreement, is_stable, rank_agreement
+from intop.domain.ranking import RankAgreement, Ranking, Screening, is_stable, rank_agreement
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ResultMissingError

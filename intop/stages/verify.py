@@ -14,13 +14,13 @@ from intop.domain.causes import Causes, causes
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.counters import HostCounters, with_clients
 from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
-from intop.domain.looks import Look, looks
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration
 from intop.domain.search import Search
 from intop.domain.sides import Latencies, judged, latencies
 from intop.domain.speedups import SpeedUps, speed_ups
+from intop.domain.stats import Look, looks
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError

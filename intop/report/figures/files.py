@@ -11,8 +11,7 @@ from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
 from intop.domain.history import History
 from intop.domain.pareto import Tradeoff
-from intop.domain.ranking import Ranking
-from intop.domain.ranks import RankAgreement
+from intop.domain.ranking import RankAgreement, Ranking
 from intop.domain.refined import Refined
 from intop.domain.search import Search
 from intop.domain.sides import Latencies

@@ -10,16 +10,7 @@ from intop.config.study import Study
 from intop.config.workload import load_problem
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT
-from intop.domain.soak import (
-    Limits,
-    Soak,
-    SoakBlock,
-    block_of,
-    broken_by,
-    pauses_of,
-    restarts_of,
-    trends_of,
-)
+from intop.domain.soak import Limits, Soak, SoakBlock
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import UsageError
@@ -31,6 +22,7 @@ from intop.run.prospect import Prospect
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
 from intop.stages.blocks import latest_series
+from intop.stages.soak.trends import block_of, broken_by, pauses_of, restarts_of, trends_of
 from intop.store.kinds import KINDS
 
 BLOCK_S = 60
@@ -39,21 +31,20 @@ ROUNDED = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """What to soak: the `replica` (from 1 on) for so many `hours` in blocks of `block_s` seconds.
-
-    `rate_rps` is None where it is the workload's.
-    """
+class SoakRequest:
+    """A soak that is asked for."""
 
     hours: float = 1.0
     block_s: int = BLOCK_S
     rate_rps: float | None = None
+    """None for the workload's."""
     limits: Limits = field(default_factory=Limits)
     replica: int = 1
+    """The number of the load balancer, from 1 on."""
 
     @property
     def blocks(self) -> int:
-        """How many blocks that takes."""
+        """The number of blocks that it takes."""
         return max(1, math.ceil(round(self.hours * 3600 / self.block_s, 6)))
 
     def check(self, study: Study, arch: str, workload: Workload) -> None:
@@ -89,16 +80,16 @@ class SoakApplied(Stage[Soak]):
     sets_values = False
     repeats = False  # the time of a block that was disturbed has passed
 
-    def __init__(self, task: Task, request: Request, *, again: bool = False) -> None:
+    def __init__(self, task: Task, request: SoakRequest, *, again: bool = False) -> None:
         # Each block has its own duration: no pilot has to find one.
         super().__init__(replace(task, workload=replace(task.workload, duration_s=request.block_s)))
         self.request = request
         self.rate_rps = request.rate_rps or task.workload.rate_rps
         self.again = again
         self.series = 0
-        """Which one of the plan this is, once that is known."""
+        """The series of the plan, once it is known."""
         self._known: dict[int, SoakBlock] = {}
-        """The blocks by the index of their trials: working one out reads its histogram."""
+        """Blocks by the index of their trials: computing one reads its histogram."""
 
     def ask(self, so_far: SoFar) -> Batch | None:
         if not self.series:
@@ -142,7 +133,7 @@ class SoakApplied(Stage[Soak]):
 
     @classmethod
     def is_through(cls, prospect: Prospect, places: Sequence[Place]) -> bool:
-        """Whether its result came after all blocks: a limit may have ended it before its plan."""
+        """Whether its result came after all blocks: a limit may end it before its plan does."""
         stored = prospect.kinds.get(KINDS[Soak])
         if stored is None:
             return False
@@ -152,7 +143,7 @@ class SoakApplied(Stage[Soak]):
     # -- plan ------------------------------------------------------------------------------------
 
     def _series(self, so_far: SoFar) -> int:
-        """The latest series if it is this soak, else a further one."""
+        """Return the latest series if it is this soak, else a further one."""
         latest, planned = latest_series(so_far.plan)
         if not planned:
             return latest
@@ -195,8 +186,8 @@ class SoakApplied(Stage[Soak]):
         return [self._known[trial.planned.index] for trial in made]
 
 
-def soak(task: Task, request: Request, *, again: bool = False) -> Soak:
-    """Soak one load balancer. Raises what `Request.check`, `cluster_testbed` and `execute` do."""
+def soak(task: Task, request: SoakRequest, *, again: bool = False) -> Soak:
+    """Soak one load balancer. Raises what `check`, `cluster_testbed` and `execute` do."""
     context = task.context
     request.check(context.study, task.subject.arch, task.workload)
     if context.testbeds is None:
