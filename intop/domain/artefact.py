@@ -7,16 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from intop.domain.comparison import EXPECTED_DIFFERENCES, MUST_BE_EQUAL, WARNED_DIFFERENCES
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.training import ModelError
 from intop.domain.trial import Conditions
 
 FORMAT = 1
 """Of an artefact's manifest. Another number is refused, so every change of its fields is one."""
-
-FEW = 3
-"""How many of a longer list of differences are told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,75 +97,3 @@ def probes(variables: Sequence[Variable]) -> Matrix:
         for v in variables
     ]
     return np.column_stack(columns)
-
-
-def obstacles(theirs: Origin, ours: Origin) -> list[str]:
-    """Why models of one origin say nothing about another: a line each, with both values."""
-    lines = [
-        f"{what}: {one} against {two}"
-        for what, one, two in (
-            ("architecture", theirs.arch, ours.arch),
-            ("target", f"{theirs.target} in {theirs.unit}", f"{ours.target} in {ours.unit}"),
-        )
-        if one != two
-    ]
-    lines += theirs.conditions.differences(ours.conditions, MUST_BE_EQUAL)
-    return lines + _other_variables(theirs.variables, ours.variables)
-
-
-def remarks(theirs: Origin, ours: Origin) -> list[str]:
-    """What to know of models that can be used: a sentence each."""
-    told: list[str] = []
-    same_campaign = (theirs.study, theirs.campaign) == (ours.study, ours.campaign)
-    if theirs.samples != ours.samples:
-        if same_campaign and ours.trials > theirs.trials:
-            told.append(
-                f"they were fitted to {theirs.trials} trials, and the campaign has {ours.trials} "
-                f"by now"
-            )
-        else:
-            told.append(
-                f"they are of other trials: {theirs.trials} of {theirs.configurations} "
-                f"configurations on {', '.join(theirs.replicas)}, "
-                f"study {theirs.study} of {theirs.campaign}"
-            )
-    names = [n for n in (*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES) if n != "arch"]
-    if other := theirs.conditions.differences(ours.conditions, names):
-        told.append(f"they were measured elsewhere (theirs against this one's): {'; '.join(other)}")
-    if other := _other_defaults(theirs.defaults, ours.defaults):
-        told.append(f"the hosts' defaults differ (theirs against this one's): {_few(other)}")
-    return told
-
-
-def _other_variables(theirs: Sequence[Variable], ours: Sequence[Variable]) -> list[str]:
-    known, here = {v.name: v for v in theirs}, {v.name: v for v in ours}
-    lines = [f"{name}: varied there, not here" for name in known if name not in here]
-    lines += [f"{name}: varied here, not there" for name in here if name not in known]
-    lines += [
-        f"{name}: {_described(one)} against {_described(here[name])}"
-        for name, one in known.items()
-        if name in here and one != here[name]
-    ]
-    if not lines and list(known) != list(here):
-        lines.append(f"order: {', '.join(known)} against {', '.join(here)}")
-    return lines
-
-
-def _described(variable: Variable) -> str:
-    if variable.choices:
-        return f"one of {', '.join(variable.choices)}"
-    own = "" if variable.own is None else f", or {variable.own:.15g}"
-    return f"{variable.low:.15g} to {variable.high:.15g} ({variable.scale}){own}"
-
-
-def _other_defaults(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
-    return [
-        f"{key}: {value} against {ours[key]}"
-        for key, value in theirs.items()
-        if key in ours and ours[key] != value
-    ]
-
-
-def _few(lines: Sequence[str]) -> str:
-    more = f"; and {len(lines) - FEW} more" if len(lines) > FEW else ""
-    return "; ".join(lines[:FEW]) + more

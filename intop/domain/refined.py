@@ -1,13 +1,10 @@
 """Refinements: trials that were chosen in small steps, each by all trials before it."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.configuration import Configuration
-from intop.domain.trial import PlannedTrial
 
 End = Literal["budget", "nothing better expected", "nothing left"]
 """Why no step follows: the budget is spent, the models expect no gain, or there is nothing more to
@@ -103,13 +100,3 @@ class Decisions:
     """
 
     made: tuple[Decision, ...] = ()
-
-
-def reasons(places: Iterable[PlannedTrial]) -> dict[str, int]:
-    """How many of the places were planned for which reason; the default's have none."""
-    return dict(sorted(Counter(p.reason for p in places if p.reason).items()))
-
-
-def last_step(plan: Sequence[PlannedTrial]) -> int:
-    """How many steps a plan has."""
-    return max((p.step or 0 for p in plan), default=0)
