@@ -96,21 +96,21 @@ def drift_of(
 
     `persistent` is what sets sysctls there by itself, None where that was not asked for.
     """
-    found: list[Drift] = []
+    drifts: list[Drift] = []
     if not is_held:
-        found += [drift for key in applied.keys if (drift := _of_key(key, applied))]
-        found += [drift for file in applied.nginx_files if (drift := _of_nginx_file(file))]
+        drifts += [drift for key in applied.keys if (drift := _of_key(key, applied))]
+        drifts += [drift for file in applied.nginx_files if (drift := _of_nginx_file(file))]
     if applied.file_is == "missing":
-        found.append(
+        drifts.append(
             Drift(kind="missing", where=applied.file, detail="the file is gone: lost at a reboot")
         )
     if applied.file_is == "edited":
-        found.append(
+        drifts.append(
             Drift(kind="edited", where=applied.file, detail="the file is not as intop wrote it")
         )
     if applied.file and persistent is not None:
-        found += overruled(applied, persistent)
-    return tuple(found)
+        drifts += overruled(applied, persistent)
+    return tuple(drifts)
 
 
 def overruled(applied: Applied, persistent: Persistent) -> list[Drift]:
@@ -144,13 +144,13 @@ def _of_nginx_file(file: StayingFile) -> Drift | None:
         case "ours":
             return None
         case "own":
-            told = f"the file is as it was before it was applied: {_BY_WHOM}"
-            return Drift(kind="lost", where=file.path, detail=told)
+            detail = f"the file is as it was before it was applied: {_BY_WHOM}"
+            return Drift(kind="lost", where=file.path, detail=detail)
         case "missing":
             return Drift(kind="missing", where=file.path, detail="the file is gone")
         case "edited":
-            told = "the file is not as intop left it: what was added since is in it, too"
-            return Drift(kind="edited", where=file.path, detail=told)
+            detail = "the file is not as intop left it: what was added since is in it, too"
+            return Drift(kind="edited", where=file.path, detail=detail)
 
 
 _BY_WHOM = "somebody has set it back, or a rollback that could not restore all"

@@ -99,10 +99,10 @@ class Causes:
         )
 
 
-def own_total(one: HostCounters, name: str) -> float:
+def own_total(counters: HostCounters, name: str) -> float:
     """Return a counter's total in a trial, without the events that another one counts, too."""
     included = INCLUDED.get(name)
-    return one.totals.get(name, 0.0) - (one.total(included) if included else 0)
+    return counters.totals.get(name, 0.0) - (counters.total(included) if included else 0)
 
 
 def causes(
@@ -119,43 +119,43 @@ def causes(
         raise ValueError(f"{len(default)} trials against {len(tuned)}")
     if len(default) < 2:
         return None
-    sides = [[_counted(one) for one in side] for side in (default, tuned)]
-    names = sorted({name for side in sides for one in side for name in one})
+    sides = [[_counted(trial) for trial in side] for side in (default, tuned)]
+    names = sorted({name for side in sides for values in side for name in values})
     by_mechanism: dict[tuple[str, bool], list[Moved]] = defaultdict(list)
     for name in names:
         entry = catalogue.find(name)
         if entry is None or not entry.mechanism or entry.direction == "neutral":
             continue
-        if not all(one.shows(name) for one in (*default, *tuned)):
+        if not all(trial.shows(name) for trial in (*default, *tuned)):
             continue  # as of more sockets than are listed: nothing is known of that side
-        before, after = ([one.get(name, 0.0) for one in side] for side in sides)
-        found = _moved(name, entry, before, after)
-        more = found.times.value > 1
-        by_mechanism[entry.mechanism, more == (entry.direction == "worse")].append(found)
+        before, after = ([values.get(name, 0.0) for values in side] for side in sides)
+        moved = _moved(name, entry, before, after)
+        more = moved.times.value > 1
+        by_mechanism[entry.mechanism, more == (entry.direction == "worse")].append(moved)
     named = [
         Cause(
             mechanism=mechanism,
             about=catalogue.mechanisms[mechanism].about,
             eased=eased,
-            counters=told,
+            counters=clear,
         )
-        for (mechanism, eased), those in _holm(by_mechanism)
-        if (told := _told(those))
+        for (mechanism, eased), counters in _holm(by_mechanism)
+        if (clear := _clear(counters))
     ]
     named.sort(key=lambda cause: -cause.counters[0].least)
     compared = sum(map(len, by_mechanism.values()))
     return Causes(pairs=len(default), counters=compared, found=tuple(named))
 
 
-def _counted(one: HostCounters) -> dict[str, float]:
-    """A number for each counter of a trial; all processors together, since none is the cause."""
-    found: dict[str, float] = defaultdict(float)
-    for name, value in one.totals.items():
-        found[general(name) if name.startswith("softnet.") else name] += value
+def _counted(counters: HostCounters) -> dict[str, float]:
+    """Return a number for each counter of a trial, of all processors together."""
+    values: dict[str, float] = defaultdict(float)
+    for name, value in counters.totals.items():
+        values[general(name) if name.startswith("softnet.") else name] += value
     for name in INCLUDED:
-        if name in found:
-            found[name] = own_total(one, name)
-    return found
+        if name in values:
+            values[name] = own_total(counters, name)
+    return values
 
 
 def _moved(
@@ -184,7 +184,7 @@ def _moved(
 def _holm(
     mechanisms: Mapping[tuple[str, bool], Sequence[Moved]],
 ) -> list[tuple[tuple[str, bool], Sequence[Moved]]]:
-    """Those that pass Holm's procedure (Scandinavian Journal of Statistics 6, 1979, 65-70)."""
+    """Return those that pass Holm's procedure (Scand. Journal of Statistics 6, 1979, 65-70)."""
     sizes = {key: min(1.0, len(m) * min(x.p_value for x in m)) for key, m in mechanisms.items()}
     passed: list[tuple[tuple[str, bool], Sequence[Moved]]] = []
     for rank, key in enumerate(sorted(sizes, key=lambda k: sizes[k])):
@@ -194,9 +194,9 @@ def _holm(
     return passed
 
 
-def _told(those: Sequence[Moved]) -> tuple[Moved, ...]:
-    """The counters that changed enough, each by itself clear; the one that changed most first."""
-    clear = [x for x in those if x.least >= MOVES and x.p_value <= NAMES]
+def _clear(counters: Sequence[Moved]) -> tuple[Moved, ...]:
+    """Return the counters that changed enough, each clear by itself; the largest change first."""
+    clear = [x for x in counters if x.least >= MOVES and x.p_value <= NAMES]
     return tuple(sorted(clear, key=lambda x: -x.least))
 
 

@@ -189,8 +189,8 @@ class Compared:
     @property
     def is_of_architectures(self) -> bool:
         """Whether the sides are two architectures of one campaign."""
-        one, other = self.provenance
-        return self.chosen_by == ("arch",) and one.campaign == other.campaign
+        first, second = self.provenance
+        return self.chosen_by == ("arch",) and first.campaign == second.campaign
 
 
 def side(
@@ -253,9 +253,9 @@ def compared(
 
     What they were `chosen_by` may differ, unless it belongs to the load.
     """
-    one, other = sides
-    tuned = contrast(one.tuned, other.tuned, level) if one.tuned and other.tuned else None
-    here, there = one.conditions, other.conditions
+    first, second = sides
+    tuned = contrast(first.tuned, second.tuned, level) if first.tuned and second.tuned else None
+    here, there = first.conditions, second.conditions
     are_architectures = "arch" in chosen_by or "machine" in chosen_by
     expected = {*chosen_by, *(EXPECTED_DIFFERENCES if are_architectures else ())}
     refused = [n for n in MUST_BE_EQUAL if n in LOAD or n not in expected]
@@ -267,11 +267,11 @@ def compared(
         workload=workload,
         level=level,
         sides=sides,
-        default=contrast(one.default, other.default, level),
+        default=contrast(first.default, second.default, level),
         tuned=tuned,
         rank_agreement=(
-            rank_agreement((one.name, other.name), one.ranking, other.ranking)
-            if one.ranking and other.ranking
+            rank_agreement((first.name, second.name), first.ranking, second.ranking)
+            if first.ranking and second.ranking
             else None
         ),
         parameters=_parameters(sides, offers),
@@ -292,7 +292,7 @@ def _measured(attempts: Sequence[AnyTrial]) -> Measured:
 
 
 def _defaults_differ(sides: tuple[Side, Side]) -> list[str]:
-    """A verdict may be against a baseline; both have to be against the same one."""
+    """Return a line where the verdicts are against different baselines."""
     against = [s.verdict.against or "the host's own" for s in sides if s.verdict]
     return [f"default: {' against '.join(against)}"] if len(set(against)) > 1 else []
 
@@ -302,11 +302,11 @@ def latency(trials_ms: Sequence[float], level: float) -> Latency:
     return Latency(mean_ms=geometric_interval(trials_ms, level=level), trials_ms=tuple(trials_ms))
 
 
-def contrast(one: Latency, other: Latency, level: float) -> Contrast:
-    """Return the contrast of the `other` against the `one`."""
+def contrast(first: Latency, second: Latency, level: float) -> Contrast:
+    """Return the contrast of the `second` against the `first`."""
     return Contrast(
-        difference_ms=difference(other.mean_ms, one.mean_ms),
-        ratio=unpaired_ratio(other.trials_ms, one.trials_ms, level=level),
+        difference_ms=difference(second.mean_ms, first.mean_ms),
+        ratio=unpaired_ratio(second.trials_ms, first.trials_ms, level=level),
     )
 
 
@@ -318,7 +318,7 @@ def _parameters(
     chosen = _each(sides, lambda s: set(s.ranking.chosen) if s.ranking else set())
     offered = _each(offers, lambda o: {p.key for p in o.space.parameters})
 
-    def found(key: str) -> ComparedParameter:
+    def parameter(key: str) -> ComparedParameter:
         refused = [
             "" if key in known else offer.refused.get(key, "the catalogue doesn't have it")
             for known, offer in zip(offered, offers, strict=True)
@@ -335,7 +335,7 @@ def _parameters(
         shares = [i.mean for i, c in zip(p.importances, p.chosen, strict=True) if c and i]
         return place, -max(shares, default=0.0), p.key
 
-    return tuple(sorted((found(key) for key in chosen[0] | chosen[1]), key=order))
+    return tuple(sorted((parameter(key) for key in chosen[0] | chosen[1]), key=order))
 
 
 def _values(sides: tuple[Side, Side], offers: tuple[Probed, Probed]) -> tuple[ComparedValue, ...]:

@@ -64,9 +64,9 @@ class HostCounters:
 def with_clients(balancer: HostCounters, generators: Iterable[HostCounters]) -> HostCounters:
     """Return a load balancer's counters with HELD_BACK, which only its clients know."""
     clients = list(generators)
-    if not clients or any("sockets" in one.unread for one in clients):
+    if not clients or any("sockets" in counters.unread for counters in clients):
         return replace(balancer, unread=(*balancer.unread, "generators"))
-    held = sum(one.total("upstreams.rwnd_limited_ms") for one in clients)
+    held = sum(counters.total("upstreams.rwnd_limited_ms") for counters in clients)
     growth = {**balancer.growth, HELD_BACK: (*(0 for _ in balancer.at_s[1:]), held)}
     return replace(balancer, growth=growth)
 

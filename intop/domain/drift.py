@@ -71,7 +71,7 @@ class Sentinels:
 
 
 def drift(trials: Sequence[AnyTrial], *, level: float) -> Drift:
-    """The drift of the default among these trials; the other configurations don't count.
+    """Return the drift of the default among these trials; the other configurations don't count.
 
     The least-squares line through log P99 over the time of measurement, with Student's interval
     of its slope (n - 2 degrees of freedom). Replicas have parallel lines, each at a height of its
@@ -84,24 +84,24 @@ def drift(trials: Sequence[AnyTrial], *, level: float) -> Drift:
 
 def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
     """Return the default's usable trials, with their trend and the drift."""
-    made = [t for t in trials if t.configuration.is_default and t.usable]
-    starts = [datetime.fromisoformat(t.started_at).timestamp() / 3600 for t in made]
+    defaults = [t for t in trials if t.configuration.is_default and t.usable]
+    starts = [datetime.fromisoformat(t.started_at).timestamp() / 3600 for t in defaults]
     begin = min(starts, default=0.0)
-    found = sorted(
+    measured = sorted(
         (
             Sentinel(hours=start - begin, p99_ms=t.p99_ms, replica=t.replica)
-            for start, t in zip(starts, made, strict=True)
+            for start, t in zip(starts, defaults, strict=True)
         ),
         key=lambda sentinel: sentinel.hours,
     )
-    hours = found[-1].hours if found else 0.0
-    untold = Drift(sentinels=len(found), hours=hours, level=level)
-    line = fitted([(s.hours, math.log(s.p99_ms), s.replica) for s in found], level)
+    hours = measured[-1].hours if measured else 0.0
+    untold = Drift(sentinels=len(measured), hours=hours, level=level)
+    line = fitted([(s.hours, math.log(s.p99_ms), s.replica) for s in measured], level)
     if line is None:
-        return Sentinels(sentinels=tuple(found), trend=(), drift=untold)
+        return Sentinels(sentinels=tuple(measured), trend=(), drift=untold)
     slopes = (line.slope, line.slope - line.half, line.slope + line.half)
     return Sentinels(
-        sentinels=tuple(found),
+        sentinels=tuple(measured),
         trend=tuple(_point(line, hours * n / TREND_POINTS) for n in range(TREND_POINTS + 1)),
         drift=replace(
             untold,

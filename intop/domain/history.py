@@ -72,23 +72,23 @@ def history(
         workload=workload,
         level=level,
         moments=tuple(moments),
-        steps=tuple(_step(one, other, level) for one, other in pairwise(moments)),
+        steps=tuple(_step(earlier, later, level) for earlier, later in pairwise(moments)),
     )
 
 
-def _step(one: Moment, other: Moment, level: float) -> Step:
-    incomparable = one.conditions.differences(other.conditions, LOAD)
-    if one.reference != other.reference:
-        incomparable.append(f"default: {one.reference} against {other.reference}")
+def _step(earlier: Moment, later: Moment, level: float) -> Step:
+    incomparable = earlier.conditions.differences(later.conditions, LOAD)
+    if earlier.reference != later.reference:
+        incomparable.append(f"default: {earlier.reference} against {later.reference}")
     others = [f.name for f in fields(Conditions) if f.name not in LOAD]
     is_comparable = not incomparable
     return Step(
         incomparable=tuple(incomparable),
-        changed=tuple(one.conditions.differences(other.conditions, others)),
-        default=contrast(one.default, other.default, level) if is_comparable else None,
+        changed=tuple(earlier.conditions.differences(later.conditions, others)),
+        default=contrast(earlier.default, later.default, level) if is_comparable else None,
         tuned=(
-            contrast(one.tuned, other.tuned, level)
-            if is_comparable and one.tuned and other.tuned
+            contrast(earlier.tuned, later.tuned, level)
+            if is_comparable and earlier.tuned and later.tuned
             else None
         ),
     )

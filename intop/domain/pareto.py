@@ -1,7 +1,5 @@
 """Fronts: what is predicted where several objectives are searched at once, and its basis."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -93,29 +91,3 @@ class Tradeoff:
     measured: tuple[MeasuredPoint, ...]
     rate_rps: float
     """The rate that was asked for in all of them."""
-
-
-def cost(name: ObjectiveName, value: float) -> float:
-    """The logarithm of an objective, turned so that lower is better."""
-    return -math.log(value) if name in HIGHER_IS_BETTER else math.log(value)
-
-
-def knee(costs: Sequence[Sequence[float]]) -> int:
-    """The place of the point that is nearest to the best of all objectives at once.
-
-    `costs` are lower where better. Each objective is scaled to its range over the front, and the
-    distance is Euclidean: of equals the first. Raises ValueError without points.
-    """
-    if not costs:
-        raise ValueError("a front without points has no knee")
-    best = [min(column) for column in zip(*costs, strict=True)]
-    ranges = [max(column) - min(column) for column in zip(*costs, strict=True)]
-    return min(
-        range(len(costs)),
-        key=lambda place: math.hypot(
-            *(
-                (value - low) / reach if reach else 0.0
-                for value, low, reach in zip(costs[place], best, ranges, strict=True)
-            )
-        ),
-    )

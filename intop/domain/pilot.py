@@ -49,4 +49,4 @@ class Pilot:
     @property
     def chosen(self) -> TriedDuration:
         """The trials of the chosen duration."""
-        return next(one for one in self.tried if one.duration_s == self.duration_s)
+        return next(tried for tried in self.tried if tried.duration_s == self.duration_s)

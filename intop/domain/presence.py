@@ -1,4 +1,4 @@
-"""Which kernels have a key, and why one that could be there is missing."""
+"""The kernels that have a key, and why a key that could be there is missing."""
 
 import re
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ class Presence:
         for text in filter(None, versions):
             if not VERSION.fullmatch(text):
                 raise ValueError(f"a kernel's version is two numbers such as 5.14, got {text!r}")
-        told = (*versions, self.moved_to, self.module, self.option)
-        if any(told) != bool(self.source):
+        facts = (*versions, self.moved_to, self.module, self.option)
+        if any(facts) != bool(self.source):
             raise ValueError("presence needs a source, and something that this says")
 
     def why_missing(self, kernel: str) -> str:
@@ -74,8 +74,8 @@ def is_before(kernel: str, version: str) -> bool:
     return _is_after(version, kernel)
 
 
-def _is_after(one: str, other: str, *, or_same: bool = False) -> bool:
+def _is_after(version: str, than: str, *, or_same: bool = False) -> bool:
     """Whether a version is later than another; no for what is none."""
-    found = [VERSION.match(text) for text in (one, other)]
-    first, second = ([int(n) for n in f[0].split(".")] if f else [] for f in found)
+    matches = [VERSION.match(text) for text in (version, than)]
+    first, second = ([int(n) for n in f[0].split(".")] if f else [] for f in matches)
     return bool(first and second) and (first > second or (or_same and first == second))

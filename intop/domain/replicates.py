@@ -74,11 +74,11 @@ def together(trials: Sequence[Trial]) -> list[list[Trial]]:
     Plans come in the order in which their stages are in `trials`. A configuration that was never
     usable is left out.
     """
-    found: dict[str, list[Trial]] = defaultdict(list)
+    by_digest: dict[str, list[Trial]] = defaultdict(list)
     order = {stage: n for n, stage in enumerate(dict.fromkeys(t.stage for t in trials))}
     for trial in sorted(trials, key=lambda t: (order[t.stage], t.planned.index)):
-        found[trial.configuration.digest].append(trial)
-    return [made for made in found.values() if any(t.usable for t in made)]
+        by_digest[trial.configuration.digest].append(trial)
+    return [attempts for attempts in by_digest.values() if any(t.usable for t in attempts)]
 
 
 def by_configuration(
@@ -90,11 +90,11 @@ def by_configuration(
     """
     return [
         Measured(
-            configuration=made[0].configuration,
-            p99_ms=tuple(of(t) for t in made if t.usable),
-            failures=sum(t.status == "failed" for t in made),
+            configuration=attempts[0].configuration,
+            p99_ms=tuple(of(t) for t in attempts if t.usable),
+            failures=sum(t.status == "failed" for t in attempts),
         )
-        for made in together(trials)
+        for attempts in together(trials)
     ]
 
 
@@ -124,7 +124,7 @@ def noise(measured: Sequence[Measured], *, level: float) -> Noise:
 
 
 def variances(measured: Sequence[Measured]) -> list[float]:
-    """The variance of log P99 of each configuration, drawn towards that of all together.
+    """Return the variance of log P99 of each configuration, drawn towards that of all together.
 
     Most are measured once and have no variance of their own; two or three values have a wild one.
     So each is the mean of its own and of the pooled variance, weighted by degrees of freedom, of

@@ -187,11 +187,11 @@ def stage_records(
     descriptions: Mapping[str, str],
 ) -> tuple[StageRecord, ...]:
     """Return the record of each stage that was planned, in the order of `descriptions`."""
-    made: dict[str, list[AnyTrial]] = defaultdict(list)
+    by_stage: dict[str, list[AnyTrial]] = defaultdict(list)
     for trial in attempts:
-        made[trial.stage].append(trial)
+        by_stage[trial.stage].append(trial)
     return tuple(
-        _record(stage, description, planned[stage], made[stage])
+        _record(stage, description, planned[stage], by_stage[stage])
         for stage, description in descriptions.items()
         if planned.get(stage)
     )
@@ -233,11 +233,11 @@ def refused_trials(attempts: Iterable[AnyTrial]) -> tuple[RefusedTrials, ...]:
         RefusedTrials(
             stage=stage,
             reason=reason,
-            attempts=len(made),
-            configurations=len({t.configuration.digest for t in made}),
-            detail=made[0].detail,
+            attempts=len(alike),
+            configurations=len({t.configuration.digest for t in alike}),
+            detail=alike[0].detail,
         )
-        for (stage, reason, _), made in ordered
+        for (stage, reason, _), alike in ordered
     )
 
 

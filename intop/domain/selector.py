@@ -1,4 +1,4 @@
-"""Selectors: which side of a comparison is meant, as it is typed."""
+"""Selectors: the side of a comparison that is meant, as it is typed."""
 
 import re
 from dataclasses import dataclass, fields
@@ -8,22 +8,23 @@ from intop.domain.trial import Conditions
 from intop.errors import UsageError
 
 STORED = ("study", "campaign")
-"""What a selector may ask for beside conditions."""
+"""Names that a selector may ask for beside conditions."""
 NAMES = (*STORED, *(f.name for f in fields(Conditions) if f.name != "workload"))
-"""All that a selector may ask for. Workloads are compared one by one."""
+"""All names that a selector may ask for. Workloads are compared one by one."""
 FORMS = "x86, arm, campaign:3, kernel:6.1 or several of them with commas, such as kernel:6.1,x86"
 
 
 @dataclass(frozen=True)
 class Selector:
-    """What a side must have: pairs of a name (one of NAMES) and what is wanted of it."""
+    """A typed side of a comparison."""
 
     text: str
     wanted: tuple[tuple[str, str], ...]
+    """Pairs of a name (one of NAMES) and its wanted value."""
 
     @property
     def names(self) -> frozenset[str]:
-        """What it asks for."""
+        """The names that it asks for."""
         return frozenset(name for name, _ in self.wanted)
 
     @property
@@ -45,7 +46,7 @@ class Selector:
 
 
 def selector(text: str) -> Selector:
-    """What was typed as a side. Raises UsageError for what is none."""
+    """Return the selector of a typed side. Raises UsageError for what is none."""
     return Selector(text, tuple(_term(term.strip(), text) for term in text.split(",")))
 
 

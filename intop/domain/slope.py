@@ -85,10 +85,10 @@ def in_batches(points: Sequence[Point], batches: int = BATCHES) -> list[Point]:
     groups = [(group, list(members)) for group, members in groupby(points, key=lambda p: p[2])]
     longest = max((len(own) for _, own in groups), default=0)
     size = max(1, min(math.ceil(len(points) / batches), longest // 2))
-    found: list[Point] = []
+    means: list[Point] = []
     for group, own in groups:
         for start in range(0, len(own), size):
             batch = own[start : start + size]
             if 2 * len(batch) >= size:
-                found.append((fmean(t for t, _, _ in batch), fmean(v for _, v, _ in batch), group))
-    return found
+                means.append((fmean(t for t, _, _ in batch), fmean(v for _, v, _ in batch), group))
+    return means

@@ -32,7 +32,7 @@ class Interval:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean of positive numbers. Raises ValueError when there are none."""
+    """Return the geometric mean of positive numbers. Raises ValueError when there are none."""
     if not values:
         raise ValueError("no values")
     return math.exp(math.fsum(math.log(v) for v in values) / len(values))
@@ -41,7 +41,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 def paired_ratio(
     numerators: Sequence[float], denominators: Sequence[float], *, level: float
 ) -> Interval:
-    """The geometric mean of numerator / denominator over pairs, with a Student t interval.
+    """Return the geometric mean of numerator / denominator over pairs, with a Student t interval.
 
     The interval is that of the mean of the logarithms (n - 1 degrees of freedom). It takes the
     pairs as independent, which a random order within each pair sees to, and their log ratios as
@@ -56,9 +56,10 @@ def paired_ratio(
 
 
 def geometric_interval(values: Sequence[float], *, level: float) -> Interval:
-    """The geometric mean of positive numbers, with a Student t interval of the mean logarithm.
+    """Return the geometric mean of positive numbers, with a Student t interval.
 
-    It takes the values as independent. Raises ValueError for fewer than two.
+    The interval is that of the mean logarithm. It takes the values as independent. Raises
+    ValueError for fewer than two.
     """
     mean, half = _student([math.log(v) for v in values], level)
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
@@ -67,7 +68,7 @@ def geometric_interval(values: Sequence[float], *, level: float) -> Interval:
 def paired_difference(
     minuends: Sequence[float], subtrahends: Sequence[float], *, level: float
 ) -> Interval:
-    """The mean of minuend - subtrahend over pairs, with a Student t interval.
+    """Return the mean of minuend - subtrahend over pairs, with a Student t interval.
 
     For what may be zero, and so has no logarithm; else as `paired_ratio`. Raises ValueError with
     fewer than two pairs, or lists of different lengths.
@@ -79,7 +80,7 @@ def paired_difference(
 
 
 def _student(values: Sequence[float], level: float) -> tuple[float, float]:
-    """The mean, and half the length of Student's t interval about it."""
+    """Return the mean, and half the length of Student's t interval about it."""
     count = len(values)
     if count < 2:
         raise ValueError(f"an interval needs two values or more, got {count}")
@@ -91,10 +92,10 @@ def _student(values: Sequence[float], level: float) -> tuple[float, float]:
 def unpaired_ratio(
     numerators: Sequence[float], denominators: Sequence[float], *, level: float
 ) -> Interval:
-    """The ratio of two geometric means of independent values, with Welch's interval on the logs.
+    """Return the ratio of two geometric means of independent values, with Welch's interval.
 
-    Variances may differ; the degrees of freedom are Welch and Satterthwaite's. Raises ValueError
-    with fewer than two values on either side.
+    The interval is on the logarithms. Variances may differ; the degrees of freedom are Welch and
+    Satterthwaite's. Raises ValueError with fewer than two values on either side.
     """
     fewest = min(len(numerators), len(denominators))
     if fewest < 2:
@@ -110,7 +111,7 @@ def unpaired_ratio(
 
 
 def difference(minuend: Interval, subtrahend: Interval) -> Interval:
-    """The difference of two independent means, with an interval from their two intervals.
+    """Return the difference of two independent means, with an interval from their two intervals.
 
     MOVER, the method of variance estimates recovery (Zou and Donner, Statistics in Medicine 27,
     2008, 1693-1702): each limit recovers the variances from the single limits next to it, so that
@@ -124,7 +125,7 @@ def difference(minuend: Interval, subtrahend: Interval) -> Interval:
 
 
 def centred(values: Sequence[float], groups: Sequence[str]) -> list[float]:
-    """Each value less the mean of its group, which takes a degree of freedom for each group."""
+    """Return each value less the mean of its group, which takes a degree of freedom."""
     members: dict[str, list[float]] = defaultdict(list)
     for value, group in zip(values, groups, strict=True):
         members[group].append(value)
@@ -133,12 +134,12 @@ def centred(values: Sequence[float], groups: Sequence[str]) -> list[float]:
 
 
 def bonferroni(level: float, comparisons: int) -> float:
-    """The level of each of several intervals that are all to hold together with `level`."""
+    """Return the level of each of several intervals that are all to hold together with `level`."""
     return 1 - (1 - level) / max(1, comparisons)
 
 
 def student_quantile(level: float, freedom: float) -> float:
-    """What Student's t stays within, on both sides, with probability `level`.
+    """Return the distance that Student's t keeps to on both sides with probability `level`.
 
     As `scipy.stats.t.ppf` computes it, whose module takes half a second to import.
     """
@@ -148,14 +149,14 @@ def student_quantile(level: float, freedom: float) -> float:
 
 
 def student_p_value(t: float, freedom: float) -> float:
-    """The probability of a Student's t as far from 0 as this one, on either side."""
+    """Return the probability of a Student's t as far from 0 as this one, on either side."""
     from scipy.special import stdtr
 
     return 2 * float(stdtr(freedom, -abs(t)))
 
 
 def chi_square_quantile(share: float, freedom: float) -> float:
-    """What chi-square stays below with the probability `share`, as `chi2.ppf` has it."""
+    """Return the value that chi-square stays below with the probability `share`."""
     from scipy.special import gammaincinv
 
     return 2 * float(gammaincinv(freedom / 2, share))

@@ -8,13 +8,14 @@ import numpy as np
 from intop import artefacts
 from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Convergence, Search
-from intop.domain.training import Training
+from intop.domain.space import Space
 from intop.domain.trial import Trial
 from intop.learn.finalists import diverse
 from intop.learn.fitness import Fitness
+from intop.learn.samples import Samples
 from intop.learn.searching.search import search as global_search
 from intop.learn.simpler import simpler
-from intop.learn.surrogate import fit_trees
+from intop.learn.surrogate import Predictor, fit_trees
 from intop.run import effort
 from intop.run.context import Task
 from intop.run.executor import execute
@@ -25,18 +26,17 @@ from intop.stages.models import path_of, usable_trees
 from intop.stages.train import required_training
 
 PROMISING, KEPT_CANDIDATES = 2_000, 20
-"""Candidates, and how many different ones of them are kept."""
+"""The number of candidates, and of the different ones among them that are kept."""
 
 
 class GlobalSearch(Stage[Search]):
     """The configurations with the lowest predicted P99, by STM or DTM.
 
-    The four tree models are searched one by one, as in the paper, and together. The candidates
-    are from the search of all four, with a penalty where they are not sure; each model's own
-    best is kept beside them, so that `verify` can measure it. None of them changes what its models
-    promise nothing of. The models are fitted
-    again from the stored trials and hyper-parameters, which takes a second or two, unless there is
-    a folder `models` of saved ones.
+    The four tree models are searched one by one, as in the paper, and together. The candidates are
+    from the search of all four, with a penalty where they are not sure. Each model's own best is
+    kept beside them, so that `verify` can measure it. None of them changes what its models promise
+    nothing of. The models are fitted again from the stored trials and hyper-parameters, which takes
+    a second or two, unless there is a folder `models` of saved ones.
     """
 
     name = "search"
@@ -54,17 +54,8 @@ class GlobalSearch(Stage[Search]):
         self.algorithm = algorithm
 
     def result(self, trials: Sequence[Trial]) -> Search:  # noqa: ARG002
-        task, models = self.task, self.models
-        source = (
-            required_training(task) if models is None else artefacts.read(path_of(models, task))
-        )
-        budget = task.context.study.budget
-        trained = source if isinstance(source, Training) else None
-        space, samples, _ = learned_samples(task, trained)
-        if isinstance(source, Training):
-            predictor = fit_trees(source.fitted, samples, task.seed("search"))
-        else:
-            predictor = usable_trees(source, task, space, samples)
+        task, budget = self.task, self.budget
+        space, samples, predictor = self._models()
         names = [*predictor.models, "ensemble"]
         own = samples.own
         start = space.genes(own.values[np.argsort(own.log_target)[:10]])
@@ -78,7 +69,7 @@ class GlobalSearch(Stage[Search]):
         try:
             for name in names:
                 predict = Fitness(predictor) if name == "ensemble" else predictor.only(name)
-                found = global_search(
+                run = global_search(
                     space,
                     predict,
                     algorithm=self.algorithm,
@@ -90,21 +81,31 @@ class GlobalSearch(Stage[Search]):
                     keep=PROMISING if name == "ensemble" else 1,
                     start=start,
                 )
-                convergences.append(found.convergence)
-                kept = list(found.candidates)
+                convergences.append(run.convergence)
+                kept = list(run.candidates)
                 if name == "ensemble":
                     kept = diverse(space, kept, KEPT_CANDIDATES, weights=weights)
-                simple = [simpler(space, one, predict) for one in kept]
+                simple = [simpler(space, candidate, predict) for candidate in kept]
                 (candidates if name == "ensemble" else winners).extend(simple)
                 progress.step(name)
         finally:
             progress.end()
         return Search(
-            candidates=tuple({one.configuration.digest: one for one in candidates}.values()),
+            candidates=tuple({c.configuration.digest: c for c in candidates}.values()),
             convergences=tuple(convergences),
             objective=task.context.study.objective,
             winners=tuple(winners),
         )
+
+    def _models(self) -> tuple[Space, Samples, Predictor]:
+        """Return the space, the collected samples, and the models to search."""
+        if self.models is None:
+            training = required_training(self.task)
+            space, samples, _ = learned_samples(self.task, training)
+            return space, samples, fit_trees(training.fitted, samples, self.task.seed("search"))
+        saved = artefacts.read(path_of(self.models, self.task))
+        space, samples, _ = learned_samples(self.task)
+        return space, samples, usable_trees(saved, self.task, space, samples)
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:

@@ -94,13 +94,12 @@ class SoakApplied(Stage[Soak]):
     def ask(self, so_far: SoFar) -> Batch | None:
         if not self.series:
             self.series = self._series(so_far)
-        mine = [p for p in so_far.plan if p.series == self.series]
-        if not mine:
+        planned = [p for p in so_far.plan if p.series == self.series]
+        if not planned:
             plan = self._plan(len(so_far.plan), so_far.testbed().applied)
             return Batch(plan[:1], later=plan[1:])
-        made = [t for t in so_far.trials if t.planned.series == self.series]
-        is_over = len(made) == len(mine) or self._broken(made)
-        return None if is_over else Batch([mine[len(made)]])
+        trials = [t for t in so_far.trials if t.planned.series == self.series]
+        return None if self._is_over(planned, trials) else Batch([planned[len(trials)]])
 
     def result(self, trials: Sequence[Trial]) -> Soak:
         mine = [t for t in trials if t.planned.series == self.series]
@@ -149,12 +148,11 @@ class SoakApplied(Stage[Soak]):
             return latest
         testbed = so_far.testbed()
         wanted = self._plan(planned[0].index, testbed.applied, latest)
-        made = [t for t in so_far.trials if t.planned.series == latest]
-        here = not made or made[-1].replica == testbed.name
-        if planned == wanted and here:
-            is_over = len(made) == len(planned) or self._broken(made)
-            if not (self.again and is_over):
-                return latest
+        trials = [t for t in so_far.trials if t.planned.series == latest]
+        is_here = not trials or trials[-1].replica == testbed.name
+        is_this = planned == wanted and is_here
+        if is_this and not (self.again and self._is_over(planned, trials)):
+            return latest
         self.task.context.progress.say(
             f"{self.task.title}: another soak than the one before: it begins with its first block"
         )
@@ -175,15 +173,16 @@ class SoakApplied(Stage[Soak]):
             for number in range(self.request.blocks)
         ]
 
-    def _broken(self, made: Sequence[Trial]) -> bool:
-        return bool(broken_by(self._blocks(made), self.request.limits)[0])
+    def _is_over(self, planned: Sequence[PlannedTrial], trials: Sequence[Trial]) -> bool:
+        broken, _ = broken_by(self._blocks(trials), self.request.limits)
+        return len(trials) == len(planned) or bool(broken)
 
-    def _blocks(self, made: Sequence[Trial]) -> list[SoakBlock]:
-        for trial in made:
+    def _blocks(self, trials: Sequence[Trial]) -> list[SoakBlock]:
+        for trial in trials:
             if trial.planned.index not in self._known:
-                begin = datetime.fromisoformat(made[0].started_at)
+                begin = datetime.fromisoformat(trials[0].started_at)
                 self._known[trial.planned.index] = block_of(trial, begin)
-        return [self._known[trial.planned.index] for trial in made]
+        return [self._known[trial.planned.index] for trial in trials]
 
 
 def soak(task: Task, request: SoakRequest, *, again: bool = False) -> Soak:
