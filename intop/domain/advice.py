@@ -4,18 +4,14 @@ A *change* is a key (or several that only go together) with the direction in whi
 it. A *situation* is what trials were measured under: workload, link, load, machine and kernel.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from intop.domain.evidence import (
-    Case,
     Evidence,
     Outcome,
     Source,
     TrialRow,
-    directions,
-    effect,
-    evidence_of,
 )
 from intop.domain.stats import Interval
 from intop.domain.trial import Conditions
@@ -133,71 +129,6 @@ class Advice:
         return tuple(change for change in self.changes if change.situation == situation.number)
 
 
-def advice(cases: Sequence[Case]) -> Advice:
-    """Return what the cases show, in the order of their campaigns."""
-    numbers: dict[tuple[object, ...], int] = {}
-    grouped: dict[int, list[Case]] = {}
-    changes: dict[tuple[int, tuple[str, ...], str], list[Evidence]] = {}
-    levels: list[tuple[Interval, float]] = []
-    for case in cases:
-        what = tuple(getattr(case.conditions, name) for name in SITUATION)
-        number = numbers.setdefault(what, len(numbers) + 1)
-        grouped.setdefault(number, []).append(case)
-        for keys, evidence, level in evidence_of(case):
-            place = number, keys, directions(evidence.before, evidence.after)
-            changes.setdefault(place, []).append(evidence)
-            ratios = (evidence.judged, evidence.alone, evidence.left_out, evidence.missed)
-            levels += [(ratio, level) for ratio in ratios if ratio is not None]
-    situation_of = {id(case): number for number, own in grouped.items() for case in own}
-    listed = (
-        Change(keys=keys, direction=direction, situation=number, evidence=tuple(own))
-        for (number, keys, direction), own in changes.items()
-    )
-    return Advice(
-        situations=tuple(
-            Situation(
-                number=number,
-                conditions=own[-1].conditions,
-                studies=tuple(dict.fromkeys(case.source.study for case in own)),
-                campaigns=len({(c.source.store, c.source.campaign) for c in own}),
-            )
-            for number, own in grouped.items()
-        ),
-        verdicts=tuple(
-            JudgedWinner(
-                source=case.source,
-                situation=situation_of[id(case)],
-                verdict=case.verdict,
-                is_explained=case.explanation is not None,
-            )
-            for case in cases
-            if case.verdict is not None
-        ),
-        changes=tuple(sorted(listed, key=_order)),
-        sets=tuple(winner for case in cases for winner in _sets(case, situation_of[id(case)])),
-        trials=tuple((case.source, case.trials) for case in cases if case.trials),
-        intervals=len(levels),
-        called=sum(effect(ratio) != "not shown" for ratio, _ in levels),
-        by_chance=sum(1 - level for _, level in levels),
-    )
-
-
-def _sets(case: Case, situation: int) -> Iterator[JudgedSet]:
-    for contest in case.contests:
-        for contestant in contest.contestants:
-            if not (contestant.is_reference or contestant.same_as):
-                yield JudgedSet(
-                    source=case.source,
-                    situation=situation,
-                    name=contestant.name,
-                    title=contestant.title,
-                    keys=len(contestant.configuration.values),
-                    reference=contest.reference,
-                    ratio=contestant.ratio,
-                    outcome=contestant.outcome,
-                )
-
-
 def _tally(outcomes: Iterable[Outcome]) -> Tally:
     listed = list(outcomes)
     return Tally(
@@ -205,19 +136,4 @@ def _tally(outcomes: Iterable[Outcome]) -> Tally:
         hurt=listed.count("hurt"),
         not_shown=listed.count("not shown"),
         not_measured=listed.count("not measured"),
-    )
-
-
-def _order(change: Change) -> tuple[object, ...]:
-    """Sort by situation; what most campaigns found to help comes first, then what hurt."""
-    alone, beside = change.by_itself, change.beside_others
-    strongest = max((r.value for e in change.evidence for r in (e.by_itself,) if r), default=0.0)
-    return (
-        change.situation,
-        -alone.helped,
-        -beside.helped,
-        -(alone.hurt + beside.hurt),
-        -change.gains,
-        -strongest,
-        change.name,
     )

@@ -1,10 +1,8 @@
 """Histories: one architecture under one workload, campaign by campaign."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from itertools import pairwise
+from dataclasses import dataclass
 
-from intop.domain.comparison import LOAD, Contrast, Latency, contrast
+from intop.domain.comparison import Contrast, Latency
 from intop.domain.trial import Conditions
 from intop.domain.verdict import Verdict
 
@@ -60,35 +58,3 @@ class History:
     def title(self) -> str:
         """Such as `x86 slt`."""
         return f"{self.arch} {self.workload}"
-
-
-def history(
-    study: str, arch: str, workload: str, moments: Sequence[Moment], *, level: float
-) -> History:
-    """Return the steps between some moments, which are in the order of their campaigns."""
-    return History(
-        study=study,
-        arch=arch,
-        workload=workload,
-        level=level,
-        moments=tuple(moments),
-        steps=tuple(_step(earlier, later, level) for earlier, later in pairwise(moments)),
-    )
-
-
-def _step(earlier: Moment, later: Moment, level: float) -> Step:
-    incomparable = earlier.conditions.differences(later.conditions, LOAD)
-    if earlier.reference != later.reference:
-        incomparable.append(f"default: {earlier.reference} against {later.reference}")
-    others = [f.name for f in fields(Conditions) if f.name not in LOAD]
-    is_comparable = not incomparable
-    return Step(
-        incomparable=tuple(incomparable),
-        changed=tuple(earlier.conditions.differences(later.conditions, others)),
-        default=contrast(earlier.default, later.default, level) if is_comparable else None,
-        tuned=(
-            contrast(earlier.tuned, later.tuned, level)
-            if is_comparable and earlier.tuned and later.tuned
-            else None
-        ),
-    )

@@ -1,9 +1,11 @@
-"""The state of a host as it reports it: what intop has done there, and who holds it."""
+"""The state of hosts as they report it: what intop has done there, and who holds them."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from intop.domain.applied import Applied, Drift
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,3 +96,29 @@ class RolledBack:
     """Our persistent file, "" where there was none."""
     file_is: UndoneFile | None = None
     """What became of that file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Generic[T]):
+    """One host's answer, or the error that names the host."""
+
+    name: str
+    folder: str = ""
+    """Where its guard was looked for, "" for a lab that isn't up."""
+    said: T | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rollback:
+    """The result of a rollback."""
+
+    done: RolledBack
+    held: HostState | None = None
+    """The state of the host where a session kept it from that."""
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether every key that intop may have written has its value from before."""
+        whole = self.done.outcome in ("restored", "nothing")
+        return whole and not (self.done.foreign or self.done.unrestored)

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied
 from intop.domain.deployment import Change, Deployment
-from intop.domain.host_state import HostState
+from intop.domain.host_state import Answer, HostState
 from intop.domain.parameter import PARTNERS, zeroed
 from intop.domain.persistent import Effect, Fate, Persistent, Setting, effect_of
 

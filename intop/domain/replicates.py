@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from intop.domain.agreement import Agreement
 from intop.domain.configuration import Configuration
+from intop.domain.drift import Drift
 from intop.domain.stats import chi_square_quantile, geometric_mean
 from intop.domain.trial import Trial
 
@@ -66,6 +68,24 @@ class Noise:
     low: float | None = None
     """The low end of its interval at `level`."""
     high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """What was collected. Not stored: the trials are."""
+
+    trials: tuple[Trial, ...]
+    """The last attempt at each."""
+    replicates: int
+    """Trials of configurations that were chosen to be measured again, without sentinels."""
+    drift: Drift
+    """The drift of the default."""
+    noise: Noise
+    """Of configurations but the default."""
+    default_noise: Noise
+    """Of the default, which may be another."""
+    replicas: Agreement | None = None
+    """Whether the replicas of the cluster agree, None where there is only one."""
 
 
 def together(trials: Sequence[Trial]) -> list[list[Trial]]:

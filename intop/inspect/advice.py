@@ -3,11 +3,20 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from intop.domain.advice import Advice, advice
-from intop.domain.evidence import Case, Source, TrialRow
+from intop.domain.advice import SITUATION, Advice, Change, JudgedSet, JudgedWinner, Situation
+from intop.domain.evidence import (
+    Case,
+    Evidence,
+    Source,
+    TrialRow,
+    directions,
+    effect,
+    evidence_of,
+)
 from intop.domain.explanation import Explanation
 from intop.domain.multi_arm import Contest
 from intop.domain.probing import Probe
+from intop.domain.stats import Interval
 from intop.domain.transfer import Crosswise
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
@@ -90,3 +99,83 @@ def _rows(store: Store, subject: Subject) -> Iterator[TrialRow]:
                     p99_ms=place.p99_ms,
                     started_at=place.started_at,
                 )
+
+
+def advice(cases: Sequence[Case]) -> Advice:
+    """Return what the cases show, in the order of their campaigns."""
+    numbers: dict[tuple[object, ...], int] = {}
+    grouped: dict[int, list[Case]] = {}
+    changes: dict[tuple[int, tuple[str, ...], str], list[Evidence]] = {}
+    levels: list[tuple[Interval, float]] = []
+    for case in cases:
+        what = tuple(getattr(case.conditions, name) for name in SITUATION)
+        number = numbers.setdefault(what, len(numbers) + 1)
+        grouped.setdefault(number, []).append(case)
+        for keys, evidence, level in evidence_of(case):
+            place = number, keys, directions(evidence.before, evidence.after)
+            changes.setdefault(place, []).append(evidence)
+            ratios = (evidence.judged, evidence.alone, evidence.left_out, evidence.missed)
+            levels += [(ratio, level) for ratio in ratios if ratio is not None]
+    situation_of = {id(case): number for number, own in grouped.items() for case in own}
+    listed = (
+        Change(keys=keys, direction=direction, situation=number, evidence=tuple(own))
+        for (number, keys, direction), own in changes.items()
+    )
+    return Advice(
+        situations=tuple(
+            Situation(
+                number=number,
+                conditions=own[-1].conditions,
+                studies=tuple(dict.fromkeys(case.source.study for case in own)),
+                campaigns=len({(c.source.store, c.source.campaign) for c in own}),
+            )
+            for number, own in grouped.items()
+        ),
+        verdicts=tuple(
+            JudgedWinner(
+                source=case.source,
+                situation=situation_of[id(case)],
+                verdict=case.verdict,
+                is_explained=case.explanation is not None,
+            )
+            for case in cases
+            if case.verdict is not None
+        ),
+        changes=tuple(sorted(listed, key=_order)),
+        sets=tuple(winner for case in cases for winner in _sets(case, situation_of[id(case)])),
+        trials=tuple((case.source, case.trials) for case in cases if case.trials),
+        intervals=len(levels),
+        called=sum(effect(ratio) != "not shown" for ratio, _ in levels),
+        by_chance=sum(1 - level for _, level in levels),
+    )
+
+
+def _sets(case: Case, situation: int) -> Iterator[JudgedSet]:
+    for contest in case.contests:
+        for contestant in contest.contestants:
+            if not (contestant.is_reference or contestant.same_as):
+                yield JudgedSet(
+                    source=case.source,
+                    situation=situation,
+                    name=contestant.name,
+                    title=contestant.title,
+                    keys=len(contestant.configuration.values),
+                    reference=contest.reference,
+                    ratio=contestant.ratio,
+                    outcome=contestant.outcome,
+                )
+
+
+def _order(change: Change) -> tuple[object, ...]:
+    """Sort by situation; what most campaigns found to help comes first, then what hurt."""
+    alone, beside = change.by_itself, change.beside_others
+    strongest = max((r.value for e in change.evidence for r in (e.by_itself,) if r), default=0.0)
+    return (
+        change.situation,
+        -alone.helped,
+        -beside.helped,
+        -(alone.hurt + beside.hurt),
+        -change.gains,
+        -strongest,
+        change.name,
+    )

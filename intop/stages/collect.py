@@ -4,11 +4,10 @@ import random
 from collections.abc import Sequence
 
 from intop.domain.agreement import Agreement
-from intop.domain.collection import Collected
 from intop.domain.configuration import Configuration
 from intop.domain.drift import drift
 from intop.domain.ranking import Ranking
-from intop.domain.replicates import by_configuration, noise, variances
+from intop.domain.replicates import Collected, by_configuration, noise, variances
 from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
