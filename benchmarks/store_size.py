@@ -32,7 +32,7 @@ import sqlalchemy as sa
 
 from intop.config.study import load_study
 from intop.domain.counters import HostCounters
-from intop.domain.job import Request
+from intop.domain.job import JobSettings
 from intop.domain.trial import Trial
 from intop.store import Store, Subject, opened
 from intop.store.packed_counters import packed
@@ -119,7 +119,7 @@ def added_s(store: Store, trials: Sequence[Trial]) -> list[float]:
     made = [trials[n % len(trials)] for n in range(ADDED)]
     plan = [replace(t.planned, index=n) for n, t in enumerate(made)]
     store.write_plan(subject, "collect", plan)
-    request = Request(workload=load_study(RECORDED / "intop.toml").workloads["slt"], tunes=())
+    request = JobSettings(workload=load_study(RECORDED / "intop.toml").workloads["slt"], tunes=())
     found = []
     for place, trial in zip(plan, made, strict=True):
         one = replace(trial, planned=place, stage="collect", attempt=0)

@@ -71,8 +71,8 @@ class Manifest:
     models: tuple[SavedModel, ...]
 
     def __post_init__(self) -> None:
-        if self.space != (found := fingerprint(self.origin.variables)):
-            raise ValueError(f"the variables have the fingerprint {found}, not {self.space}")
+        if self.space != (actual := fingerprint(self.origin.variables)):
+            raise ValueError(f"the variables have the fingerprint {actual}, not {self.space}")
 
 
 def fingerprint(variables: Sequence[Variable]) -> str:

@@ -32,7 +32,7 @@ class Spot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class JobSettings:
     """The settings of a job that a worker's own copy of the study may not have."""
 
     workload: Workload
@@ -55,7 +55,7 @@ class Job:
     campaign_id: int
     spot: Spot
     workload: str
-    request: Request
+    request: JobSettings
     stage: str = ""
     planned: PlannedTrial | None = None
     """The trial's place in the plan of `stage`."""

@@ -157,13 +157,13 @@ class RankAgreement:
         return tuple(key for key in self.chosen_one if key in self.chosen_other)
 
 
-def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> RankAgreement:
+def rank_agreement(names: tuple[str, str], first: Ranking, second: Ranking) -> RankAgreement:
     """Return the agreement of two rankings of these names."""
-    weights = [{i.key: i.permutation for i in ranking.importances} for ranking in (one, other)]
+    weights = [{i.key: i.permutation for i in ranking.importances} for ranking in (first, second)]
     common = tuple(key for key in weights[0] if key in weights[1])
     spearman, kendall = _correlations(*([side[key] for key in common] for side in weights))
-    places = [_places(ranking, common) for ranking in (one, other)]
-    passes = [{i.key: i.passes for i in ranking.importances} for ranking in (one, other)]
+    places = [_places(ranking, common) for ranking in (first, second)]
+    passes = [{i.key: i.passes for i in ranking.importances} for ranking in (first, second)]
     pairs = [
         RankPair(
             key=key,
@@ -181,20 +181,21 @@ def rank_agreement(names: tuple[str, str], one: Ranking, other: Ranking) -> Rank
         kendall=kendall,
         common=common,
         ranks=tuple(sorted(pairs, key=_strongest_first)),
-        chosen_one=one.chosen,
-        chosen_other=other.chosen,
+        chosen_one=first.chosen,
+        chosen_other=second.chosen,
     )
 
 
 def _correlations(
-    one: Sequence[float], other: Sequence[float]
+    first: Sequence[float], second: Sequence[float]
 ) -> tuple[float | None, float | None]:
     """Return Spearman's rank correlation and Kendall's tau-b."""
+    if len(first) < FEWEST or len(set(first)) == 1 or len(set(second)) == 1:
+        return None, None
+    # Its import takes half a second.
     from scipy.stats import kendalltau, spearmanr
 
-    if len(one) < FEWEST or len(set(one)) == 1 or len(set(other)) == 1:
-        return None, None
-    return float(spearmanr(one, other).statistic), float(kendalltau(one, other).statistic)
+    return float(spearmanr(first, second).statistic), float(kendalltau(first, second).statistic)
 
 
 def _places(ranking: Ranking, common: Sequence[str]) -> dict[str, int]:

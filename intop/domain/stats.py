@@ -129,7 +129,7 @@ def centred(values: Sequence[float], groups: Sequence[str]) -> list[float]:
     members: dict[str, list[float]] = defaultdict(list)
     for value, group in zip(values, groups, strict=True):
         members[group].append(value)
-    means = {group: fmean(found) for group, found in members.items()}
+    means = {group: fmean(group_values) for group, group_values in members.items()}
     return [value - means[group] for value, group in zip(values, groups, strict=True)]
 
 

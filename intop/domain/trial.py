@@ -73,12 +73,12 @@ class Conditions:
     server_cpus: str = ""
     """The processors that nginx's workers may run on, as in `HostFacts.nginx_cpus`."""
 
-    def differences(self, other: "Conditions", names: Collection[str] | None = None) -> list[str]:
+    def differences(self, later: "Conditions", names: Collection[str] | None = None) -> list[str]:
         """Return a line with both values for each condition that differs, of all or of `names`.
 
         What one of the two has not recorded is no difference.
         """
-        pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        pairs = {f.name: (getattr(self, f.name), getattr(later, f.name)) for f in fields(self)}
         return [
             f"{name}: {'none' if mine == '' else mine} against {'none' if theirs == '' else theirs}"
             for name, (mine, theirs) in pairs.items()

@@ -123,6 +123,11 @@ class Verdict:
         return self.against or "default"
 
     @property
+    def interval(self) -> Interval:
+        """The ratio with its interval."""
+        return Interval(self.ratio, self.ratio_low, self.ratio_high)
+
+    @property
     def stopped_early(self) -> bool:
         """Whether it was clear before all rounds were measured."""
         return self.rounds < self.planned_rounds

@@ -8,7 +8,6 @@ from typing import Self
 
 from intop.domain.baseline import HOST
 from intop.domain.explanation import Contribution, Explanation, Interaction, Kept, Offer, Promised
-from intop.domain.stats import Interval
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
@@ -140,7 +139,7 @@ class Explain(Stage[Explanation]):
     def _of_one_change(self) -> Explanation:
         """Return the winner's own verdict as an explanation."""
         verdict, (name,) = self.verdict, self.winner.names
-        ratio = Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high)
+        ratio = verdict.interval
         keys = self.winner.changes[name]
         before, after = zip(*(self.winner.values[key] for key in keys), strict=True)
         return Explanation(
