@@ -32,6 +32,43 @@ def latencies(default: Sequence[Trial], tuned: Sequence[Trial], *, against: str 
     return Latencies(default=_histograms(default), tuned=_histograms(tuned), against=against)
 
 
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of usable trials of both sides, in the order of the pairs."""
+
+    default: Sequence[Trial]
+    tuned: Sequence[Trial]
+    level: float
+
+    def values(self, of: Callable[[Trial], float]) -> tuple[list[float], list[float]]:
+        return [of(t) for t in self.default], [of(t) for t in self.tuned]
+
+    def ratio(self, of: Callable[[Trial], float]) -> Interval | None:
+        """Return the ratio of the sides with its interval, None where a value is zero."""
+        default, tuned = self.values(of)
+        return paired_ratio(default, tuned, level=self.level) if all(default + tuned) else None
+
+    def means(self, of: Callable[[Trial], float]) -> Pairwise:
+        default, tuned = self.values(of)
+        return Pairwise(default=fmean(default), tuned=fmean(tuned), ratio=self.ratio(of))
+
+    def known(self, of: Callable[[Trial], float | None]) -> Pairwise | None:
+        """Return the means, None where some trial doesn't have the value."""
+        if any(of(t) is None for t in (*self.default, *self.tuned)):
+            return None
+        return self.means(lambda t: of(t) or 0.0)
+
+    def latency(self, percent: float, sides: tuple[Histogram, Histogram]) -> PairwiseLatency:
+        default, tuned = (reliable_ms(side, percent) for side in sides)
+        # The judged P99 rests on rounds, not on a side's requests.
+        is_shown = percent == PERCENTS["P99"] or None not in (default, tuned)
+        return PairwiseLatency(
+            default=default,
+            tuned=tuned,
+            ratio=self.ratio(partial(_percentile_ms, percent)) if is_shown else None,
+        )
+
+
 def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: float) -> SideBySide:
     """Return both sides of some pairs of usable trials, in the order of the pairs.
 
@@ -40,47 +77,25 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
     of single trials, since it is those that vary independently; each interval holds for itself at
     `level`. Raises ValueError for fewer than two pairs.
     """
-    sides = _histograms(default), _histograms(tuned)
-    before, after = map(merged, sides)
-
-    def ratio(of: Callable[[Trial], float]) -> Interval | None:
-        values = [of(t) for t in default], [of(t) for t in tuned]
-        return paired_ratio(*values, level=level) if all(map(all, values)) else None
-
-    def means(of: Callable[[Trial], float]) -> Pairwise:
-        return Pairwise(
-            default=fmean(map(of, default)), tuned=fmean(map(of, tuned)), ratio=ratio(of)
-        )
-
-    def known(of: Callable[[Trial], float | None]) -> Pairwise | None:
-        if any(of(t) is None for t in (*default, *tuned)):
-            return None
-        return means(lambda t: of(t) or 0.0)
-
-    def latency(percent: float) -> PairwiseLatency:
-        both = reliable_ms(before, percent), reliable_ms(after, percent)
-        # The judged P99 rests on rounds, not on a side's requests.
-        is_shown = percent == PERCENTS["P99"] or None not in both
-        return PairwiseLatency(
-            default=both[0],
-            tuned=both[1],
-            ratio=ratio(partial(_percentile_ms, percent)) if is_shown else None,
-        )
-
-    by_name = {name: latency(percent) for name, percent in PERCENTS.items()}
-    by_name["max"] = PairwiseLatency(default=before.max_ms, tuned=after.max_ms)
+    pairs = _Pairs(default, tuned, level)
+    histograms = _histograms(default), _histograms(tuned)
+    before, after = map(merged, histograms)
+    latencies_ms = {
+        name: pairs.latency(percent, (before, after)) for name, percent in PERCENTS.items()
+    }
+    latencies_ms["max"] = PairwiseLatency(default=before.max_ms, tuned=after.max_ms)
     return SideBySide(
-        latencies_ms=by_name,
+        latencies_ms=latencies_ms,
         requests=Pairwise(default=before.total, tuned=after.total),
-        achieved_rps=means(lambda t: t.achieved_rps),
+        achieved_rps=pairs.means(lambda t: t.achieved_rps),
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
-        balancer_cpu=means(lambda t: t.balancer.cpu),
-        fewest_requests=min(histogram.total for side in sides for histogram in side),
-        mean_ms=known(lambda t: t.histogram.mean_ms if t.histogram is not None else None),
-        received_mb_s=known(lambda t: t.received_mb_s),
-        memory_mib=known(_memory_mib),
-        context_switches_per_s=known(lambda t: t.balancer.context_switches_per_s),
-        power_w=known(lambda t: t.balancer.power_w),
+        balancer_cpu=pairs.means(lambda t: t.balancer.cpu),
+        fewest_requests=min(histogram.total for side in histograms for histogram in side),
+        mean_ms=pairs.known(lambda t: t.histogram.mean_ms if t.histogram is not None else None),
+        received_mb_s=pairs.known(lambda t: t.received_mb_s),
+        memory_mib=pairs.known(_memory_mib),
+        context_switches_per_s=pairs.known(lambda t: t.balancer.context_switches_per_s),
+        power_w=pairs.known(lambda t: t.balancer.power_w),
     )
 
 
@@ -133,46 +148,44 @@ def check_guardrails(
     P50 and the rate, of the difference for what may be zero. Each holds for itself at `level`.
     Raises ValueError for fewer than two pairs.
     """
-
-    def guardrail(
-        quantity: Quantity,
-        unit: Unit,
-        of: Callable[[Trial], float],
-        margin: float | None,
-        worse: Literal["higher", "lower"] = "higher",
-    ) -> Iterator[Guardrail]:
-        if margin is None:
-            return
-        before, after = [of(t) for t in default], [of(t) for t in tuned]
-        interval = paired_ratio if unit == "times" else paired_difference
-        mean = geometric_mean if unit == "times" else fmean
-        effect = interval(after, before, level=level)
-        yield Guardrail(
-            quantity=quantity,
-            unit=unit,
-            worse=worse,
-            default=mean(before),
-            tuned=mean(after),
-            effect=effect.value,
-            low=effect.low,
-            high=effect.high,
-            margin=margin,
-        )
-
-    def p50_ms(trial: Trial) -> float:
-        return max(trial.percentile_ms(PERCENTS["P50"]), LOWEST_MS)
-
-    def rate_rps(trial: Trial) -> float:
-        return max(trial.achieved_rps, LOWEST_RPS)
-
+    guardrail = partial(_guardrail, _Pairs(default, tuned, level))
     cpu_points = _either(margins.cpu_points, margins.cpu_times, fmean(map(_cpu_percent, default)))
     memory_mib = _either(margins.memory_mib, margins.memory_times, fmean(map(_memory_mib, default)))
     return (
-        *guardrail("P50", "times", p50_ms, margins.p50_times),
-        *guardrail("rate", "times", rate_rps, margins.rate_times, "lower"),
+        *guardrail("P50", "times", _p50_ms, margins.p50_times),
+        *guardrail("rate", "times", _rate_rps, margins.rate_times, worse="lower"),
         *guardrail("error share", "points", _error_percent, margins.error_points),
         *guardrail("CPU", "points", _cpu_percent, cpu_points),
         *guardrail("memory", "MiB", _memory_growth_mib, memory_mib),
+    )
+
+
+def _guardrail(
+    pairs: _Pairs,
+    quantity: Quantity,
+    unit: Unit,
+    of: Callable[[Trial], float],
+    margin: float | None,
+    *,
+    worse: Literal["higher", "lower"] = "higher",
+) -> Iterator[Guardrail]:
+    """Yield the guardrail, nothing without a margin."""
+    if margin is None:
+        return
+    default, tuned = pairs.values(of)
+    interval = paired_ratio if unit == "times" else paired_difference
+    mean = geometric_mean if unit == "times" else fmean
+    effect = interval(tuned, default, level=pairs.level)
+    yield Guardrail(
+        quantity=quantity,
+        unit=unit,
+        worse=worse,
+        default=mean(default),
+        tuned=mean(tuned),
+        effect=effect.value,
+        low=effect.low,
+        high=effect.high,
+        margin=margin,
     )
 
 
@@ -180,6 +193,14 @@ def _either(more: float | None, times: float | None, base: float) -> float | Non
     """Return the larger of two margins: so much more, or so many times the base."""
     margins = [more, None if times is None else (times - 1) * base]
     return max((margin for margin in margins if margin is not None), default=None)
+
+
+def _p50_ms(trial: Trial) -> float:
+    return max(trial.percentile_ms(PERCENTS["P50"]), LOWEST_MS)
+
+
+def _rate_rps(trial: Trial) -> float:
+    return max(trial.achieved_rps, LOWEST_RPS)
 
 
 def _error_percent(trial: Trial) -> float:

@@ -1,7 +1,7 @@
 """Replicas that drift away from the others while a campaign is measured."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -66,30 +66,37 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     # Of two replicas, one's differences are the other's.
     tests = INDEPENDENT * (len(names) if len(names) > 2 else 1)
     places = range(max(BEFORE, rounds - LATEST), rounds - AFTER + 1)
-    drifts: list[ReplicaDrift] = []
-    moved: dict[ReplicaDrift, float] = {}
-    for name in names:
-        others = [logs[peer] for peer in names if peer != name]
-        apart = [value - fmean(o[n] for o in others) for n, value in enumerate(logs[name])]
-        for place in places:
-            drift = ReplicaDrift(
-                replica=name,
-                first=place,
-                ratio=math.exp(fmean(apart[place:]) - fmean(apart[:place])),
-                p_value=min(1.0, _p_value(apart, place) * tests),
-            )
-            drifts.append(drift)
-            own = logs[name]
-            # Near the change, since all of them may wander together.
-            far = abs(fmean(own[place:]) - fmean(own[place - BEFORE : place]))
-            moved[drift] = far * (SLOWER_IS_LIKELIER if drift.ratio > 1 else 1)
-    best = min(drifts, key=lambda drift: drift.p_value)
+    moved = {
+        drift: distance
+        for name in names
+        for drift, distance in _drifts(name, logs, places=places, tests=tests)
+    }
+    best = min(moved, key=lambda drift: drift.p_value)
     if best.p_value > FALSE_ALARMS:
         return None
-    same = [drift for drift in drifts if drift.first == best.first]
+    same = [drift for drift in moved if drift.first == best.first]
     # Of two replicas both have the same p-value, but for rounding.
     likely = [drift for drift in same if math.isclose(drift.p_value, best.p_value, rel_tol=1e-6)]
     return max(likely, key=lambda drift: moved[drift])
+
+
+def _drifts(
+    name: str, logs: Mapping[str, Sequence[float]], *, places: Iterable[int], tests: int
+) -> Iterator[tuple[ReplicaDrift, float]]:
+    """Yield a replica's drift at each place, and how far its own level moved there."""
+    own = logs[name]
+    others = [values for peer, values in logs.items() if peer != name]
+    apart = [value - fmean(values[n] for values in others) for n, value in enumerate(own)]
+    for place in places:
+        drift = ReplicaDrift(
+            replica=name,
+            first=place,
+            ratio=math.exp(fmean(apart[place:]) - fmean(apart[:place])),
+            p_value=min(1.0, _p_value(apart, place) * tests),
+        )
+        # Near the change, since all of them may wander together.
+        distance = abs(fmean(own[place:]) - fmean(own[place - BEFORE : place]))
+        yield drift, distance * (SLOWER_IS_LIKELIER if drift.ratio > 1 else 1)
 
 
 def drawn_in(values: Sequence[float]) -> list[float]:

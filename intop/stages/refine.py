@@ -105,6 +105,35 @@ class Refine(Stage[Refined]):
 
     def result(self, trials: Sequence[Trial]) -> Refined:
         """Return what all steps came to."""
+        decisions, steps = self._decisions(), self._taken(trials)
+        ended: End = "nothing left"
+        if steps and steps[-1].spent >= self.budget.refine_trials:
+            ended = "budget"
+        elif self._is_enough(decisions):
+            ended = "nothing better expected"
+        measured = by_configuration(self.design)
+        defaults = [
+            t.p99_ms for t in (*self.design, *trials) if t.usable and t.configuration.is_default
+        ]
+        refined = Refined(
+            before=self._best(0, trials),
+            collected=sum(not m.configuration.is_default for m in measured),
+            steps=tuple(steps),
+            ended=ended,
+            budget=self.budget.refine_trials,
+            earlier=len(self._warm_start.usable),
+            default_p99_ms=geometric_mean(defaults),
+            improvement=decisions[-1].improvement if ended == "nothing better expected" else None,
+        )
+        if refined != self.task.store.get(self.task.subject, Refined):
+            self.task.context.progress.say(
+                f"{self.task.title}: refine: ended after {refined.spent} trials ({refined.ended}), "
+                f"{_described(refined.best)}"
+            )
+        return refined
+
+    def _taken(self, trials: Sequence[Trial]) -> list[RefineStep]:
+        """Return the steps that were planned, each with its trials."""
         plan = self.task.store.plan(self.task.subject, self.name)
         decisions = self._decisions()
         steps: list[RefineStep] = []
@@ -120,34 +149,7 @@ class Refine(Stage[Refined]):
                     best=self._best(number, trials),
                 )
             )
-        ended: End = "nothing left"
-        if steps and steps[-1].spent >= self.budget.refine_trials:
-            ended = "budget"
-        elif self._is_enough(decisions):
-            ended = "nothing better expected"
-        measured = by_configuration(self.design)
-        refined = Refined(
-            before=self._best(0, trials),
-            collected=sum(not m.configuration.is_default for m in measured),
-            steps=tuple(steps),
-            ended=ended,
-            budget=self.budget.refine_trials,
-            earlier=len(self._warm_start.usable),
-            default_p99_ms=geometric_mean(
-                [
-                    t.p99_ms
-                    for t in (*self.design, *trials)
-                    if t.usable and t.configuration.is_default
-                ]
-            ),
-            improvement=(decisions[-1].improvement if ended == "nothing better expected" else None),
-        )
-        if refined != self.task.store.get(self.task.subject, Refined):
-            self.task.context.progress.say(
-                f"{self.task.title}: refine: ended after {refined.spent} trials ({refined.ended}), "
-                f"{_described(refined.best)}"
-            )
-        return refined
+        return steps
 
     @classmethod
     def is_wanted(cls, prospect: Prospect) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from intop import artefacts
+from intop.domain.encoding import Matrix
 from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Convergence, Search
 from intop.domain.space import Space
@@ -25,6 +26,7 @@ from intop.stages.collected import learned_samples
 from intop.stages.models import path_of, usable_trees
 from intop.stages.train import required_training
 
+ENSEMBLE = "ensemble"
 PROMISING, KEPT_CANDIDATES = 2_000, 20
 """The number of candidates, and of the different ones among them that are kept."""
 
@@ -54,48 +56,50 @@ class GlobalSearch(Stage[Search]):
         self.algorithm = algorithm
 
     def result(self, trials: Sequence[Trial]) -> Search:  # noqa: ARG002
-        task, budget = self.task, self.budget
         space, samples, predictor = self._models()
-        names = [*predictor.models, "ensemble"]
         own = samples.own
         start = space.genes(own.values[np.argsort(own.log_target)[:10]])
-        ranking = task.store.get(task.subject, Ranking)
-        weights = {i.key: i.mean for i in ranking.importances} if ranking else None
-        progress = task.context.progress
-        progress.begin(f"{task.title}: search", len(names))
-        convergences: list[Convergence] = []
-        candidates: list[Candidate] = []
-        winners: list[Candidate] = []
+        runs: dict[str, tuple[Convergence, list[Candidate]]] = {}
+        progress = self.task.context.progress
+        progress.begin(f"{self.task.title}: search", len(predictor.models) + 1)
         try:
-            for name in names:
-                predict = Fitness(predictor) if name == "ensemble" else predictor.only(name)
-                run = global_search(
-                    space,
-                    predict,
-                    algorithm=self.algorithm,
-                    model=name,
-                    seed=task.seed("search", name),
-                    population=budget.population,
-                    generations=budget.generations,
-                    patience=budget.patience,
-                    keep=PROMISING if name == "ensemble" else 1,
-                    start=start,
-                )
-                convergences.append(run.convergence)
-                kept = list(run.candidates)
-                if name == "ensemble":
-                    kept = diverse(space, kept, KEPT_CANDIDATES, weights=weights)
-                simple = [simpler(space, candidate, predict) for candidate in kept]
-                (candidates if name == "ensemble" else winners).extend(simple)
+            for name in (*predictor.models, ENSEMBLE):
+                runs[name] = self._run(name, space, predictor, start)
                 progress.step(name)
         finally:
             progress.end()
+        *alone, (_, candidates) = runs.values()
         return Search(
             candidates=tuple({c.configuration.digest: c for c in candidates}.values()),
-            convergences=tuple(convergences),
-            objective=task.context.study.objective,
-            winners=tuple(winners),
+            convergences=tuple(convergence for convergence, _ in runs.values()),
+            objective=self.task.context.study.objective,
+            winners=tuple(best for _, winners in alone for best in winners),
         )
+
+    def _run(
+        self, name: str, space: Space, predictor: Predictor, start: Matrix
+    ) -> tuple[Convergence, list[Candidate]]:
+        """Search one model, or all of them as the ensemble."""
+        is_ensemble = name == ENSEMBLE
+        predict = Fitness(predictor) if is_ensemble else predictor.only(name)
+        run = global_search(
+            space,
+            predict,
+            algorithm=self.algorithm,
+            model=name,
+            seed=self.task.seed("search", name),
+            population=self.budget.population,
+            generations=self.budget.generations,
+            patience=self.budget.patience,
+            keep=PROMISING if is_ensemble else 1,
+            start=start,
+        )
+        candidates = list(run.candidates)
+        if is_ensemble:
+            ranking = self.task.store.get(self.task.subject, Ranking)
+            weights = {i.key: i.mean for i in ranking.importances} if ranking else None
+            candidates = diverse(space, candidates, KEPT_CANDIDATES, weights=weights)
+        return run.convergence, [simpler(space, candidate, predict) for candidate in candidates]
 
     def _models(self) -> tuple[Space, Samples, Predictor]:
         """Return the space, the collected samples, and the models to search."""
