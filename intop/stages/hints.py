@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from intop.config.counters import load_counters
-from intop.domain.causes import own_total
 from intop.domain.configuration import Configuration
 from intop.domain.counters import CounterCatalogue
 from intop.domain.space import Space
@@ -17,6 +16,7 @@ from intop.domain.trial import Trial
 from intop.domain.workload import Workload
 from intop.resources import shipped
 from intop.run.context import Task
+from intop.stages.causes import own_total
 
 MOST = 4
 SHARE = 4

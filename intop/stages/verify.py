@@ -10,7 +10,7 @@ from typing import Self
 from intop.config.counters import load_counters
 from intop.domain.baseline import HOST
 from intop.domain.campaign_status import Bound
-from intop.domain.causes import Causes, causes
+from intop.domain.causes import Causes
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.counters import HostCounters, with_clients
 from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
@@ -44,6 +44,7 @@ from intop.stages.blocks import (
     planned_rounds,
     usable_by_round,
 )
+from intop.stages.causes import causes
 from intop.stages.collected import best_measured, collected_trials, required_space
 from intop.stages.pilot import timed
 
