@@ -44,7 +44,7 @@ class Latency:
 
 @dataclass(frozen=True, kw_only=True)
 class Converged:
-    """How long the search of one model took."""
+    """The time that the search of one model took."""
 
     model: str
     generations: int

@@ -14,7 +14,7 @@ UNKNOWN_STATE = HostState()
 
 @dataclass(frozen=True, kw_only=True)
 class Readiness:
-    """What a host has for a campaign, and what could come in its way."""
+    """The readiness of a host for a campaign."""
 
     free_mib: int | None
     """The room that its state folder may still take, None where that is not known."""

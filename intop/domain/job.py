@@ -107,7 +107,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus:
-    """How far a job is."""
+    """The progress of a job."""
 
     state: JobState
     answer: Opened | Refusal | None
@@ -147,7 +147,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignProgress:
-    """How far a campaign of a store is."""
+    """The progress of a campaign in a store."""
 
     campaign: int
     study: str

@@ -18,7 +18,7 @@ State = Literal["chosen", "open", "frozen"]
 
 @dataclass(frozen=True, kw_only=True)
 class Importance:
-    """How much one parameter explains of log P99, by the models of a screening."""
+    """The share of log P99 that one parameter explains, by the models of a screening."""
 
     key: str
     mean: float
@@ -38,7 +38,7 @@ class Importance:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What one parameter does to P99 from its best value to its worst, others being anything."""
+    """The effect of one parameter on P99, from its best value to its worst."""
 
     key: str
     ratio: float

@@ -72,7 +72,7 @@ class Noise:
 
 @dataclass(frozen=True, kw_only=True)
 class Collected:
-    """What was collected. Not stored: the trials are."""
+    """The trials of a collection, and their noise. Not stored: the trials are."""
 
     trials: tuple[Trial, ...]
     """The last attempt at each."""

@@ -8,7 +8,7 @@ from intop.domain.training import Objective
 
 @dataclass(frozen=True, kw_only=True)
 class Convergence:
-    """How a search of one model went."""
+    """The course of a search of one model."""
 
     model: str
     best_ms: tuple[float, ...]

@@ -85,7 +85,7 @@ class SoakBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class Trend:
-    """How a quantity moved over a soak."""
+    """The trend of a quantity over a soak."""
 
     quantity: Quantity
     unit: str

@@ -28,7 +28,7 @@ class HeldOut:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelError:
-    """How one family predicts configurations that it has not seen.
+    """The accuracy of one family for configurations that it has not seen.
 
     All is from held-out folds, grouped by configuration, with hyper-parameters chosen inside the
     folds. Where folds are repeated, numbers are means over the repeats.

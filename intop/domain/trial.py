@@ -35,7 +35,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """What must be equal for two trials to be comparable. Hardware is the load balancer's."""
+    """All that must be equal for two trials to be comparable. Hardware is the balancer's."""
 
     arch: str
     machine: str

@@ -103,50 +103,54 @@ def _rows(store: Store, subject: Subject) -> Iterator[TrialRow]:
 
 def advice(cases: Sequence[Case]) -> Advice:
     """Return what the cases show, in the order of their campaigns."""
-    numbers: dict[tuple[object, ...], int] = {}
-    grouped: dict[int, list[Case]] = {}
+    by_situation: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        place = tuple(getattr(case.conditions, name) for name in SITUATION)
+        by_situation.setdefault(place, []).append(case)
+    numbered = list(enumerate(by_situation.values(), start=1))
+    number_of = {id(case): number for number, own in numbered for case in own}
     changes: dict[tuple[int, tuple[str, ...], str], list[Evidence]] = {}
     levels: list[tuple[Interval, float]] = []
     for case in cases:
-        what = tuple(getattr(case.conditions, name) for name in SITUATION)
-        number = numbers.setdefault(what, len(numbers) + 1)
-        grouped.setdefault(number, []).append(case)
         for keys, evidence, level in evidence_of(case):
-            place = number, keys, directions(evidence.before, evidence.after)
-            changes.setdefault(place, []).append(evidence)
+            direction = directions(evidence.before, evidence.after)
+            changes.setdefault((number_of[id(case)], keys, direction), []).append(evidence)
             ratios = (evidence.judged, evidence.alone, evidence.left_out, evidence.missed)
             levels += [(ratio, level) for ratio in ratios if ratio is not None]
-    situation_of = {id(case): number for number, own in grouped.items() for case in own}
     listed = (
         Change(keys=keys, direction=direction, situation=number, evidence=tuple(own))
         for (number, keys, direction), own in changes.items()
     )
+    winners = (_winner(case, number_of[id(case)]) for case in cases)
     return Advice(
-        situations=tuple(
-            Situation(
-                number=number,
-                conditions=own[-1].conditions,
-                studies=tuple(dict.fromkeys(case.source.study for case in own)),
-                campaigns=len({(c.source.store, c.source.campaign) for c in own}),
-            )
-            for number, own in grouped.items()
-        ),
-        verdicts=tuple(
-            JudgedWinner(
-                source=case.source,
-                situation=situation_of[id(case)],
-                verdict=case.verdict,
-                is_explained=case.explanation is not None,
-            )
-            for case in cases
-            if case.verdict is not None
-        ),
+        situations=tuple(_situation(number, own) for number, own in numbered),
+        verdicts=tuple(winner for winner in winners if winner is not None),
         changes=tuple(sorted(listed, key=_order)),
-        sets=tuple(winner for case in cases for winner in _sets(case, situation_of[id(case)])),
+        sets=tuple(chosen for case in cases for chosen in _sets(case, number_of[id(case)])),
         trials=tuple((case.source, case.trials) for case in cases if case.trials),
         intervals=len(levels),
         called=sum(effect(ratio) != "not shown" for ratio, _ in levels),
         by_chance=sum(1 - level for _, level in levels),
+    )
+
+
+def _situation(number: int, cases: Sequence[Case]) -> Situation:
+    return Situation(
+        number=number,
+        conditions=cases[-1].conditions,
+        studies=tuple(dict.fromkeys(case.source.study for case in cases)),
+        campaigns=len({(case.source.store, case.source.campaign) for case in cases}),
+    )
+
+
+def _winner(case: Case, situation: int) -> JudgedWinner | None:
+    if case.verdict is None:
+        return None
+    return JudgedWinner(
+        source=case.source,
+        situation=situation,
+        verdict=case.verdict,
+        is_explained=case.explanation is not None,
     )
 
 

@@ -48,7 +48,7 @@ and down from step to step, so one of them says little."""
 
 
 class Refine(Stage[Refined]):
-    """What is most telling by all trials so far, a few at a time, until it is enough.
+    """The most telling configurations by all trials so far, a few at a time, until it is enough.
 
     It goes on from what `collect` has measured, and ends when the budget's trials are spent or
     PATIENCE steps in a row are expected to bring less than LEAST. Every step is a function of the

@@ -1,4 +1,4 @@
-"""How many trials an explanation takes, estimated before it begins."""
+"""The number of trials that an explanation takes, estimated before it begins."""
 
 from intop.domain.workload import Budget
 from intop.stages.explain.ablation import (

@@ -1,4 +1,4 @@
-"""What the models say of a winner: the effects of its changes, and curves about it."""
+"""Predictions of the models about a winner: the effects of its changes, and curves."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

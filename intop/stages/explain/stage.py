@@ -34,7 +34,7 @@ FEWEST_ROUNDS = 4
 
 
 class Explain(Stage[Explanation]):
-    """Which of a winner's changes keep its gain, and the smallest set of them against the default.
+    """The smallest set of a winner's changes that keeps its gain, judged against the default.
 
     A configuration that fails is a result here. Raises UsageError where it was begun with another
     budget, IntopError where the winner changes nothing, or too few rounds could be measured.
@@ -228,7 +228,7 @@ class Explain(Stage[Explanation]):
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """How many it takes depends on what it finds, and on how many keys the winner has."""
+        """Return an estimate: the trials depend on the results and the keys of the winner."""
         verdict, budget = prospect.verdict, prospect.budget
         keys = (len(verdict.configuration.values) if verdict else 0) or budget.keep
         if keys == 1 and not prospect.places(cls.name):
