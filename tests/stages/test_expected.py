@@ -16,7 +16,7 @@ from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
 from intop.stages.explain.ablation import ablate
-from intop.stages.explain.effort import explained, explained_at_most
+from intop.stages.explain.stage import explained, explained_at_most
 from shipped_studies import lab_study
 
 STUDY = lab_study()

@@ -10,6 +10,7 @@ from intop.domain.baseline import HOST
 from intop.domain.explanation import Contribution, Explanation, Interaction, Kept, Offer, Promised
 from intop.domain.trial import Block, PlannedTrial, Trial
 from intop.domain.verdict import Verdict
+from intop.domain.workload import Budget
 from intop.errors import IntopError, UsageError
 from intop.run import prerequisites
 from intop.run.context import Task
@@ -19,8 +20,16 @@ from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.stages.baselines import base_of
 from intop.stages.blocks import blocks
 from intop.stages.collected import required_space
-from intop.stages.explain.ablation import Ablation, NextRounds, ablate
-from intop.stages.explain.effort import explained, explained_at_most
+from intop.stages.explain.ablation import (
+    FEWEST_CANDIDATES,
+    NESTED,
+    NESTED_ROUNDS,
+    PROMISED,
+    PROMISED_ROUNDS,
+    Ablation,
+    NextRounds,
+    ablate,
+)
 from intop.stages.explain.models import curves, promised
 from intop.stages.explain.outcome import by_evidence, contribution, few_of, kept_by, ratio_of
 from intop.stages.explain.rounds import Changes, Round
@@ -31,6 +40,11 @@ from intop.stages.verify import Judgement
 SMALLEST, FEW = "smallest set", "best few"
 FEWEST_ROUNDS = 4
 """Rounds of `intop explain` where the file says that `tune` explains nothing."""
+
+FURTHER, FURTHER_AT_MOST = 125, 340
+"""Trials after the first sets, for many changes, by `tests/stages/test_expected.py`. Half of its
+searches take about FURTHER where models know something. Nineteen of twenty take no more than
+FURTHER_AT_MOST after all changes are ranked."""
 
 
 class Explain(Stage[Explanation]):
@@ -255,6 +269,35 @@ def required_verdict(task: Task) -> Verdict:
         why = "no verdict yet, so there is no winner to explain"
         raise prerequisites.missing(task, why, "verify")
     return verdict
+
+
+def explained(budget: Budget, keys: int) -> int:
+    """Return the trials for so many changes, a few of which keep the gain as the models promised.
+
+    These few are tried. Then there are elimination, taking back and interactions, and the rounds
+    that judge the smallest set.
+    """
+    count = max(2, keys)
+    return _tried(count) + min(FURTHER, 30 * (count - 1)) + 3 * budget.explain_pairs
+
+
+def explained_at_most(budget: Budget, keys: int) -> int:
+    """Return the same where the models promised wrongly: all changes are ranked by measurement."""
+    count = max(2, keys)
+    rounds = max(2, budget.explain_rounds)
+    names = [str(n) for n in range(count)]
+    first = next(ablate(names, rounds=rounds, level=budget.level))
+    better = min(count, max(FEWEST_CANDIDATES, -(-count // 2)))
+    ranked = len(first.sets) * first.rounds + (2 + 2 * better) * (rounds - first.rounds)
+    sizes = sum(size < count for size in NESTED)
+    nested = (1 + sizes) * NESTED_ROUNDS if sizes else 0
+    # Few changes have little to be eliminated; of many, the nested sets leave a few.
+    further = min(FURTHER_AT_MOST, 100 * (count - 1) - 60)
+    return _tried(count) + ranked + nested + further + 3 * budget.explain_pairs
+
+
+def _tried(count: int) -> int:
+    return (2 + sum(size < count for size in PROMISED)) * PROMISED_ROUNDS
 
 
 def _judging_start(plan: Sequence[PlannedTrial]) -> int | None:
