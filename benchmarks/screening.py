@@ -24,8 +24,7 @@ from benchmarks.harness import Question
 from benchmarks.made_up import MadeUp, issue, like_lab
 from benchmarks.recorded import campaign
 from benchmarks.tables import DUMMIES, as_samples, read
-from intop.domain.ranking import Ranking, Screening
-from intop.domain.ranks import is_stable
+from intop.domain.ranking import Ranking, Screening, is_stable
 from intop.learn.effects import screening
 from intop.learn.samples import Samples
 from intop.learn.screening import rank

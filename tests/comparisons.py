@@ -17,8 +17,7 @@ from intop.domain.comparison import (
     Side,
 )
 from intop.domain.configuration import Configuration
-from intop.domain.ranking import Importance
-from intop.domain.ranks import RankAgreement, RankPair
+from intop.domain.ranking import Importance, RankAgreement, RankPair
 from intop.domain.stats import Interval
 from intop.domain.training import Training
 from samples import CONDITIONS

@@ -57,7 +57,7 @@ LAB_TESTS = (
     "lab/test_system_packages.py",
     "learn/test_dask_cluster.py",
     "report/export/test_nginx.py::test_nginx_takes_it",
-    "run/test_metrics_server.py",
+    "run/test_worker_metrics.py",
     "test_nginx_accepts.py",
     "test_nginx_made_up.py",
 )

@@ -24,8 +24,8 @@ from intop.run import registry
 from intop.run.attempt import load_words
 from intop.run.available_space import stored_probed
 from intop.run.context import Context, Task
-from intop.stages import explain
 from intop.stages.collect import collect
+from intop.stages.explain import stage as explain
 from intop.stages.tune import tune
 from intop.store import Store, opened
 from intop.store.kinds import KINDS

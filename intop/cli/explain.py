@@ -71,7 +71,7 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
     """
     from intop.domain.verdict import Verdict
     from intop.report.explain import explanation as text
-    from intop.stages.explain import explain as stage
+    from intop.stages.explain.stage import explain as stage
 
     wanted = asked_blocks(blocks, rounds, why=why)
     if why:

@@ -12,8 +12,8 @@ from intop.cli.output import say
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
-    from intop.domain.answer import Answer
     from intop.domain.cluster import HostAddress
+    from intop.domain.host_state import Answer
 
 
 host_options = together(

@@ -14,8 +14,7 @@ from intop.cli.passwords import connecting
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
-    from intop.domain.answer import Answer
-    from intop.domain.host_state import HostState
+    from intop.domain.host_state import Answer, HostState
 
 
 def _dry_run(force: bool, yes: bool, as_json: bool, **options: Any) -> None:

@@ -23,7 +23,7 @@ from intop.cli.running import beginning, connect_to, run_stage
 if TYPE_CHECKING:
     from intop.config.study import Study
     from intop.domain.soak import Soak
-    from intop.stages.soak import Request
+    from intop.stages.soak.stage import SoakRequest
 
 
 def _asked(**options: Any) -> dry_run.Asked:
@@ -111,7 +111,7 @@ def command(again: bool, on_limit: str, **options: Any) -> None:
     was found.
     """
     from intop.report.soak import soak as text
-    from intop.stages.soak import soak as stage
+    from intop.stages.soak.stage import soak as stage
 
     request, options = asked_soak(**options)
     soaks = run_stage(
@@ -138,11 +138,11 @@ def asked_soak(
     limit_memory_mib: float | None,
     in_a_row: int,
     **options: Any,
-) -> "tuple[Request, dict[str, Any]]":
-    """Return the request, and the options of all stages. Raises UsageError."""
+) -> "tuple[SoakRequest, dict[str, Any]]":
+    """What to soak, and the options that all stages have. Raises UsageError."""
     from intop.domain.soak import Limits
     from intop.run.context import chosen_archs, chosen_workloads
-    from intop.stages.soak import Request
+    from intop.stages.soak.stage import SoakRequest
 
     limits = Limits(
         p99_ms=limit_ms,
@@ -150,7 +150,7 @@ def asked_soak(
         memory_mib=limit_memory_mib,
         in_a_row=in_a_row,
     )
-    request = Request(
+    request = SoakRequest(
         hours=hours, block_s=block_s, rate_rps=rate_rps, limits=limits, replica=replica
     )
     study = study_of(options["config"])

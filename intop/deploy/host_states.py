@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from intop.config.study import Study
-from intop.domain.answer import Answer, Rollback
 from intop.domain.applied import drift_of
 from intop.domain.cluster import Cluster, HostAddress, LabSpec
-from intop.domain.host_state import HostState
+from intop.domain.host_state import Answer, HostState, Rollback
 from intop.domain.persistent import our_file
 from intop.errors import HostError, LabError
 from intop.hosts import guard

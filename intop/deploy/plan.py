@@ -10,9 +10,9 @@ from intop.deploy.deployable import deployments, task_of
 from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
 from intop.deploy.host_states import ask_all, replica_name
 from intop.deploy.plan_changes import changes
-from intop.domain.answer import Answer
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.deployment import Deployment
+from intop.domain.host_state import Answer
 from intop.domain.plan import HostPlan, Plan, SavedPlan
 from intop.domain.sysctl_file import plain_values
 from intop.errors import IntopError, LabError, UsageError

@@ -1,4 +1,4 @@
-"""What an apply has left on a host, and what has become of it since."""
+"""The record of an apply on a host, and what has become of it since."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,50 +14,48 @@ DriftKind = Literal["changed", "lost", "missing", "edited", "overridden", "not k
 
 @dataclass(frozen=True, kw_only=True)
 class StayingKey:
-    """A key that was applied: its value `before` any apply, as intop `left` it, and `now`.
-
-    What a directive is now, is "" where somebody else has edited a file of nginx that the apply
-    has changed.
-    """
+    """A key that was applied."""
 
     key: str
     before: str
+    """Its value before any apply."""
     left: str
+    """Its value as intop left it."""
     now: str
+    """Of a directive, "" where somebody else has edited a file of nginx that the apply has changed.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class StayingFile:
-    """A file of nginx that an apply has changed.
-
-    It is `ours` as the apply left it, its `own` as it was found, `edited` since, or `missing`.
-    """
+    """A file of nginx that an apply has changed."""
 
     path: str
     state: NginxFileState
+    """`ours` as the apply left it, its `own` as it was found, `edited` since, or `missing`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Applied:
-    """The record of an apply, as the host has it.
-
-    `about` says since when, from which study and campaign, for which workload, and by whom. `keys`
-    are of the kernel, `directives` of nginx, which has them in its `nginx_files`. `file` is our
-    persistent file, "" where there is none, and `file_is` what has become of it. The host
-    `was_rebooted` since where its kernel was started anew.
-    """
+    """The record of an apply, as the host has it."""
 
     about: Mapping[str, str]
+    """Since when, from which study and campaign, for which workload, and by whom."""
     keys: tuple[StayingKey, ...]
+    """Keys of the kernel."""
     directives: tuple[StayingKey, ...] = ()
+    """Directives of nginx, which are in its `nginx_files`."""
     nginx_files: tuple[StayingFile, ...] = ()
     file: str = ""
+    """Our persistent file, "" where there is none."""
     file_is: FileState | None = None
+    """What has become of that file."""
     was_rebooted: bool = False
+    """Whether its kernel was started since."""
 
     @property
     def since(self) -> str:
-        """In UTC, ISO 8601."""
+        """The time of the apply in UTC, ISO 8601."""
         return self.about.get("since", "an unknown time")
 
     @property
@@ -67,27 +65,26 @@ class Applied:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """Each key as it was left."""
+        """Each key with the value that it was left at."""
         return {key.key: key.left for key in (*self.keys, *self.directives)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """A difference from what was applied. `where` is a key or a file, `detail` tells of it.
-
-    A key was `changed` to what intop never left, `lost` where it is as before all applies, or is
-    `overridden` by what takes effect after our file. Where it is `not known` what that does, it may
-    be. Our file is `missing`, or was `edited`. So is a file of nginx, or it is `lost` where it is
-    as it was found.
-    """
+    """A difference from what was applied."""
 
     kind: DriftKind
+    """A key was `changed` to what intop never left, or `lost`: it is as before all applies. It is
+    `overridden` by what takes effect after our file, or may be where that is `not known`. Our file,
+    or a file of nginx, is `missing` or was `edited`; one of nginx is `lost` where it is as it was
+    found."""
     where: str
+    """A key or a file."""
     detail: str
 
 
 def title_of(about: Mapping[str, str]) -> str:
-    """What was applied, in words."""
+    """Return what was applied, in words."""
     deployment = " ".join(about.get(name, "?") for name in ("arch", "workload"))
     return f"{deployment} of study {about.get('study', '?')}, campaign {about.get('campaign', '?')}"
 
@@ -95,29 +92,29 @@ def title_of(about: Mapping[str, str]) -> str:
 def drift_of(
     applied: Applied, persistent: Persistent | None, *, is_held: bool = False
 ) -> tuple[Drift, ...]:
-    """All differences from what was applied; of a host that a session holds, not those of its keys.
+    """Return all differences from what was applied, without keys where a session holds the host.
 
     `persistent` is what sets sysctls there by itself, None where that was not asked for.
     """
-    found: list[Drift] = []
+    drifts: list[Drift] = []
     if not is_held:
-        found += [drift for key in applied.keys if (drift := _of_key(key, applied))]
-        found += [drift for file in applied.nginx_files if (drift := _of_nginx_file(file))]
+        drifts += [drift for key in applied.keys if (drift := _of_key(key, applied))]
+        drifts += [drift for file in applied.nginx_files if (drift := _of_nginx_file(file))]
     if applied.file_is == "missing":
-        found.append(
+        drifts.append(
             Drift(kind="missing", where=applied.file, detail="the file is gone: lost at a reboot")
         )
     if applied.file_is == "edited":
-        found.append(
+        drifts.append(
             Drift(kind="edited", where=applied.file, detail="the file is not as intop wrote it")
         )
     if applied.file and persistent is not None:
-        found += overruled(applied, persistent)
-    return tuple(found)
+        drifts += overruled(applied, persistent)
+    return tuple(drifts)
 
 
 def overruled(applied: Applied, persistent: Persistent) -> list[Drift]:
-    """The keys of our file that something else sets to another value after it, or may set.
+    """Return the keys of our file that something sets, or may set, to another value after it.
 
     So does a partner that the kernel zeroes with one of them: set later, it takes that one back.
     """
@@ -147,13 +144,13 @@ def _of_nginx_file(file: StayingFile) -> Drift | None:
         case "ours":
             return None
         case "own":
-            told = f"the file is as it was before it was applied: {_BY_WHOM}"
-            return Drift(kind="lost", where=file.path, detail=told)
+            detail = f"the file is as it was before it was applied: {_BY_WHOM}"
+            return Drift(kind="lost", where=file.path, detail=detail)
         case "missing":
             return Drift(kind="missing", where=file.path, detail="the file is gone")
         case "edited":
-            told = "the file is not as intop left it: what was added since is in it, too"
-            return Drift(kind="edited", where=file.path, detail=told)
+            detail = "the file is not as intop left it: what was added since is in it, too"
+            return Drift(kind="edited", where=file.path, detail=detail)
 
 
 _BY_WHOM = "somebody has set it back, or a rollback that could not restore all"

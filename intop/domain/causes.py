@@ -1,98 +1,76 @@
-"""Why a configuration is faster or slower: what the kernel counted on a verdict's two sides."""
+"""Causes of a gain or loss: what the kernel counted on a verdict's two sides."""
 
-import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, variance
 
-from intop.domain.counters import CounterCatalogue, HostCounters, KernelCounter, general
-from intop.domain.stats import Interval, student_p_value, student_quantile
-
-MOVES = 1.25
-"""How many times a counter has to change, by the near limit of its interval, to be told."""
-
-NAMES = 0.002
-"""How likely a mechanism is named at all where the sides are the same. In twenty verdicts of that
-kind most likely none is."""
+from intop.domain.stats import Interval
 
 LEVEL = 0.95
-"""Of the intervals that are told."""
-
-INCLUDED = {"TcpExt.ListenDrops": "TcpExt.ListenOverflows"}
-"""Counters that count another one's events, too: what is looked at is the rest."""
+"""The level of intervals."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """A counter that differs between the sides of a verdict.
-
-    `default` and `tuned` are means over the trials: of what a count grew by, or of the highest
-    level. `times` is how many times as much the default has, with an interval at LEVEL: the
-    geometric mean over the pairs of (1 + value), since a value may be zero. `p_value` is that of
-    Student's t.
-    """
+    """A counter that differs between the sides of a verdict."""
 
     name: str
     meaning: str
     mechanism: str
     default: float
+    """The mean over the trials: of the growth of a count, or of the highest level. So is `tuned`.
+    """
     tuned: float
     times: Interval
+    """How many times as much the default has, with an interval at LEVEL: the geometric mean over
+    the pairs of (1 + value), since a value may be zero."""
     p_value: float
+    """By Student's t."""
 
     @property
     def least(self) -> float:
-        """How many times it changed at least, up or down."""
+        """By how many times it changed at least, up or down."""
         return max(self.times.low, 1 / self.times.high)
 
     @property
     def told(self) -> str:
-        """Such as: TcpExt.ListenDrops 51.2 to 0 a trial."""
+        """The change in words, such as: TcpExt.ListenDrops 51.2 to 0 a trial."""
         return f"{self.name} {_number(self.default)} to {_number(self.tuned)} a trial"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A mechanism that made requests wait on one side, and less or not on the other.
-
-    `eased` says whether it is the tuned side that has less of it. `counters` are the signs of it
-    that moved, the one that changed most first.
-    """
+    """A mechanism that made requests wait on one side, and less or not on the other."""
 
     mechanism: str
     about: str
     eased: bool
+    """Whether it is the tuned side that has less of it."""
     counters: tuple[Moved, ...]
+    """Its signs that moved, the one that changed most first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Causes:
-    """The mechanisms that differ, those that changed most first; none is an answer, too.
-
-    `pairs` had counters on both sides, of which `counters` were compared.
-    """
+    """The mechanisms that differ, those that changed most first; none is an answer, too."""
 
     pairs: int
+    """Pairs with counters on both sides."""
     counters: int
+    """Counters that were compared."""
     found: tuple[Cause, ...]
 
     @property
     def eased(self) -> tuple[Cause, ...]:
-        """What the tuned side has less of."""
+        """Mechanisms that the tuned side has less of."""
         return tuple(cause for cause in self.found if cause.eased)
 
     @property
     def worsened(self) -> tuple[Cause, ...]:
-        """What the tuned side has more of."""
+        """Mechanisms that the tuned side has more of."""
         return tuple(cause for cause in self.found if not cause.eased)
 
     @property
     def told(self) -> str:
-        """In words.
-
-        Such as: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial).
-        """
+        """The mechanisms in words: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)."""
         if not self.found:
             return (
                 f"no known mechanism: none of {self.counters} counters changed clearly in "
@@ -104,107 +82,6 @@ class Causes:
             for words, those in parts
             if those
         )
-
-
-def own_total(one: HostCounters, name: str) -> float:
-    """A counter's total in a trial, without the events that another one counts as well."""
-    included = INCLUDED.get(name)
-    return one.totals.get(name, 0.0) - (one.total(included) if included else 0)
-
-
-def causes(
-    default: Sequence[HostCounters], tuned: Sequence[HostCounters], catalogue: CounterCatalogue
-) -> Causes | None:
-    """The mechanisms whose counters differ between paired trials; None for fewer than two pairs.
-
-    Counters that any of the trials has not shown are left out. A mechanism's p-value is the lowest
-    of its counters, times their number (Bonferroni). Named are those that pass Holm's procedure at
-    NAMES over all mechanisms, and of which a counter that says so has changed by MOVES times.
-    Raises ValueError for sequences of different lengths.
-    """
-    if len(default) != len(tuned):
-        raise ValueError(f"{len(default)} trials against {len(tuned)}")
-    if len(default) < 2:
-        return None
-    sides = [[_counted(one) for one in side] for side in (default, tuned)]
-    names = sorted({name for side in sides for one in side for name in one})
-    by_mechanism: dict[tuple[str, bool], list[Moved]] = defaultdict(list)
-    for name in names:
-        entry = catalogue.find(name)
-        if entry is None or not entry.mechanism or entry.direction == "neutral":
-            continue
-        if not all(one.shows(name) for one in (*default, *tuned)):
-            continue  # as of more sockets than are listed: nothing is known of that side
-        before, after = ([one.get(name, 0.0) for one in side] for side in sides)
-        found = _moved(name, entry, before, after)
-        more = found.times.value > 1
-        by_mechanism[entry.mechanism, more == (entry.direction == "worse")].append(found)
-    named = [
-        Cause(
-            mechanism=mechanism,
-            about=catalogue.mechanisms[mechanism].about,
-            eased=eased,
-            counters=told,
-        )
-        for (mechanism, eased), those in _holm(by_mechanism)
-        if (told := _told(those))
-    ]
-    named.sort(key=lambda cause: -cause.counters[0].least)
-    compared = sum(map(len, by_mechanism.values()))
-    return Causes(pairs=len(default), counters=compared, found=tuple(named))
-
-
-def _counted(one: HostCounters) -> dict[str, float]:
-    """A number for each counter of a trial; all processors together, since none is the cause."""
-    found: dict[str, float] = defaultdict(float)
-    for name, value in one.totals.items():
-        found[general(name) if name.startswith("softnet.") else name] += value
-    for name in INCLUDED:
-        if name in found:
-            found[name] = own_total(one, name)
-    return found
-
-
-def _moved(
-    name: str, entry: KernelCounter, before: Sequence[float], after: Sequence[float]
-) -> Moved:
-    pairs = len(before)
-    logs = [math.log1p(b) - math.log1p(a) for b, a in zip(before, after, strict=True)]
-    spread = variance(logs)
-    if not entry.level:
-        # Counts scatter by their root at least, also where a few pairs happen to agree.
-        spread = max(spread, sum(fmean(x / (1 + x) ** 2 for x in side) for side in (before, after)))
-    error, mean = math.sqrt(spread / pairs), fmean(logs)
-    half = student_quantile(LEVEL, pairs - 1) * error
-    p_value = student_p_value(mean / error, pairs - 1) if error else float(mean == 0)
-    return Moved(
-        name=name,
-        meaning=entry.meaning,
-        mechanism=entry.mechanism,
-        default=fmean(before),
-        tuned=fmean(after),
-        times=Interval(*(math.exp(x) for x in (mean, mean - half, mean + half))),
-        p_value=p_value,
-    )
-
-
-def _holm(
-    mechanisms: Mapping[tuple[str, bool], Sequence[Moved]],
-) -> list[tuple[tuple[str, bool], Sequence[Moved]]]:
-    """Those that pass Holm's procedure (Scandinavian Journal of Statistics 6, 1979, 65-70)."""
-    sizes = {key: min(1.0, len(m) * min(x.p_value for x in m)) for key, m in mechanisms.items()}
-    passed: list[tuple[tuple[str, bool], Sequence[Moved]]] = []
-    for rank, key in enumerate(sorted(sizes, key=lambda k: sizes[k])):
-        if sizes[key] > NAMES / (len(sizes) - rank):
-            break
-        passed.append((key, mechanisms[key]))
-    return passed
-
-
-def _told(those: Sequence[Moved]) -> tuple[Moved, ...]:
-    """The counters that changed enough, each by itself clear; the one that changed most first."""
-    clear = [x for x in those if x.least >= MOVES and x.p_value <= NAMES]
-    return tuple(sorted(clear, key=lambda x: -x.least))
 
 
 def _number(value: float) -> str:

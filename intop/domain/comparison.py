@@ -1,28 +1,22 @@
-"""Two sides of a store next to each other, from measured trials only."""
+"""Comparisons of two sides of a store, from measured trials only."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar
 
-from intop.domain.probing import Probed
-from intop.domain.ranking import Importance, Ranking
-from intop.domain.ranks import RankAgreement, rank_agreement
+from intop.domain.ranking import Importance, RankAgreement, Ranking
 from intop.domain.search import Search
 from intop.domain.stats import Interval, difference, geometric_interval, unpaired_ratio
 from intop.domain.training import ModelError, Training
-from intop.domain.trial import AnyTrial, Conditions
+from intop.domain.trial import Conditions
 from intop.domain.verdict import Verdict
 
-T = TypeVar("T")
-U = TypeVar("U")
-
 EXPECTED_DIFFERENCES = ("arch", "machine", "cpu", "cpus")
-"""What may differ between architectures, where these are what is compared."""
+"""Conditions that may differ where architectures are compared."""
 
 WARNED_DIFFERENCES = (
     *("kernel", "emulation", "nginx", "nginx_conf", "generator", "backends", "server_cpus"),
 )
-"""What should be equal, and often can't be; such differences are named."""
+"""Conditions that should be equal, and often can't be; such differences are named."""
 
 MUST_BE_EQUAL = tuple(
     f.name for f in fields(Conditions) if f.name not in (*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES)
@@ -36,52 +30,57 @@ LOAD = (
 """Conditions that must be equal even where the sides were chosen by them."""
 
 AT_FULL_SPEED = ("", "KVM")
-"""What a load balancer is carried out by when its speed is that of the hardware."""
+"""Emulators under which a load balancer has the speed of the hardware."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Latency:
-    """The P99 of one configuration: the geometric mean of its trials in ms, and each of them."""
+    """The P99 of one configuration."""
 
     mean_ms: Interval
+    """The geometric mean of its trials."""
     trials_ms: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Converged:
-    """How long the search of one model took: generations until the best improved no more."""
+    """The time that the search of one model took."""
 
     model: str
     generations: int
+    """Until the best improved no more."""
     seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """How many trials were made, retries included, when (UTC, ISO 8601), and by which intop."""
+    """The trials of a side: how many, when, and by which intop."""
 
     attempts: int
+    """Retries included."""
     first_at: str
+    """UTC, ISO 8601."""
     last_at: str
     tool_versions: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """What one campaign measured on one architecture under one workload.
-
-    `name` is what was typed to choose it. `default` and `tuned` are of the trials that the verdict
-    rests on. Before there is one, `default` is of all trials of the default, and `tuned` is None.
-    `trials` counts usable trials, `measured` is about all of them.
-    """
+    """The measurements of one campaign on one architecture under one workload."""
 
     name: str
+    """The selector that was typed."""
     arch: str
     conditions: Conditions
     trials: int
+    """Usable trials."""
     measured: Measured
+    """About all trials."""
     default: Latency
+    """Of the trials that the verdict rests on. Before there is one, of all trials of the default.
+    """
     tuned: Latency | None
+    """Of the trials that the verdict rests on, None before there is one."""
     verdict: Verdict | None
     ranking: Ranking | None
     training: Training | None
@@ -100,13 +99,12 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """The second side's P99 against the first's: difference in ms, and ratio, of geometric means.
-
-    The interval of the ratio is Welch's on the logarithms, that of the difference is MOVER's.
-    """
+    """The second side's P99 against the first's, by geometric means."""
 
     difference_ms: Interval
+    """With MOVER's interval."""
     ratio: Interval
+    """With Welch's interval on the logarithms."""
 
     @property
     def outcome(self) -> str:
@@ -118,56 +116,50 @@ class Contrast:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedParameter:
-    """A parameter that one side or both have chosen (SRP or DRP). In the sides' order:
-
-    its importance (None where it wasn't ranked), whether it was chosen, and why the host
-    doesn't offer it (empty where it does).
-    """
+    """A parameter that one side or both have chosen (SRP or DRP), in the sides' order."""
 
     key: str
     importances: tuple[Importance | None, Importance | None]
+    """None where it wasn't ranked."""
     chosen: tuple[bool, bool]
     refused: tuple[str, str]
+    """The reason why the host doesn't offer it, "" where it does."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedValue:
-    """A parameter that one side's judged configuration changes, or both's. In the sides' order:
-
-    the host's default (None where it can't be read), and the value that was judged (None where
-    it is the default).
-    """
+    """A parameter that a judged configuration of either side changes, in the sides' order."""
 
     key: str
     defaults: tuple[str | None, str | None]
+    """The host's default, None where it can't be read."""
     tuned: tuple[str | None, str | None]
+    """The value that was judged, None where it is the default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One workload on two sides, with intervals at `level`.
-
-    `default` and `tuned` hold the second side against the first. `rank_agreement` is that of the
-    parameters' importances, None where a side is not screened. `differences` are those
-    that make the sides incomparable, `warnings` name what else differs beside what the sides were
-    chosen by.
-    """
+    """One workload on two sides, with intervals at `level`."""
 
     workload: str
     level: float
     sides: tuple[Side, Side]
     default: Contrast
+    """The second side against the first. So is `tuned`."""
     tuned: Contrast | None
     rank_agreement: RankAgreement | None
+    """Of the parameters' importances, None where a side is not screened."""
     parameters: tuple[ComparedParameter, ...]
     values: tuple[ComparedValue, ...]
     differences: tuple[str, ...]
+    """Differences that make the sides incomparable."""
     warnings: tuple[str, ...]
+    """What else differs beside what the sides were chosen by."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """The campaign of a side, and the intop that compares it. Times as in `Measured`."""
+    """The campaign of a side, and the intop that compares it. Times are as in `Measured`."""
 
     study: str
     campaign: int
@@ -179,186 +171,39 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """All workloads that were asked for. `missing` says what could not be compared, and why.
-
-    `chosen_by` names what the sides were chosen by: conditions, `study` or `campaign`. `provenance`
-    is in the order of the sides.
-    """
+    """All workloads that were asked for."""
 
     comparisons: tuple[Comparison, ...]
     missing: tuple[str, ...]
+    """What could not be compared, and why."""
     provenance: tuple[Provenance, Provenance]
+    """In the order of the sides."""
     chosen_by: tuple[str, ...] = ("arch",)
+    """What the sides were chosen by: conditions, `study` or `campaign`."""
 
     @property
     def is_of_architectures(self) -> bool:
         """Whether the sides are two architectures of one campaign."""
-        one, other = self.provenance
-        return self.chosen_by == ("arch",) and one.campaign == other.campaign
-
-
-def side(
-    arch: str,
-    trials: Sequence[AnyTrial],
-    *,
-    level: float,
-    name: str = "",
-    verdict: Verdict | None = None,
-    judged: tuple[Sequence[float], Sequence[float]] | None = None,
-    ranking: Ranking | None = None,
-    training: Training | None = None,
-    search: Search | None = None,
-    attempts: Sequence[AnyTrial] = (),
-) -> Side:
-    """One side from its usable trials, and from all `attempts` where there are others.
-
-    Without a `name` it is called by its architecture. `judged` are the P99s (ms) of the default
-    and of the tuned configuration that the verdict rests on; they go with it. Raises ValueError
-    with fewer than two trials of the default.
-    """
-    defaults = [t.p99_ms for t in trials if t.configuration.is_default]
-    if len(defaults) < 2:
-        raise ValueError(f"{len(defaults)} usable trials of the default, an interval needs two")
-    tuned: Latency | None = None
-    if judged is not None:
-        defaults, tuned = list(judged[0]), latency(judged[1], level)
-    return Side(
-        name=name or arch,
-        arch=arch,
-        conditions=trials[-1].conditions,
-        trials=len(trials),
-        measured=_measured(attempts or trials),
-        default=latency(defaults, level),
-        tuned=tuned,
-        verdict=verdict,
-        ranking=ranking,
-        training=training,
-        convergences=converged(search),
-    )
+        first, second = self.provenance
+        return self.chosen_by == ("arch",) and first.campaign == second.campaign
 
 
 def converged(search: Search | None) -> tuple[Converged, ...]:
-    """How long each model's search took; none before there was one."""
+    """Return how long each model's search took; nothing before there was one."""
     return tuple(
         Converged(model=run.model, generations=run.converged_at, seconds=run.seconds)
         for run in (search.convergences if search else ())
     )
 
 
-def compared(
-    workload: str,
-    sides: tuple[Side, Side],
-    offers: tuple[Probed, Probed],
-    *,
-    level: float,
-    chosen_by: Collection[str] = ("arch",),
-) -> Comparison:
-    """The two sides with what sets them apart; `offers` is what their hosts were found to be.
-
-    What they were `chosen_by` may differ, unless it belongs to the load.
-    """
-    one, other = sides
-    tuned = contrast(one.tuned, other.tuned, level) if one.tuned and other.tuned else None
-    here, there = one.conditions, other.conditions
-    are_architectures = "arch" in chosen_by or "machine" in chosen_by
-    expected = {*chosen_by, *(EXPECTED_DIFFERENCES if are_architectures else ())}
-    refused = [n for n in MUST_BE_EQUAL if n in LOAD or n not in expected]
-    warned = {*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES} - expected
-    warnings = here.differences(there, warned)
-    if are_architectures and here.machine == there.machine:
-        warnings.append(f"machine: both are {here.machine}")
-    return Comparison(
-        workload=workload,
-        level=level,
-        sides=sides,
-        default=contrast(one.default, other.default, level),
-        tuned=tuned,
-        rank_agreement=(
-            rank_agreement((one.name, other.name), one.ranking, other.ranking)
-            if one.ranking and other.ranking
-            else None
-        ),
-        parameters=_parameters(sides, offers),
-        values=_values(sides, offers),
-        differences=(*here.differences(there, refused), *_defaults_differ(sides)),
-        warnings=tuple(warnings),
-    )
-
-
-def _measured(attempts: Sequence[AnyTrial]) -> Measured:
-    times = sorted(t.started_at for t in attempts)
-    return Measured(
-        attempts=len(attempts),
-        first_at=times[0],
-        last_at=times[-1],
-        tool_versions=tuple(dict.fromkeys(t.tool_version for t in attempts)),
-    )
-
-
-def _defaults_differ(sides: tuple[Side, Side]) -> list[str]:
-    """A verdict may be against a baseline; both have to be against the same one."""
-    against = [s.verdict.against or "the host's own" for s in sides if s.verdict]
-    return [f"default: {' against '.join(against)}"] if len(set(against)) > 1 else []
-
-
 def latency(trials_ms: Sequence[float], level: float) -> Latency:
-    """The P99 of some trials of one configuration. Raises ValueError for fewer than two."""
+    """Return the P99 of some trials of one configuration. Raises ValueError for fewer than two."""
     return Latency(mean_ms=geometric_interval(trials_ms, level=level), trials_ms=tuple(trials_ms))
 
 
-def contrast(one: Latency, other: Latency, level: float) -> Contrast:
-    """The `other` against the `one`."""
+def contrast(first: Latency, second: Latency, level: float) -> Contrast:
+    """Return the contrast of the `second` against the `first`."""
     return Contrast(
-        difference_ms=difference(other.mean_ms, one.mean_ms),
-        ratio=unpaired_ratio(other.trials_ms, one.trials_ms, level=level),
+        difference_ms=difference(second.mean_ms, first.mean_ms),
+        ratio=unpaired_ratio(second.trials_ms, first.trials_ms, level=level),
     )
-
-
-def _parameters(
-    sides: tuple[Side, Side], offers: tuple[Probed, Probed]
-) -> tuple[ComparedParameter, ...]:
-    """Those chosen on both sides, on the first only, on the second only; by importance there."""
-    ranked = _each(sides, lambda s: {i.key: i for i in s.ranking.importances} if s.ranking else {})
-    chosen = _each(sides, lambda s: set(s.ranking.chosen) if s.ranking else set())
-    offered = _each(offers, lambda o: {p.key for p in o.space.parameters})
-
-    def found(key: str) -> ComparedParameter:
-        refused = [
-            "" if key in known else offer.refused.get(key, "the catalogue doesn't have it")
-            for known, offer in zip(offered, offers, strict=True)
-        ]
-        return ComparedParameter(
-            key=key,
-            importances=_each(ranked, lambda by_key: by_key.get(key)),
-            chosen=_each(chosen, lambda keys: key in keys),
-            refused=(refused[0], refused[1]),
-        )
-
-    def order(p: ComparedParameter) -> tuple[int, float, str]:
-        place = [(True, True), (True, False), (False, True)].index(p.chosen)
-        shares = [i.mean for i, c in zip(p.importances, p.chosen, strict=True) if c and i]
-        return place, -max(shares, default=0.0), p.key
-
-    return tuple(sorted((found(key) for key in chosen[0] | chosen[1]), key=order))
-
-
-def _values(sides: tuple[Side, Side], offers: tuple[Probed, Probed]) -> tuple[ComparedValue, ...]:
-    """What the judged configurations change, by key."""
-    defaults = _each(offers, lambda o: o.space.defaults)
-    judged = _each(sides, lambda s: s.verdict.configuration.values if s.verdict else {})
-    changed = tuple(
-        {key: value for key, value in values.items() if value != before.get(key)}
-        for values, before in zip(judged, defaults, strict=True)
-    )
-    return tuple(
-        ComparedValue(
-            key=key,
-            defaults=(defaults[0].get(key), defaults[1].get(key)),
-            tuned=(changed[0].get(key), changed[1].get(key)),
-        )
-        for key in sorted(changed[0].keys() | changed[1].keys())
-    )
-
-
-def _each(pair: tuple[T, T], what: Callable[[T], U]) -> tuple[U, U]:
-    return what(pair[0]), what(pair[1])

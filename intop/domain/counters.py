@@ -1,4 +1,4 @@
-"""What a host counted while it was measured, and what counters mean."""
+"""Counters of a host over a trial, and their meaning."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Direction = Literal["worse", "better", "neutral"]
-"""What more of a counter means for latency."""
+"""The meaning of more of a counter for latency."""
 
 SOURCES: Mapping[str, tuple[str, ...]] = {
     "conntrack": ("conntrack.",),
@@ -14,10 +14,10 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "nginx": ("nginx.",),
     "generators": ("generators.",),
 }
-"""Where counters come from that a host may not show, and what the names of each begin with."""
+"""Sources of counters that a host may not show, and how the names of each begin."""
 
 HELD_BACK = "generators.rwnd_limited_ms"
-"""For which time (ms) a load balancer's receive window held back what its clients send."""
+"""The time (ms) for which a load balancer's receive window held back what its clients send."""
 
 _CPU = re.compile(r"^softnet\.cpu[0-9]+\.")
 _SIDE = re.compile(r"^(clients|upstreams)\.")
@@ -25,19 +25,16 @@ _SIDE = re.compile(r"^(clients|upstreams)\.")
 
 @dataclass(frozen=True, kw_only=True)
 class HostCounters:
-    """One host's counters over a trial, as time series.
-
-    `at_s` are the times of the points in seconds after the reading before the load; the last point
-    is the reading after it. `growth` has for each counter by how much it grew up to each point
-    since the point before, and `levels` what each quantity that goes up and down was at each point.
-    Both leave out what was 0 all the time. `unread` are the sources that the host did not show; of
-    all others, what is missing is 0.
-    """
+    """One host's counters over a trial, as time series without those that were always 0."""
 
     at_s: tuple[float, ...]
+    """Seconds after the reading before the load; the last point is the reading after it."""
     growth: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By how much each counter grew up to each point since the point before."""
     levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Each quantity that goes up and down, at each point."""
     unread: tuple[str, ...] = ()
+    """Sources that the host did not show. Of all others, what is missing is 0."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for series of another length than `at_s`."""
@@ -50,11 +47,11 @@ class HostCounters:
         return not any(name.startswith(SOURCES.get(source, ())) for source in self.unread)
 
     def total(self, name: str) -> int:
-        """By how much a counter grew over the trial."""
+        """Return by how much a counter grew over the trial."""
         return sum(self.growth.get(name, ()))
 
     def highest(self, name: str) -> float:
-        """The highest level at any point."""
+        """Return the highest level at any point."""
         return max(self.levels.get(name, (0,)))
 
     @property
@@ -65,57 +62,57 @@ class HostCounters:
 
 
 def with_clients(balancer: HostCounters, generators: Iterable[HostCounters]) -> HostCounters:
-    """A load balancer's counters with what only its clients know: HELD_BACK, by their sockets."""
+    """Return a load balancer's counters with HELD_BACK, which only its clients know."""
     clients = list(generators)
-    if not clients or any("sockets" in one.unread for one in clients):
+    if not clients or any("sockets" in counters.unread for counters in clients):
         return replace(balancer, unread=(*balancer.unread, "generators"))
-    held = sum(one.total("upstreams.rwnd_limited_ms") for one in clients)
+    held = sum(counters.total("upstreams.rwnd_limited_ms") for counters in clients)
     growth = {**balancer.growth, HELD_BACK: (*(0 for _ in balancer.at_s[1:]), held)}
     return replace(balancer, growth=growth)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
-    """How a kernel makes requests wait. `about` is a sentence."""
+    """A way in which a kernel makes requests wait."""
 
     name: str
     about: str
+    """A sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelCounter:
-    """An entry of the catalogue of counters.
-
-    `name` is TABLE.COUNTER; `document` is what defines it in the kernel's source, `mechanism` what
-    it is a sign of ("" for none in particular). A `level` goes up and down. A `size` says how long,
-    how large or how far, so that only a comparison tells whether it is much.
-    """
+    """An entry of the catalogue of counters."""
 
     name: str
+    """TABLE.COUNTER."""
     meaning: str
     document: str
+    """What defines it in the kernel's source."""
     mechanism: str = ""
+    """The mechanism that it is a sign of, "" for none in particular."""
     direction: Direction = "neutral"
     level: bool = False
+    """Whether it goes up and down."""
     size: bool = False
+    """Whether it says how long, how large or how far: only a comparison tells whether it is much.
+    """
 
 
 @dataclass(frozen=True)
 class CounterCatalogue:
-    """The counters that have an explanation, and the mechanisms that they are signs of.
-
-    `blocks` has for some mechanisms sets of values (by key), each of which takes it away.
-    """
+    """The counters that have an explanation, and the mechanisms that they are signs of."""
 
     counters: Mapping[str, KernelCounter]
     mechanisms: Mapping[str, Mechanism]
     blocks: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    """For some mechanisms sets of values (by key), each of which takes it away."""
 
     def find(self, name: str) -> KernelCounter | None:
-        """The entry of a counter of a host; None for one that a newer kernel has added."""
+        """Return the entry of a counter of a host; None for one that a newer kernel has added."""
         return self.counters.get(general(name))
 
 
 def general(name: str) -> str:
-    """A counter's name in the catalogue: there is one for all processors, and for both sides."""
+    """Return a counter's name in the catalogue: one for all processors, and for both sides."""
     return _SIDE.sub("tcp_info.", _CPU.sub("softnet.", name))

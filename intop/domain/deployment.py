@@ -1,4 +1,4 @@
-"""A configuration that a campaign has shown to be a gain, ready to leave the campaign."""
+"""Deployments: configurations that a campaign has shown to be a gain, ready to leave it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,17 +19,19 @@ Origin = Literal["smallest set", "winner"]
 class Change:
     """One key that a deployment sets, of the kernel or of nginx.
 
-    `value` as a configuration has it, `default` what the campaign's hosts had. `contribution` is
-    what was measured of the change that the key is part of, None where the winner was not
-    explained. `mechanism`, `risk` and `document` are the catalogue's. Raises ValueError for a key
-    that may not be tuned, wherever it comes from.
+    Raises ValueError for a key that may not be tuned, wherever it comes from.
     """
 
     key: str
     value: str
+    """As a configuration has it."""
     default: str
+    """The value of the campaign's hosts."""
     contribution: Contribution | None
+    """The measured effect of the change that the key is part of, None where the winner was not
+    explained."""
     mechanism: str
+    """From the catalogue, like `risk` and `document`."""
     risk: Risk
     document: str
 
@@ -41,28 +43,29 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """What is to be set on the load balancers of one architecture, and what shows that it helps.
-
-    `study`, `campaign` (its number in the store) and `started_at` (UTC, ISO 8601) say where it
-    comes from. `verdict` is that of this very configuration, `kept` how much of the winner's gain
-    the smallest set has, None for the winner itself. `changes`, the strongest first. `instead` says
-    why the winner leaves in place of its smallest set, and is "" where nobody asked for that.
-    `sweeps` say what the whole winner was worth under other loads, `across` under the study's
-    other workloads.
-    """
+    """The values to set on the load balancers of one architecture, and the evidence for them."""
 
     study: str
     campaign: int
+    """Its number in the store."""
     started_at: str
+    """UTC, ISO 8601."""
     arch: str
     workload: str
     origin: Origin
     verdict: Verdict
+    """The verdict on this very configuration."""
     kept: Kept | None
+    """The share of the winner's gain that the smallest set has, None for the winner itself."""
     changes: tuple[Change, ...]
+    """The strongest first."""
     instead: str = ""
+    """The reason why the winner leaves in place of its smallest set, "" where nobody asked for
+    that."""
     sweeps: tuple[Sweep, ...] = ()
+    """The worth of the whole winner under other loads."""
     across: Across | None = None
+    """The worth of the whole winner under the study's other workloads."""
 
     @property
     def title(self) -> str:
@@ -71,20 +74,20 @@ class Deployment:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """What each key is set to."""
+        """The value that each key is set to."""
         return {change.key: change.value for change in self.changes}
 
     @property
     def sysctls(self) -> Mapping[str, str]:
-        """Those of the kernel."""
+        """The values of keys of the kernel."""
         return split_by_kind(self.values)[0]
 
     @property
     def directives(self) -> Mapping[str, str]:
-        """Those of nginx."""
+        """The values of directives of nginx."""
         return split_by_kind(self.values)[1]
 
     @property
     def configuration(self) -> Configuration:
-        """The same, as it is measured."""
+        """The values as they are measured."""
         return self.verdict.configuration

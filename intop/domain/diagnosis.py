@@ -1,4 +1,4 @@
-"""What can be said about a cluster before anything is measured on it."""
+"""Diagnoses of a cluster before anything is measured on it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,45 +14,44 @@ UNKNOWN_STATE = HostState()
 
 @dataclass(frozen=True, kw_only=True)
 class Readiness:
-    """What a host has for a campaign, and what could come in its way.
-
-    `free_mib` is what its state folder may still grow by, None where that is not known, and
-    `can_store` whether it can be made and written. `untrusted` says by whom else it could be
-    changed, "" where by nobody. `lacks` are programs that it does not have.
-    `tuners` are running programs that set sysctls, and `schedules` files by which something sets
-    them again and again. `confinement` is what security modules say of themselves, in words.
-    """
+    """The readiness of a host for a campaign."""
 
     free_mib: int | None
+    """The room that its state folder may still take, None where that is not known."""
     can_store: bool
+    """Whether that folder can be made and written."""
     untrusted: str = ""
+    """By whom else it could be changed, "" for nobody."""
     lacks: tuple[str, ...] = ()
+    """Programs that it does not have."""
     tuners: tuple[str, ...] = ()
+    """Running programs that set sysctls."""
     schedules: tuple[str, ...] = ()
+    """Files by which something sets sysctls again and again."""
     confinement: str = ""
+    """What security modules report of themselves, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyDiagnosis:
-    """One key of the catalogue on one host.
-
-    `is_tried` says that it was asked to take its own value. `ranges` are what the campaign would
-    choose its numbers from there: the catalogue's, bounded by the host's memory; `choices`
-    likewise. `reason` says why it is out of bounds on this host, and is empty where it is not;
-    another replica may lack it all the same.
-    """
+    """One key of the catalogue on one host."""
 
     scope: Scope
     reading: Reading
     is_tried: bool
+    """Whether it was asked to take its own value."""
     ranges: Ranges
+    """The ranges of its numbers there: the catalogue's, bounded by the host's memory."""
     choices: tuple[str, ...]
+    """Its choices there."""
     reason: str
+    """The reason why it is out of bounds on this host, "" where it is not. Another replica may lack
+    it all the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostDiagnosis:
-    """One host that answered. `keys` are those of a load balancer: no other host is tuned."""
+    """One host that answered."""
 
     name: str
     role: str
@@ -61,42 +60,42 @@ class HostDiagnosis:
     readiness: Readiness
     state: HostState = UNKNOWN_STATE
     keys: Mapping[str, KeyDiagnosis] = field(default_factory=dict)
+    """A load balancer's keys: no other host is tuned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """What the doctor found on one cluster.
-
-    `offered` are the parameters of the space, which replicas have in common, and `ranges` those of
-    its numbers, bounded by the smallest memory; `refused` are all others of the catalogue with the
-    reason, `lost` the choices that offered ones are without, by key, each with the reason;
-    `fetched` is what each path of the loads answered, empty where none could be asked for;
-    `problems` keep a campaign from starting, `warnings` don't.
-    """
+    """The diagnosis of one cluster."""
 
     arch: str
     link: str
     load_tool: str
     hosts: tuple[HostDiagnosis, ...]
     offered: tuple[str, ...]
+    """Parameters of the space, which replicas have in common."""
     ranges: Mapping[str, Ranges]
+    """The ranges of their numbers, bounded by the smallest memory."""
     refused: Mapping[str, str]
+    """All other parameters of the catalogue, with the reason."""
     lost: Mapping[str, Mapping[str, str]]
+    """Choices that offered parameters are without, by key, each with the reason."""
     problems: tuple[str, ...]
+    """What keeps a campaign from starting."""
     warnings: tuple[str, ...] = ()
     emulation: str = ""
     fetched: tuple[Fetched, ...] = ()
+    """The answer of each path of the loads, empty where none could be asked for."""
 
 
 def ranges_of(parameter: Parameter) -> Ranges:
-    """The lowest and highest value of each of its numbers."""
+    """Return the lowest and highest value of each of its numbers."""
     return tuple((c.low, c.high) for c in parameter.components)
 
 
 def lost_choices(
     parameters: Sequence[Parameter], probe: Probe, probed: Probed
 ) -> dict[str, dict[str, str]]:
-    """By offered key, the choices of the catalogue that the hosts don't have, with the reason."""
+    """Return, by offered key, the catalogue's choices that the hosts lack, with the reason."""
     offered = {p.key: p.choices for p in probed.space.parameters}
     lost = {
         p.key: {c: _why_lost(p, c, probe) for c in p.choices if c not in offered[p.key]}
@@ -119,7 +118,7 @@ def _why_lost(parameter: Parameter, choice: str, probe: Probe) -> str:
 def diagnosed_keys(
     parameters: Sequence[Parameter], probe: Probe, alone: Probed, tried: Collection[str]
 ) -> dict[str, KeyDiagnosis]:
-    """Every key of the catalogue on a host, whose space without its replicas is `alone`.
+    """Return every key of the catalogue on a host, whose space without its replicas is `alone`.
 
     `tried` are those that it was asked to take their own values.
     """

@@ -10,25 +10,29 @@ from intop.domain.stats import Interval
 from intop.domain.trial import AnyTrial
 
 TREND_POINTS = 24
-"""Parts of a trend's length, at the ends of which its height is told."""
+"""Parts of a trend's length, between which its height is computed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """How the default's P99 moved over `hours`, from the first of `sentinels` to the last.
+    """The drift of the default's P99, from the first sentinel to the last.
 
-    `change` is P99 at the end / at the beginning, and `per_hour` the slope of log P99 per hour,
-    both with an interval at `level`; `share` (0 to 1) is how much of the variance of the sentinels'
-    log P99 on a replica the slope explains. All three are None where there are fewer than three
-    sentinels, and one more for each further replica, or no time between them.
+    Without a slope the last three fields are None: it takes three sentinels, one more for each
+    further replica, and time between them.
     """
 
     sentinels: int
+    """The number of trials of the default."""
     hours: float
+    """The time from the first sentinel to the last."""
     level: float
     change: Interval | None = None
+    """P99 at the end / at the beginning."""
     per_hour: tuple[float, float, float] | None = None
+    """The slope of log P99 per hour, with its interval."""
     share: float | None = None
+    """The share (0 to 1) of the variance of the sentinels' log P99 on a replica that the slope
+    explains."""
 
     @property
     def is_separated(self) -> bool:
@@ -38,19 +42,18 @@ class Drift:
 
 @dataclass(frozen=True, kw_only=True)
 class Sentinel:
-    """A trial of the default: its P99 in ms, and the hours from the first one's start to its own.
-
-    `replica` is what it was measured on.
-    """
+    """A trial of the default."""
 
     hours: float
+    """From the first one's start to its own."""
     p99_ms: float
     replica: str
+    """The replica that it was measured on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrendPoint:
-    """The height of the fitted line after some hours: P99 in ms, with an interval."""
+    """The height of the fitted line after some hours."""
 
     hours: float
     p99_ms: Interval
@@ -58,19 +61,17 @@ class TrendPoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Sentinels:
-    """The default's trials in order of time, and the line through them, from its left to its right.
-
-    The `trend` stands for the mean of the replicas, and has no points where there is no slope.
-    Its intervals have the drift's level, each for itself.
-    """
+    """The default's trials in order of time, and the line through them."""
 
     sentinels: tuple[Sentinel, ...]
     trend: tuple[TrendPoint, ...]
+    """Points of the line for the mean of the replicas, none where there is no slope. Intervals have
+    the drift's level, each for itself."""
     drift: Drift
 
 
 def drift(trials: Sequence[AnyTrial], *, level: float) -> Drift:
-    """The drift of the default among these trials; the other configurations don't count.
+    """Return the drift of the default among these trials; the other configurations don't count.
 
     The least-squares line through log P99 over the time of measurement, with Student's interval
     of its slope (n - 2 degrees of freedom). Replicas have parallel lines, each at a height of its
@@ -82,25 +83,25 @@ def drift(trials: Sequence[AnyTrial], *, level: float) -> Drift:
 
 
 def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
-    """The default's usable trials among these, with their trend and the `drift` that it means."""
-    made = [t for t in trials if t.configuration.is_default and t.usable]
-    starts = [datetime.fromisoformat(t.started_at).timestamp() / 3600 for t in made]
+    """Return the default's usable trials, with their trend and the drift."""
+    defaults = [t for t in trials if t.configuration.is_default and t.usable]
+    starts = [datetime.fromisoformat(t.started_at).timestamp() / 3600 for t in defaults]
     begin = min(starts, default=0.0)
-    found = sorted(
+    measured = sorted(
         (
             Sentinel(hours=start - begin, p99_ms=t.p99_ms, replica=t.replica)
-            for start, t in zip(starts, made, strict=True)
+            for start, t in zip(starts, defaults, strict=True)
         ),
         key=lambda sentinel: sentinel.hours,
     )
-    hours = found[-1].hours if found else 0.0
-    untold = Drift(sentinels=len(found), hours=hours, level=level)
-    line = fitted([(s.hours, math.log(s.p99_ms), s.replica) for s in found], level)
+    hours = measured[-1].hours if measured else 0.0
+    untold = Drift(sentinels=len(measured), hours=hours, level=level)
+    line = fitted([(s.hours, math.log(s.p99_ms), s.replica) for s in measured], level)
     if line is None:
-        return Sentinels(sentinels=tuple(found), trend=(), drift=untold)
+        return Sentinels(sentinels=tuple(measured), trend=(), drift=untold)
     slopes = (line.slope, line.slope - line.half, line.slope + line.half)
     return Sentinels(
-        sentinels=tuple(found),
+        sentinels=tuple(measured),
         trend=tuple(_point(line, hours * n / TREND_POINTS) for n in range(TREND_POINTS + 1)),
         drift=replace(
             untold,
@@ -118,5 +119,5 @@ def _point(line: Line, hours: float) -> TrendPoint:
 
 
 def _exp(log: float) -> float:
-    """Three sentinels at a high level have intervals beyond what a float can hold."""
+    """Limit an interval that is beyond any float, as of three sentinels at a high level."""
     return math.exp(min(log, 700.0))

@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from intop.domain.looks import looks
 from intop.domain.pilot import Pilot, TriedDuration
-from intop.domain.stats import centred, chi_square_quantile, geometric_mean, student_quantile
+from intop.domain.stats import centred, chi_square_quantile, geometric_mean, looks, student_quantile
 from intop.domain.trial import Trial
 
 REQUESTS = 1000

@@ -1,14 +1,14 @@
-"""What a winner's gain is made of, found by measurement."""
+"""Explanations: which of a winner's changes its gain is made of, found by measurement."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import stdev
 
-from intop.domain.ablation import KEPT
 from intop.domain.configuration import Configuration
-from intop.domain.stats import Interval, paired_ratio, student_quantile
+from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
+
+KEPT = 0.9
+"""The share of the gain that a smaller set has to keep."""
 
 WANTED_KEYS = 5
 """More keys than that are no short answer."""
@@ -23,26 +23,29 @@ class Promised:
 
 @dataclass(frozen=True, kw_only=True)
 class Contribution:
-    """What one change does, as ratios of P99 that are above 1 where it helps.
+    """The effect of one change, as ratios of P99 that are above 1 where it helps.
 
-    `keys` is one key, or several that only go together; `before` and `after` are their values
-    without and with the winner. `left_out` is P99 of the winner without it / that of the winner,
-    `alone` P99 of the default / that of the default with it, `missed` P99 of the smallest set
-    without it / that of the smallest set. Each has an interval for itself, and is None where it
-    was not measured. `dropped` says why it is not in the smallest set, and is empty if it is.
+    Each ratio has an interval for itself, and is None where it was not measured.
     """
 
     keys: tuple[str, ...]
+    """One key, or several that only go together."""
     before: tuple[str, ...]
+    """The values of the keys without the winner."""
     after: tuple[str, ...]
+    """The values of the keys with the winner."""
     left_out: Interval | None = None
+    """P99 of the winner without the change / P99 of the winner."""
     alone: Interval | None = None
+    """P99 of the default / P99 of the default with the change."""
     missed: Interval | None = None
+    """P99 of the smallest set without the change / P99 of the smallest set."""
     dropped: str = ""
+    """The reason why it is not in the smallest set, "" if it is."""
 
     @property
     def name(self) -> str:
-        """Its keys."""
+        """The keys, joined."""
         return " + ".join(self.keys)
 
     @property
@@ -65,20 +68,19 @@ class Interaction:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """The share of the winner's gain (ratio of P99 less 1) that a smaller set has.
-
-    `full` and `smaller` are default P99 / their P99 over the same `rounds`; the interval of
-    `share` comes from those rounds, too. `was_seen` says whether the search that found the set saw
-    it keep enough, in other rounds.
-    """
+    """The share of the winner's gain (ratio of P99 less 1) that a smaller set has."""
 
     share: float
+    """NaN where the winner had no gain in these rounds."""
     low: float
     high: float
     full: Interval
+    """Default P99 / the winner's P99 over the rounds."""
     smaller: Interval
+    """Default P99 / the smaller set's P99 over the same rounds."""
     rounds: int
     was_seen: bool = True
+    """Whether the search that found the set saw it keep enough, in other rounds."""
 
     @property
     def is_enough(self) -> bool:
@@ -95,7 +97,7 @@ class Kept:
 
     @property
     def lack(self) -> str:
-        """What is wrong with it in words; "" where it is enough."""
+        """The reason why it is not enough, "" where it is."""
         if self.is_enough:
             return ""
         clearly = "clearly " if math.isnan(self.high) or self.high < KEPT else ""
@@ -112,7 +114,7 @@ class Offer:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """What was measured at one place: the value (or the name of a choice) and P99 in ms."""
+    """P99 at one value of a parameter, or at the name of a choice."""
 
     value: float | str
     p99_ms: float
@@ -120,44 +122,43 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Dependence:
-    """How P99 hangs on one number or choice about the winner.
-
-    `predicted` is the models' line, `measured` are trials of the explanation (the winner, and where
-    that was measured the winner without the change), `elsewhere` geometric means of collected
-    configurations, which differ in all other parameters, too.
-    """
+    """P99 by one number or choice of the winner."""
 
     name: str
     scale: str
     predicted: tuple[Point, ...]
+    """The models' line."""
     measured: tuple[Point, ...]
+    """Trials of the explanation: the winner, and the winner without the change."""
     elsewhere: tuple[Point, ...]
+    """Geometric means of collected configurations, which differ in all other parameters, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """The smallest set of changes that was found to keep a winner's gain.
-
-    `contributions` begin with those of the smallest set, by evidence; the others follow, by
-    evidence or by what the models expect of them. `minimal` is the configuration of the smallest
-    set, and `verdict` what it is worth against the default in fresh rounds; `kept` holds it against
-    the winner in the same rounds, `offer` the best few where more than WANTED_KEYS are needed.
-    `same` are the winner's keys whose value is the default's. Intervals of contributions and
-    interactions have `level`, each for itself; `trials` were measured, verdict included.
-    """
+    """The smallest set of changes that was found to keep a winner's gain."""
 
     winner: Configuration
     minimal: Configuration
+    """The configuration of the smallest set."""
     contributions: tuple[Contribution, ...]
+    """The smallest set by evidence, then the others by evidence or by what models expect."""
     interactions: tuple[Interaction, ...]
     same: tuple[str, ...]
+    """Keys of the winner whose value is the default's."""
     verdict: Verdict
+    """The worth of the smallest set against the default in fresh rounds."""
     kept: Kept
+    """The smallest set against the winner in the same rounds."""
     offer: Offer | None
+    """The best few changes where more than WANTED_KEYS are needed."""
     level: float
+    """The level of the intervals of contributions and interactions, each for itself."""
     trials: int
+    """Trials that were measured, those of the verdict included."""
     curves: tuple[Dependence, ...] = ()
     without_curves: str = ""
+    """The reason why there are no curves."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -166,7 +167,7 @@ class Explanation:
 
     @property
     def obstacle(self) -> str:
-        """Why the smallest set is not what leaves the campaign; "" where it is.
+        """The reason why the smallest set is not what leaves the campaign; "" where it is.
 
         Its own verdict has to be a gain within the guardrails, and it has to keep the share that is
         wanted. The only larger set that was judged in the same way is the whole winner.
@@ -176,28 +177,3 @@ class Explanation:
         if self.verdict.broken:
             return f"by itself it costs more than is accepted: {self.verdict.costs}"
         return f"it keeps {self.kept.lack}" if self.kept.lack else ""
-
-
-def kept(
-    default: Sequence[float], full: Sequence[float], smaller: Sequence[float], *, level: float
-) -> Kept:
-    """The share of the gain that a smaller set keeps, from P99s (ms) of the same rounds.
-
-    The interval is Student's t on the linearised share (the delta method): both ratios hang on
-    the same default, which the rounds account for. Raises ValueError for fewer than two rounds or
-    lists of different lengths. Where the winner has no gain in these rounds, the share is NaN.
-    """
-    ratios = [paired_ratio(default, side, level=level) for side in (full, smaller)]
-    gain, less = (found.value - 1 for found in ratios)
-    rounds = len(default)
-    share = low = high = math.nan
-    if gain > 0:
-        share = less / gain
-        slopes = -share * ratios[0].value / gain, ratios[1].value / gain
-        linear = [
-            slopes[0] * math.log(d / f) + slopes[1] * math.log(d / s)
-            for d, f, s in zip(default, full, smaller, strict=True)
-        ]
-        half = student_quantile(level, rounds - 1) * stdev(linear) / math.sqrt(rounds)
-        low, high = share - half, share + half
-    return Kept(share=share, low=low, high=high, full=ratios[0], smaller=ratios[1], rounds=rounds)

@@ -1,4 +1,4 @@
-"""What the paths of a load answer when each is asked for once."""
+"""Answers to the paths of a load, each asked for once."""
 
 from dataclasses import dataclass
 
@@ -26,34 +26,35 @@ SENTENCES = {
     "content": "the answer has another content than expected",
     UNASKED: "not asked for, since the paths before it took too long",
 }
-"""What each kind of problem means, but `status`: that one is said by the status itself."""
+"""The meaning of each kind of problem but `status`, which the status itself tells."""
 
 PROBLEMS = frozenset({"", "status", *SENTENCES})
-"""All that `Fetched.problem` may be."""
+"""All values of `Fetched.problem`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """One path, asked for once over this `http`, with these further `headers` ("Name: value").
-
-    `status` is the answer's; 0 where none came. `bytes` is the length of its body, `check` the
-    CRC-32 of that. `seconds` go from when it was asked for (with the connection, where it needed
-    one) to the last byte; 0 where no answer came. `problem` is empty for a whole answer with a
-    status below 400, else its kind: one of `PROBLEMS`.
-    """
+    """One path, asked for once."""
 
     path: str
     status: int
+    """Of the answer; 0 where none came."""
     bytes: int
+    """The length of the answer's body."""
     check: int
+    """The CRC-32 of the body."""
     seconds: float
+    """From the request (with the connection, where it needed one) to the last byte; 0 where no
+    answer came."""
     problem: str = ""
+    """Empty for a whole answer with a status below 400, else one of `PROBLEMS`."""
     headers: tuple[str, ...] = ()
+    """Further headers of the request ("Name: value")."""
     http: Http = "1.1"
 
     @property
     def complaint(self) -> str:
-        """Why a load of this path would not measure a server that works; "" where it would."""
+        """The reason why a load of this path would measure no working server; "" where it would."""
         if self.problem in SENTENCES:
             return SENTENCES[self.problem]
         if self.problem or self.status >= 400:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from base64 import b64decode, b64encode
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -23,17 +23,23 @@ if TYPE_CHECKING:
 MAX_US = 3_600_000_000
 """Highest latency that can be recorded (us): 1 h."""
 
+BEHIND = 10
+"""Requests that are slower than a percentile, at least: with fewer it is the time of a few."""
+
+PERCENTS: Mapping[str, float] = {"P50": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
+"""The percentiles of a side of a verdict, by name."""
+
 _SIGNIFICANT_DIGITS = 3
 _EXACT_BITS = 11  # 2 * 10**3 distinct values need 11 bits: every value below 2**11 is a bucket
 
 
 def _width_us(value_us: int) -> int:
-    """Number of microseconds that share a bucket with this value."""
+    """Return how many microseconds share a bucket with this value."""
     return 1 << max(0, value_us.bit_length() - _EXACT_BITS)
 
 
 def bucket_us(value_us: int) -> int:
-    """The highest latency (us) in the bucket of this one."""
+    """Return the highest latency (us) in the bucket of this one."""
     return value_us | (_width_us(value_us) - 1)
 
 
@@ -63,7 +69,7 @@ class Histogram:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[tuple[int, int]]) -> Histogram:
-        """From (latency in us, count) in any order; equal buckets add up.
+        """Return the histogram of (latency in us, count) in any order; equal buckets add up.
 
         ValueError if a latency is outside 0..`MAX_US` or a count isn't positive.
         """
@@ -77,24 +83,24 @@ class Histogram:
         return cls(tuple(value for value, _ in ordered), tuple(count for _, count in ordered))
 
     def merge(self, *others: Histogram) -> Histogram:
-        """All counts of this histogram and the others: `Histogram.merge(*histograms)`."""
+        """Return all counts of this histogram and the others: `Histogram.merge(*histograms)`."""
         counts: dict[int, int] = {}
         for histogram in (self, *others):
             for value, count in histogram.pairs():
                 counts[value] = counts.get(value, 0) + count
         values = sorted(counts)
-        return Histogram._made(tuple(values), tuple(counts[value] for value in values))
+        return Histogram._unchecked(tuple(values), tuple(counts[value] for value in values))
 
     @classmethod
-    def _made(cls, values_us: tuple[int, ...], counts: tuple[int, ...]) -> Histogram:
-        """Of what is known to be ascending buckets, which need not be checked one by one."""
-        made = cls.__new__(cls)
-        object.__setattr__(made, "values_us", values_us)
-        object.__setattr__(made, "counts", counts)
-        return made
+    def _unchecked(cls, values_us: tuple[int, ...], counts: tuple[int, ...]) -> Histogram:
+        """Return the histogram of ascending buckets, which need not be checked one by one."""
+        histogram = cls.__new__(cls)
+        object.__setattr__(histogram, "values_us", values_us)
+        object.__setattr__(histogram, "counts", counts)
+        return histogram
 
     def pairs(self) -> Iterable[tuple[int, int]]:
-        """(latency in us, count), ascending."""
+        """Return (latency in us, count), ascending."""
         return zip(self.values_us, self.counts, strict=True)
 
     @cached_property
@@ -107,18 +113,18 @@ class Histogram:
         return self._cumulative[-1] if self.counts else 0
 
     def percentile_ms(self, q: float) -> float:
-        """The smallest recorded latency (ms) at or below which q % of all latencies lie.
+        """Return the smallest recorded latency (ms) at or below which q % of all latencies lie.
 
         ValueError if q is outside 0..100 or nothing was recorded.
         """
         return self.at_rank_ms(self.rank(q))
 
     def at_rank_ms(self, rank: int) -> float:
-        """The latency (ms) at a place among all latencies, see `rank`."""
+        """Return the latency (ms) at a place among all latencies, see `rank`."""
         return self.values_us[bisect_left(self._cumulative, rank)] / 1000
 
     def rank(self, q: float) -> int:
-        """The place of the percentile q among all latencies in ascending order, from 1 on.
+        """Return the place of the percentile q among all latencies in ascending order, from 1 on.
 
         ValueError if q is outside 0..100 or nothing was recorded.
         """
@@ -129,10 +135,10 @@ class Histogram:
         return max(1, math.ceil(round(q * self.total / 100, 6)))
 
     def slowest_ms(self, share: float) -> float:
-        """The geometric mean (ms) of the slowest `share` (0 to 1) of all latencies, one at least.
+        """Return the geometric mean (ms) of the slowest `share` (0 to 1), of one latency at least.
 
-        Of the last bucket that belongs to them, only as many count as belong. No latency counts as
-        less than 1 us. ValueError for another share, or if nothing was recorded.
+        Of the last bucket, only the latencies within the share count. No latency counts as less
+        than 1 us. ValueError for another share, or if nothing was recorded.
         """
         if not 0 < share <= 1:
             raise ValueError(f"a share of {share} is not above 0 and at most 1")
@@ -164,7 +170,7 @@ class Histogram:
             raise ValueError("no latency was recorded")
 
     def to_bytes(self) -> bytes:
-        """HdrHistogram's compressed V2 encoding, readable by other Hdr tools."""
+        """Return HdrHistogram's compressed V2 encoding, readable by other Hdr tools."""
         # Imported here: with ctypes it costs more than the rest of this module.
         import numpy as np
         from hdrh.histogram import HdrHistogram
@@ -177,21 +183,13 @@ class Histogram:
             encoded.total_count, encoded.max_value = self.total, self.values_us[-1]
         return b64decode(encoded.encode())
 
-    def to_text(self) -> str:
-        """The same in base64, as Hdr's log files have it."""
-        return b64encode(self.to_bytes()).decode("ascii")
-
     @classmethod
     def from_bytes(cls, data: bytes) -> Histogram:
-        """What `to_bytes` wrote. ValueError if the bytes aren't an HdrHistogram."""
-        return cls.from_text(b64encode(data).decode("ascii"))
-
-    @classmethod
-    def from_text(cls, text: str) -> Histogram:
-        """What `to_text` wrote. ValueError if the text isn't an HdrHistogram in base64."""
+        """Return what `to_bytes` wrote. ValueError if the bytes aren't an HdrHistogram."""
         import numpy as np
         from hdrh.histogram import HdrHistogram
 
+        text = b64encode(data).decode("ascii")
         try:
             decoded = HdrHistogram.decode(text)
         except Exception as error:  # hdrh raises a family of its own, besides zlib's and base64's
@@ -204,11 +202,11 @@ class Histogram:
         values, counts = _top_us(places), counts[places]
         if len(values) and (values[-1] > bucket_us(MAX_US) or (counts < 1).any()):
             raise ValueError(f"an HdrHistogram with what is no latency: {text[:40]!r}")
-        return cls._made(tuple(values.tolist()), tuple(counts.tolist()))
+        return cls._unchecked(tuple(values.tolist()), tuple(counts.tolist()))
 
 
 def _top_us(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The highest latency (us) of each bucket, by its place among HdrHistogram's counts."""
+    """Return the highest latency (us) of each bucket, by its place among HdrHistogram's counts."""
     half = 1 << (_EXACT_BITS - 1)
     powers = (places // half - 1).clip(0)  # the first two halves are exact
     tops: NDArray[np.int64] = ((places - powers * half + 1) << powers) - 1
@@ -216,7 +214,7 @@ def _top_us(places: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _places(tops_us: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place among HdrHistogram's counts of each bucket, by its highest latency (us)."""
+    """Return the place among HdrHistogram's counts of each bucket, by its highest latency (us)."""
     import numpy as np
 
     half = 1 << (_EXACT_BITS - 1)
@@ -227,6 +225,24 @@ def _places(tops_us: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _middle_us(value_us: int) -> int:
-    """Middle (us) of a bucket, given its highest value, as HdrHistogram computes it."""
+    """Return the middle (us) of a bucket, given its highest value, as HdrHistogram computes it."""
     width = _width_us(value_us)
     return value_us - width + 1 + width // 2
+
+
+def requests_for(percent: float) -> int:
+    """Return how many requests a percentile takes: 1,000 for P99, 10,000 for P99.9.
+
+    Raises ValueError for a percentile that is not below 100.
+    """
+    if not 0 <= percent < 100:
+        raise ValueError(f"percentile {percent} is not in 0..100 (without 100)")
+    # Rounding first: 99.9 % of 10,000 leaves 9.999999999999432 in binary, and is to leave ten.
+    return math.ceil(round(BEHIND * 100 / (100 - percent), 6))
+
+
+def reliable_ms(histogram: Histogram, percent: float) -> float | None:
+    """Return a percentile in ms, None with too few requests. Raises as `requests_for`."""
+    if histogram.total < requests_for(percent):
+        return None
+    return histogram.percentile_ms(percent)

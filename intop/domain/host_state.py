@@ -1,14 +1,16 @@
-"""What intop has done to a host, as the host itself tells it."""
+"""The state of hosts as they report it: what intop has done there, and who holds them."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from intop.domain.applied import Applied, Drift
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyValue:
-    """A sysctl key and a value of it."""
+    """A sysctl key and a value."""
 
     key: str
     value: str
@@ -16,61 +18,60 @@ class KeyValue:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyChange:
-    """A guarded key whose value `now` is not the one `before` the session."""
+    """A guarded key that is changed."""
 
     key: str
     before: str
+    """The value before the session."""
     now: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForeignChange:
-    """A guarded key that somebody else has changed since intop `left` it at a value.
-
-    `command`, typed as root on the host, puts the value from before the session back.
-    """
+    """A guarded key that somebody else has changed."""
 
     key: str
     left: str
+    """The value that intop left."""
     now: str
     command: str
+    """Typed as root on the host, it restores the value from before the session."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unrestored:
-    """A key that does not have its `value` from before; `command` would give it that, as root.
-
-    Of a file of nginx `key` is the path, and of nginx itself "nginx"; then `why` says what is wrong
-    in place of a value.
-    """
+    """A key that does not have its value from before."""
 
     key: str
+    """Of a file of nginx its path, and of nginx itself "nginx"."""
     value: str
+    """The value from before."""
     command: str
+    """Typed as root on the host, it would restore the value."""
     why: str = ""
+    """What is wrong with nginx or its file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostState:
-    """Who holds a host, and what is changed there.
-
-    `holder` is `user@host (process N)`, `since` a UTC time in ISO 8601; both are empty where nobody
-    holds it. `lease_s` is the lease and `silent_s` the time since the last sign of life, in
-    seconds. None is what is not known or does not apply. `reports` are lines that the host left
-    when it restored itself, and that no session has shown yet. `applied` is what stays there, and
-    `drift` what is no longer as it was applied.
-    """
+    """Who holds a host, and what is changed there. None is what is not known or does not apply."""
 
     holder: str = ""
+    """`user@host (process N)`, empty where nobody holds it."""
     since: str = ""
+    """UTC, ISO 8601."""
     lease_s: float | None = None
     silent_s: float | None = None
+    """Since the last sign of life."""
     is_watched: bool | None = None
     changed: tuple[KeyChange, ...] = ()
     foreign: tuple[ForeignChange, ...] = ()
     reports: tuple[str, ...] = ()
+    """Lines that the host left when it restored itself, and that no session has shown yet."""
     applied: Applied | None = None
+    """What stays there."""
     drift: tuple[Drift, ...] = ()
+    """What is no longer as it was applied."""
 
     def __str__(self) -> str:
         """In words, a line each; empty for a host that nobody holds and that has nothing to say."""
@@ -84,14 +85,40 @@ UndoneFile = Literal["removed", "edited", "stuck", "missing"]
 
 @dataclass(frozen=True, kw_only=True)
 class RolledBack:
-    """What a rollback did. `held`: a living session has the host, and nothing was touched.
-
-    `file_is` says what became of our persistent `file`, where there was one.
-    """
+    """The result of a rollback."""
 
     restored: tuple[KeyValue, ...] = ()
     foreign: tuple[ForeignChange, ...] = ()
     unrestored: tuple[Unrestored, ...] = ()
     outcome: RollbackOutcome
+    """`held`: a living session has the host, and nothing was touched."""
     file: str = ""
+    """Our persistent file, "" where there was none."""
     file_is: UndoneFile | None = None
+    """What became of that file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Generic[T]):
+    """One host's answer, or the error that names the host."""
+
+    name: str
+    folder: str = ""
+    """Where its guard was looked for, "" for a lab that isn't up."""
+    said: T | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rollback:
+    """The result of a rollback."""
+
+    done: RolledBack
+    held: HostState | None = None
+    """The state of the host where a session kept it from that."""
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether every key that intop may have written has its value from before."""
+        whole = self.done.outcome in ("restored", "nothing")
+        return whole and not (self.done.foreign or self.done.unrestored)

@@ -1,4 +1,4 @@
-"""Jobs: what a campaign asks of whoever measures on a replica, and who holds them."""
+"""Jobs: what a campaign asks of the workers that measure on its replicas, and who holds them."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -10,7 +10,7 @@ from intop.domain.trial import Conditions, PlannedTrial
 from intop.domain.workload import Workload
 
 Kind = Literal["open", "trial", "refusal"]
-"""`open` asks what a replica offers, `refusal` whether it refuses a configuration."""
+"""`open` asks for what a replica offers, `refusal` whether it refuses a configuration."""
 
 JobState = Literal["offered", "claimed", "done", "failed"]
 
@@ -20,49 +20,47 @@ LEASE_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Spot:
-    """One replica of a study's cluster, by its place in the study's file (from 0 on)."""
+    """One replica of a study's cluster."""
 
     study: str
     arch: str
     replica: int
+    """By its place in the study's file, from 0 on."""
 
     def __str__(self) -> str:
         return f"{self.study} {self.arch} replica {self.replica + 1}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """What a worker can't know by its own copy of the study.
-
-    `workload` and `tunes` are what the command at work has, with its options. A worker has its own,
-    and does nothing where these say more (`run/requested.py`). A trial is pruned above
-    `prune_above_ms`; a `configuration` goes with a question whether it is refused.
-    """
+class JobSettings:
+    """The settings of a job that a worker's own copy of the study may not have."""
 
     workload: Workload
+    """With the options of the command at work. A worker does nothing where its own copy says less
+    (`run/requested.py`). So with `tunes`."""
     tunes: tuple[Tuned, ...]
     tries_durations: bool = False
     prune_above_ms: float | None = None
+    """A trial is pruned above that."""
     configuration: Configuration | None = None
+    """The configuration that may be refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One piece of work on one replica.
-
-    Of a trial, `planned` is its place in the plan of `stage`, and `attempt` counts from 0. Raises
-    ValueError where these don't fit together.
-    """
+    """One piece of work on one replica. Raises ValueError where its parts don't fit together."""
 
     id: int
     kind: Kind
     campaign_id: int
     spot: Spot
     workload: str
-    request: Request
+    request: JobSettings
     stage: str = ""
     planned: PlannedTrial | None = None
+    """The trial's place in the plan of `stage`."""
     attempt: int = 0
+    """From 0 on."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -78,20 +76,18 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Lease:
-    """A job in somebody's hands.
-
-    `token` grows each time that the job is claimed (a fencing token): a result that comes with an
-    older one is refused.
-    """
+    """A job that a worker holds."""
 
     job: Job
     worker: str
     token: int
+    """It grows each time that the job is claimed (a fencing token): a result with an older one is
+    refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """What a worker answers when it has opened a replica for a campaign."""
+    """A replica that a worker has opened for a campaign."""
 
     name: str
     conditions: Conditions
@@ -100,46 +96,48 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """What a kernel said against a value; `key` is empty where it took all."""
+    """A kernel's refusal of a value."""
 
     host: str = ""
     key: str = ""
+    """Empty where the kernel took all."""
     value: str = ""
     got: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus:
-    """How far a job is, and which `replica` it is given to (below 0: to no worker).
-
-    `answer` is what a worker said to a question, `why` is why the job failed, and `problem` what
-    last kept a worker from it. `is_free` says that nobody holds it, or that the lease has run out.
-    """
+    """The progress of a job."""
 
     state: JobState
     answer: Opened | Refusal | None
+    """The worker's answer to a question."""
     why: str
+    """The reason why the job failed."""
     problem: str
+    """What last kept a worker from it."""
     is_free: bool
+    """Whether nobody holds it, or the lease has run out."""
     replica: int
+    """The replica that it is given to, below 0 for no worker."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerStatus:
-    """A worker's last sign of life, `silent_s` seconds ago.
-
-    `reach` are the replicas that it serves, without those that it has trouble with; `doing` says
-    what it is at, in words. `trials` and `failures` count since it began; a failure is trouble with
-    a replica.
-    """
+    """A worker's last sign of life."""
 
     name: str
     started_at: str
     silent_s: float
+    """Seconds since that."""
     doing: str
+    """Its work at that time, in words."""
     reach: tuple[Spot, ...]
+    """The replicas that it serves, without those that it has trouble with."""
     trials: int
+    """Since it began, like `failures`."""
     failures: int
+    """Troubles with a replica."""
 
     @property
     def is_alive(self) -> bool:
@@ -149,26 +147,28 @@ class WorkerStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignProgress:
-    """How far a campaign of a store is.
-
-    `planned` places of its stages' plans have been made, `measured` of them have a trial. Of what
-    workers are asked for, `waiting` jobs are free and `held` are in somebody's hands.
-    """
+    """The progress of a campaign in a store."""
 
     campaign: int
     study: str
     started_at: str
     finished_at: str | None
     planned: int
+    """Places of its plans."""
     measured: int
+    """Places that have a trial."""
     waiting: int = 0
+    """Jobs that are free."""
     held: int = 0
+    """Jobs that a worker holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """All campaigns of a store, the oldest first, and all workers, the one heard last first."""
+    """All campaigns and workers of a store."""
 
     store: str
     campaigns: tuple[CampaignProgress, ...]
+    """The oldest first."""
     workers: tuple[WorkerStatus, ...]
+    """The one heard last first."""

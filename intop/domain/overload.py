@@ -16,7 +16,7 @@ Defaults = Mapping[int, Status]
 
 
 def default_before(index: int, defaults: Defaults) -> int | None:
-    """The place of the default before this one, None for the first."""
+    """Return the place of the default before this one, None for the first."""
     return max((place for place in defaults if place < index), default=None)
 
 

@@ -1,4 +1,4 @@
-"""Performance: all that a trial says of its configuration, as a row of numbers."""
+"""Performance metrics of a trial, as a row of numbers."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -19,18 +19,18 @@ class Performance:
     rows: tuple[tuple[float, ...], ...]
 
     def column(self, metric: str) -> list[float]:
-        """One metric of all trials. Raises ValueError for one that is not there."""
+        """Return one metric of all trials. Raises ValueError for one that is not there."""
         place = self.metrics.index(metric)
         return [row[place] for row in self.rows]
 
 
 def performance(trials: Sequence[Trial]) -> Performance:
-    """The performance metrics of usable trials, in their order.
+    """Return the performance metrics of usable trials, in their order.
 
     Latencies are logarithms of ms: P99 is the one that a trial is judged by, the others are those
-    of all requests. Counts are log(1 + n), since most are small and a few are huge. CPU
-    is a share of a host's time, memory in MiB; both as they were read over the load. Raises
-    ValueError for a trial without latencies.
+    of all requests. Counts are log(1 + n), since most are small and a few are huge. CPU is a share
+    of a host's time, memory in MiB; both as they were read over the load. Raises ValueError for a
+    trial without latencies.
     """
     return Performance(
         metrics=tuple(_METRICS),

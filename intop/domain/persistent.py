@@ -1,4 +1,4 @@
-"""What sets sysctls on a host by itself, in the order in which it takes effect."""
+"""Settings of sysctls that a host makes by itself, in the order in which they take effect."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,8 +10,8 @@ from intop.domain.kernel_value import reading
 from intop.domain.sysctl_file import NAME
 
 Effect = Literal["sets", "may set", "drops", "refused", "unknown"]
-"""What a line does to a key: it sets a value, or does if the kernel takes that; it makes systemd
-drop the key; the kernel refuses its value; or it is not known what it does."""
+"""The effect of a line on a key: it sets a value, or does if the kernel takes that; it makes
+systemd drop the key; the kernel refuses its value; or its effect is not known."""
 
 FILES, PROCPS_LAST, TUNED, REREAD, REREAD_LAST, TUNED_LAST = range(6)
 """The turns in which settings take effect: the sysctl.d files; etc/sysctl.conf, where procps does
@@ -21,42 +21,40 @@ and the sections of its profile that come after those of sysctls."""
 
 @dataclass(frozen=True)
 class Setting:
-    """A key (or a glob pattern of keys) that is given a value, and where that is said.
-
-    `place` is `FILE:LINE`, or `TuneD profile NAME, FILE:LINE`. `turn` says when it takes effect:
-    the turn, and within it the name of the file. A line `-KEY` `drops` what systemd has read of the
-    key before. `doubt` says why it is not known what is set, "" where that is known.
-    """
+    """A key (or a glob pattern of keys) that is given a value, and where."""
 
     key: str
     value: str
     place: str
+    """`FILE:LINE`, or `TuneD profile NAME, FILE:LINE`."""
     turn: tuple[int, str] = (FILES, "")
+    """When it takes effect: the turn, and within it the name of the file."""
     drops: bool = False
+    """Whether it is a line `-KEY`, which drops what systemd has read of the key before."""
     doubt: str = ""
+    """The reason why it is not known what is set, "" where that is known."""
 
     @property
     def file(self) -> str:
-        """The path of the file that says it."""
+        """The path of the file that it stands in."""
         place = self.place.partition(", ")[2] if self.is_tuned else self.place
         return place.rpartition(":")[0]
 
     @property
     def is_tuned(self) -> bool:
-        """Whether TuneD's profile says it."""
+        """Whether it is of TuneD's profile."""
         return self.turn[0] in (TUNED, TUNED_LAST)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fate:
-    """What becomes of a value that our file sets: `setting`, which comes later, has this `effect`.
-
-    `value` is what the key has then, None where that is not known.
-    """
+    """The fate of a value that our file sets."""
 
     setting: Setting
+    """A setting that comes later, and has this `effect`."""
     effect: Effect
     value: str | None
+    """The value of the key then, None where that is not known."""
 
     @property
     def sets(self) -> bool:
@@ -66,30 +64,30 @@ class Fate:
 
 @dataclass(frozen=True, kw_only=True)
 class Persistent:
-    """All settings that take effect when the host boots, in their order: the last one wins.
-
-    `on_reload` are those that only `sysctl --system` makes, after all others: systemd-sysctl does
-    not read etc/sysctl.conf, and procps reads it last. `excluded` are keys that no glob sets.
-    `by_systemd` says that systemd loads the files: of all lines of a key it writes only the last,
-    also where the kernel refuses that. `rereads` says that TuneD makes the settings of files again
-    after its own. `files` are the paths in all sysctl.d folders, also of those that set nothing.
-    `unknown` says why anything may be set beyond the settings, after our file, "" where nothing is.
-    `problems` are what could not be read, a sentence each, and `unread` are lines of the files that
-    no program reads.
-    """
+    """All settings that take effect when the host boots, in their order: the last one wins."""
 
     settings: tuple[Setting, ...] = ()
     on_reload: tuple[Setting, ...] = ()
+    """Settings that only `sysctl --system` makes, after all others: systemd-sysctl does not read
+    etc/sysctl.conf, and procps reads it last."""
     excluded: tuple[str, ...] = ()
+    """Keys that no glob sets."""
     by_systemd: bool = False
+    """Whether systemd loads the files: of all lines of a key it writes only the last, also where
+    the kernel refuses that."""
     rereads: bool = False
+    """Whether TuneD makes the settings of files again after its own."""
     files: tuple[str, ...] = ()
+    """Paths in all sysctl.d folders, also of files that set nothing."""
     unknown: str = ""
+    """The reason why anything may be set beyond the settings, after our file, "" for nothing."""
     problems: tuple[str, ...] = ()
+    """What could not be read, a sentence each."""
     unread: tuple[str, ...] = ()
+    """Lines of the files that no program reads."""
 
     def winner(self, key: str) -> Setting | None:
-        """The setting that counts after booting; None where nothing sets the key.
+        """Return the setting that counts after booting; None where nothing sets the key.
 
         A glob pattern sets only keys that no line names and none excludes (sysctl.d(5)).
         """
@@ -101,7 +99,7 @@ class Persistent:
         return next((s for s in reversed(globs) if _matches(s.key, key)), None)
 
     def _globs(self) -> list[Setting]:
-        """The patterns in systemd's order: one that says the same once more keeps its place."""
+        """Return the patterns in systemd's order: one that comes again unchanged stays first."""
         patterns: dict[str, Setting] = {}
         for setting in self.settings:
             earlier = patterns.get(setting.key)
@@ -111,7 +109,7 @@ class Persistent:
         return [setting for setting in patterns.values() if not setting.drops]
 
     def fate(self, key: str, value: str, path: str, known: Iterable[str]) -> Fate | None:
-        """What makes a value that a file of etc/sysctl.d sets another one at boot, if anything.
+        """Return what gives a value of a file of etc/sysctl.d another one at boot, if anything.
 
         `known` are values that the key is known to take.
         """
@@ -124,20 +122,20 @@ class Persistent:
         return _folded(later, value, values)
 
     def reloaded(self, key: str, value: str, known: Iterable[str]) -> Fate | None:
-        """What makes it another one at the next `sysctl --system`, whatever booting did."""
+        """Return what gives it another one at the next `sysctl --system`, whatever booting did."""
         return _folded(self._named(self.on_reload, key), value, [value, *known])
 
     def after(self, key: str, path: str) -> tuple[Setting, ...]:
-        """The settings of the key that take effect after a file of etc/sysctl.d that names it, too.
+        """Return the settings of the key after a file of etc/sysctl.d that names it, too.
 
-        With another value or not, also where the file is not there yet. No glob is among them:
-        the file's naming the key keeps globs off it.
+        With another value or not, also where the file is not there yet. No glob is among them: the
+        file's naming the key keeps globs off it.
         """
         turn = REREAD if self.rereads else FILES, _name(path)
         return tuple(s for s in self._named(self.settings, key) if s.turn > turn)
 
     def without(self, path: str) -> "Persistent":
-        """The same without what a file says."""
+        """Return the same without the settings of a file."""
         return replace(
             self,
             settings=tuple(s for s in self.settings if s.file != path),
@@ -149,22 +147,22 @@ class Persistent:
 
 
 def our_file(config_root: str) -> str:
-    """The path of the file in which a host below this root keeps what intop has deployed."""
+    """Return the path of the file that keeps what intop has deployed, below this root."""
     return f"{config_root.rstrip('/')}/etc/sysctl.d/{NAME}"
 
 
 def effect_of(setting: Setting, known: Iterable[str]) -> tuple[Effect, str | None]:
-    """What a setting does, and the value that the key has after it."""
+    """Return the effect of a setting, and the value that the key has after it."""
     if setting.drops:
         return "drops", None
     if setting.doubt:
         return "unknown", None
-    found = reading(setting.key, setting.value, known)
-    match found.outcome:
+    taken = reading(setting.key, setting.value, known)
+    match taken.outcome:
         case "taken":
-            return "sets", found.value
+            return "sets", taken.value
         case "likely":
-            return "may set", found.value
+            return "may set", taken.value
         case "refused":
             return "refused", None
         case "unknown":
@@ -172,7 +170,7 @@ def effect_of(setting: Setting, known: Iterable[str]) -> tuple[Effect, str | Non
 
 
 def does_words(fate: Fate, when: str) -> str:
-    """What a line does to our value, such as: FILE:3 sets it to 5 at each boot."""
+    """Return the effect on our value in words, such as: FILE:3 sets it to 5 at each boot."""
     setting = fate.setting
     match fate.effect:
         case "sets":
@@ -194,7 +192,7 @@ def does_words(fate: Fate, when: str) -> str:
 def _folded(
     later: Sequence[Setting], value: str, known: Sequence[str], *, only_one: bool = False
 ) -> Fate | None:
-    """What settings make of a value one after the other; None where it is there at the end.
+    """Return what settings make of a value one after the other; None where it stays at the end.
 
     With `only_one` the first of them is written in place of the value.
     """
@@ -215,7 +213,7 @@ def _folded(
 
 
 def _raised(setting: Setting, now: str | None) -> Setting | None:
-    """TuneD's `>2048` only raises a key, `<2048` only lowers it; None where it leaves it alone."""
+    """Resolve TuneD's `>2048`, which only raises a key, and `<2048`; None for no change."""
     sign, text = setting.value[:1], setting.value[1:]
     if not setting.is_tuned or setting.doubt or sign not in ("<", ">") or not text:
         return setting

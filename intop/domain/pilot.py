@@ -1,52 +1,52 @@
-"""What a pilot has found."""
+"""Pilots: how long a trial has to be."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class TriedDuration:
-    """What the default's trials of one duration say.
-
-    `requests` are sent in each of `trials`; `p99_ms` is their geometric mean, `sd` the standard
-    deviation of their log P99, with an interval at the pilot's level. `resolution` is how far the
-    interval of a verdict of the pilot's pairs would reach, as a ratio of P99 (above 1), with the
-    interval that the sd gives it; `pairs_needed` of them would reach no farther than what was
-    wanted, None where that takes too many. `seconds` is the mean time of a trial, all of it.
-    """
+    """The default's trials of one duration."""
 
     duration_s: int
     requests: int
+    """Requests that are sent in each trial."""
     trials: int
     p99_ms: float
+    """The geometric mean of the trials."""
     sd: float
+    """The standard deviation of log P99, with an interval at the pilot's level."""
     sd_low: float
     sd_high: float
     resolution: float
+    """How far the interval of a verdict of the pilot's pairs would reach, as a ratio of P99 (above
+    1)."""
     resolution_low: float
+    """By the low end of the interval of `sd`."""
     resolution_high: float
     pairs_needed: int | None
+    """Pairs whose interval would reach no farther than wanted, None where that takes too many."""
     seconds: float
+    """The mean time of a trial, all of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pilot:
-    """How long trials are to be: `duration_s`, one of those that were `tried` (ascending).
-
-    `reached` says whether verdicts of so many `pairs` resolve the ratio `wanted` with it, and
-    `stalled` whether longer trials were given up since they scattered no less. `given_s` is the
-    file's duration, which then stands in its place. All intervals are at `level`.
-    """
+    """The duration of trials that a pilot chose. All intervals are at `level`."""
 
     duration_s: int
     tried: tuple[TriedDuration, ...]
+    """In ascending order."""
     reached: bool
+    """Whether verdicts of so many `pairs` resolve the ratio `wanted` with it."""
     stalled: bool
+    """Whether longer trials were given up since they scattered no less."""
     wanted: float
     pairs: int
     level: float
     given_s: int | None = None
+    """The file's duration, which then stands in place of the chosen one."""
 
     @property
     def chosen(self) -> TriedDuration:
-        """What the trials of the chosen duration say."""
-        return next(one for one in self.tried if one.duration_s == self.duration_s)
+        """The trials of the chosen duration."""
+        return next(tried for tried in self.tried if tried.duration_s == self.duration_s)

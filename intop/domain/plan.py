@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied
 from intop.domain.deployment import Change, Deployment
-from intop.domain.host_state import HostState
+from intop.domain.host_state import Answer, HostState
 from intop.domain.parameter import PARTNERS, zeroed
 from intop.domain.persistent import Effect, Fate, Persistent, Setting, effect_of
 
@@ -20,41 +19,42 @@ Outcome = Literal["changes", "is so", "impossible"]
 
 @dataclass(frozen=True, kw_only=True)
 class Rival:
-    """A setting of somebody else of a key that a deployment sets, to another value.
+    """A setting by others of a key that a deployment sets, to another value.
 
-    Or of the key's partner, which the kernel zeroes with it, and which takes it back. `wins` says
-    when it prevails over our file: at every boot, only at a `sysctl --system`, or never since ours
-    comes after it. `effect` says what it does to the key, and `value` what the key has then, None
-    where that is not known.
+    Or of the key's partner, which the kernel zeroes with it, and which takes it back.
     """
 
     setting: Setting
     wins: Wins
+    """When it prevails over our file: at every boot, only at a `sysctl --system`, or never, since
+    ours comes after it."""
     effect: Effect = "sets"
+    """What it does to the key."""
     value: str | None = None
+    """The value of the key after it, None where that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedKey:
-    """One key on one host: `now` is its value, None where it has none that can be read.
-
-    `before` is its value from before an earlier apply, None where no apply has left it a value.
-    `obstacle` says why the value can't be set there, and is empty where it can. `rivals` are others
-    that set it to something else, `agreeing` those that set it to the same. `filed` is what our own
-    file of an earlier deployment has, None where there is none.
-    """
+    """One key on one host."""
 
     change: Change
     now: str | None
+    """Its value, None where none can be read."""
     obstacle: str = ""
+    """The reason why the value can't be set there, "" where it can."""
     rivals: tuple[Rival, ...] = ()
+    """Others that set it to something else."""
     agreeing: tuple[Setting, ...] = ()
+    """Others that set it to the same."""
     filed: Setting | None = None
+    """The line of our own file of an earlier deployment, None where there is none."""
     before: str | None = None
+    """Its value from before an earlier apply, None where no apply has left it a value."""
 
     @property
     def outcome(self) -> Outcome:
-        """What setting it would do."""
+        """The outcome of setting it."""
         if self.now == self.change.value:
             return "is so"
         return "impossible" if self.obstacle else "changes"
@@ -72,82 +72,84 @@ class PlannedKey:
 
 @dataclass(frozen=True, kw_only=True)
 class FileEdit:
-    """What changes in a file of nginx: the lines that go and those that come, as `diff -U0`."""
+    """A change in a file of nginx."""
 
     path: str
     diff: str
+    """The lines that go and those that come, as `diff -U0`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostPlan:
-    """A host's part of a plan. `file` is where a persistent plan keeps sysctls, "" for nowhere.
-
-    `edits` are what changes in nginx's files, and `kept` has a line for each place there that
-    keeps what it has.
-    `machine` and `kernel` are what the host is, `applied` what an earlier apply has left there.
-    The host `has_it` where that is exactly what is planned, and then it is left alone.
-    `problems` keep anything from being applied, `notes` are what else is to be known of the host,
-    a sentence each.
-    """
+    """A host's part of a plan."""
 
     file: str
+    """The file where a persistent plan keeps sysctls, "" for none."""
     keys: tuple[PlannedKey, ...]
     machine: str = ""
     kernel: str = ""
     applied: Applied | None = None
+    """What an earlier apply has left there."""
     has_it: bool = False
+    """Whether that is exactly what is planned. Then the host is left alone."""
     edits: tuple[FileEdit, ...] = ()
+    """Changes in nginx's files."""
     kept: tuple[str, ...] = ()
+    """A line for each place there that keeps what it has."""
     problems: tuple[str, ...] = ()
+    """Obstacles to any apply."""
     notes: tuple[str, ...] = ()
+    """Further facts of the host, a sentence each."""
 
     @property
     def obstacles(self) -> tuple[PlannedKey, ...]:
-        """The keys that can't be given their values, where they have to be given them."""
+        """The keys that can't be given the values that they need."""
         return () if self.has_it else tuple(key for key in self.keys if key.obstacle)
 
     def of(self, outcome: Outcome) -> tuple[PlannedKey, ...]:
-        """The keys of this outcome."""
+        """Return the keys of this outcome."""
         return tuple(key for key in self.keys if key.outcome == outcome)
 
     @property
     def conflicts(self) -> int:
-        """How many keys somebody else sets so that ours would not last."""
+        """The number of keys that others set so that ours would not last."""
         return sum(any(rival.wins != "never" for rival in key.rivals) for key in self.keys)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What deploying does on each host of an architecture, the first one being the canary.
+    """A deployment on each host of an architecture, the first one being the canary.
 
-    On each it is measured against the host's own values in up to `rounds` rounds; what stays,
-    lasts until a reboot, or for good where it is to `persist`. A plan `for_review` is of hosts that
-    the study doesn't have: nothing can be measured there, so it can't be applied. Who made it may
-    `accept_costs`: then a broken guardrail keeps nothing from being applied.
+    On each it is measured against the host's own values. What stays, lasts until a reboot.
     """
 
     deployment: Deployment
     hosts: tuple[Answer[HostPlan], ...]
     rounds: int
+    """Rounds of the measurement on a host, at most."""
     persist: bool = False
+    """Whether it lasts for good."""
     for_review: bool = False
+    """Whether it is of hosts that the study doesn't have. Nothing can be measured there, so it
+    can't be applied."""
     accept_costs: bool = False
+    """Whether a broken guardrail keeps nothing from being applied."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """All that is in the way on any host, a line each that names it."""
-        found: list[str] = []
+        """All obstacles on any host, a line each that names it."""
+        problems: list[str] = []
         for answer in self.hosts:
             if answer.said is None:
-                found.append(answer.error)
+                problems.append(answer.error)
                 continue
-            found += [f"{answer.name}: {why}" for why in answer.said.problems]
-            found += [
+            problems += [f"{answer.name}: {why}" for why in answer.said.problems]
+            problems += [
                 f"{answer.name}: {key.change.key} can't be set to {key.change.value}: "
                 f"{key.obstacle}"
                 for key in answer.said.obstacles
             ]
-        return tuple(found)
+        return tuple(problems)
 
     @property
     def is_done(self) -> bool:
@@ -157,17 +159,17 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class SavedPlan:
-    """The plans of a study's architectures, as a file has them.
-
-    `campaign` is its number in the store, `started_at` and `made_at` UTC in ISO 8601. `whole` says
-    that the whole winner was asked for.
-    """
+    """The plans of a study's architectures, as a file has them."""
 
     study: str
     campaign: int
+    """Its number in the store."""
     started_at: str
+    """UTC, ISO 8601."""
     made_at: str
+    """UTC, ISO 8601."""
     whole: bool
+    """Whether the whole winner was asked for."""
     plans: tuple[Plan, ...]
 
 
@@ -180,7 +182,7 @@ def planned_key(
     before: str | None = None,
     known: Sequence[str] = (),
 ) -> PlannedKey:
-    """The key with all that sets it persistently, beside a file of ours at `file`.
+    """Return the key with all that sets it persistently, beside a file of ours at `file`.
 
     `known` are values that the key is known to take, such as the lowest and the highest.
     """
@@ -218,20 +220,20 @@ def has_applied(state: HostState, values: Mapping[str, str], file: str) -> bool:
     """
     if state.applied is None or state.applied.file != file:
         return False
-    found = state.applied.values
-    others = {key for key in found if key not in values and PARTNERS.get(key) not in values}
+    applied = state.applied.values
+    others = {key for key in applied if key not in values and PARTNERS.get(key) not in values}
     as_applied = all(drift.kind in ("overridden", "not known") for drift in state.drift)
-    return as_applied and not others and all(found.get(k) == v for k, v in values.items())
+    return as_applied and not others and all(applied.get(k) == v for k, v in values.items())
 
 
 def problems_of(state: HostState, persistent: Persistent, file: str) -> tuple[str, ...]:
-    """Why nothing may be applied to a host as it is, each with the next step.
+    """Return why nothing may be applied to a host as it is, each with the next step.
 
     `file` as in `has_applied`.
     """
     if state.holder:
         return (f"is held by {state.holder} since {state.since}: end that session first",)
-    found = [
+    problems = [
         f"{drift.where} was changed by somebody else since it was applied ({drift.detail}). Give "
         "the host back first, then apply again: intop rollback (--force overwrites what was "
         "changed)"
@@ -240,38 +242,38 @@ def problems_of(state: HostState, persistent: Persistent, file: str) -> tuple[st
     ]
     ours = state.applied.file if state.applied else ""
     if ours and state.applied and state.applied.file_is == "ours" and not file:
-        found.append(
+        problems.append(
             f"has {ours} from an earlier apply, which would undo this one at the next boot. Say "
             "--persist to replace it, or remove it first by intop rollback"
         )
     if file and file != ours and file in persistent.files:
-        found.append(f"{file} is there already, and no apply wrote it: move it away first")
-    return tuple(found)
+        problems.append(f"{file} is there already, and no apply wrote it: move it away first")
+    return tuple(problems)
 
 
 def _others(
     key: str, value: str, persistent: Persistent, file: str, known: Sequence[str]
 ) -> list[Rival]:
-    """What makes our value of the key another one at boot, and what a `sysctl --system` makes then.
+    """Return what gives the key another value than ours at boot, or at a `sysctl --system`.
 
     Where nothing does, the last line that sets the key.
     """
-    found: list[Rival] = []
+    rivals: list[Rival] = []
     at_boot = persistent.fate(key, value, file, known)
     last = persistent.winner(key)
     later = persistent.after(key, file)
     if at_boot is not None:
-        found.append(_rival(at_boot, "at boot"))
+        rivals.append(_rival(at_boot, "at boot"))
     elif last is not None:
         effect, after = effect_of(last, known)
         # A later line that leaves our value as it is, is no rival.
         if not later or (effect == "sets" and after == value):
-            found.append(Rival(setting=last, wins="never", effect=effect, value=after))
+            rivals.append(Rival(setting=last, wins="never", effect=effect, value=after))
     again = persistent.reloaded(key, value, known)
     # What wins at boot as well says so already.
     if again is not None and not (at_boot and at_boot.setting.place == again.setting.place):
-        found.append(_rival(again, "on reload"))
-    return found
+        rivals.append(_rival(again, "on reload"))
+    return rivals
 
 
 def _rival(fate: Fate, wins: Wins) -> Rival:

@@ -1,4 +1,4 @@
-"""Which kernels have a key, and why one that could be there is missing."""
+"""The kernels that have a key, and why a key that could be there is missing."""
 
 import re
 from dataclasses import dataclass
@@ -9,35 +9,40 @@ VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
 
 @dataclass(frozen=True, kw_only=True)
 class Presence:
-    """What is known of the kernels that have a key; "" is what is not.
+    """The kernels that have a key; "" is what is not known.
 
-    Versions are mainline's, such as "5.14": a distribution may have brought a key to an older
-    kernel, so they only ever explain what was seen. `since` is the first with the key, `until` the
-    last, `moved_to` where it is now; `module` has to be loaded for it, `option` chosen when the
-    kernel was built. From `namespaced_since` on each network namespace has its own, from
-    `inert_since` on writing it changes nothing. `source` says where all this is from.
+    Versions are mainline's, such as "5.14". A distribution may have brought a key to an older
+    kernel, so they only ever explain what was seen.
     """
 
     since: str = ""
+    """The first kernel with the key."""
     until: str = ""
+    """The last kernel with the key."""
     moved_to: str = ""
+    """The place where it is now."""
     module: str = ""
+    """The module that has to be loaded for it."""
     option: str = ""
+    """The option that has to be chosen when the kernel is built."""
     namespaced_since: str = ""
+    """From there on each network namespace has its own."""
     inert_since: str = ""
+    """From there on writing it changes nothing."""
     source: str = ""
+    """The source of all this."""
 
     def __post_init__(self) -> None:
         versions = (self.since, self.until, self.namespaced_since, self.inert_since)
         for text in filter(None, versions):
             if not VERSION.fullmatch(text):
                 raise ValueError(f"a kernel's version is two numbers such as 5.14, got {text!r}")
-        told = (*versions, self.moved_to, self.module, self.option)
-        if any(told) != bool(self.source):
+        facts = (*versions, self.moved_to, self.module, self.option)
+        if any(facts) != bool(self.source):
             raise ValueError("presence needs a source, and something that this says")
 
     def why_missing(self, kernel: str) -> str:
-        """Why this kernel (`uname -r`) may not have the key, and what to do, or ""."""
+        """Return why this kernel (`uname -r`) may lack the key, and what to do, or ""."""
         if self.until and _is_after(kernel, self.until):
             return f"none after {self.until} does" + (
                 f", and what there may be instead is no sysctl: {self.moved_to}"
@@ -69,8 +74,8 @@ def is_before(kernel: str, version: str) -> bool:
     return _is_after(version, kernel)
 
 
-def _is_after(one: str, other: str, *, or_same: bool = False) -> bool:
+def _is_after(version: str, than: str, *, or_same: bool = False) -> bool:
     """Whether a version is later than another; no for what is none."""
-    found = [VERSION.match(text) for text in (one, other)]
-    first, second = ([int(n) for n in f[0].split(".")] if f else [] for f in found)
+    matches = [VERSION.match(text) for text in (version, than)]
+    first, second = ([int(n) for n in f[0].split(".")] if f else [] for f in matches)
     return bool(first and second) and (first > second or (or_same and first == second))

@@ -1,76 +1,77 @@
-"""What a screening has found: which parameters act, and by how much models need them."""
+"""Rankings of parameters by a screening, and how far two of them agree."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.drift import Drift
 
-
-@dataclass(frozen=True, kw_only=True)
-class Importance:
-    """How much one parameter explains of log P99, by the models of a screening.
-
-    `mean` and `sd` are of its share of what the splits of a model explain; the shares of all
-    parameters add up to 1 with those of the probes. `permutation` is what it is ranked by: how
-    much worse a model predicts configurations that it has not seen when this parameter's values
-    are shuffled among them. By so much of the variance of log P99 does its squared error grow, on
-    average, with a standard deviation over the models. `above` is the share of the sets of probes
-    all of which it beats, `passes` whether the screening takes it for more than noise.
-    """
-
-    key: str
-    mean: float
-    sd: float
-    permutation: float
-    permutation_sd: float
-    above: float
-    passes: bool
-
-
 SHARP = 1.3
 """Effects that a screening has to be able to find before it may end early."""
+
+FEWEST = 3
+"""Parameters that a rank correlation needs: of two it is 1 or -1, whatever they are."""
 
 State = Literal["chosen", "open", "frozen"]
 """What a screening says of a parameter: it acts; it can't be told; it does not matter."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effect:
-    """What one parameter does to P99 from its best value to its worst, others being anything.
+class Importance:
+    """The share of log P99 that one parameter explains, by the models of a screening."""
 
-    `ratio` is how many times P99 changes by the shape that fits best, `high` the upper limit of
-    that, None where there is none. `p_value` is of the test that it does nothing, `probability` how
-    likely it acts, at most.
-    """
+    key: str
+    mean: float
+    """Its share of what the splits of a model explain. Shares add up to 1 with the probes'."""
+    sd: float
+    permutation: float
+    """What it is ranked by: how much worse a model predicts unseen configurations when this
+    parameter's values are shuffled among them. It is the mean growth of the squared error, as a
+    share of the variance of log P99."""
+    permutation_sd: float
+    """The standard deviation of that over the models."""
+    above: float
+    """The share of the sets of probes all of which it beats."""
+    passes: bool
+    """Whether the screening takes it for more than noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """The effect of one parameter on P99, from its best value to its worst."""
 
     key: str
     ratio: float
+    """How many times P99 changes by the shape that fits best."""
     high: float | None
+    """The upper limit of the ratio, None where there is none."""
     p_value: float
+    """The p-value of the test that it does nothing."""
     probability: float
+    """How likely it acts, at most."""
     state: State
 
 
 @dataclass(frozen=True, kw_only=True)
 class Screening:
-    """What a screening found to act, the surest first, and how sure it is of that.
-
-    Of the chosen ones a share of `discovery_rate` at most is expected to do nothing. Frozen is what
-    changes P99 by less than `matters` times, with a confidence of `level` for each. An effect of
-    `detectable` times would have been found with the probability `power` (None: of no size).
-    `responses` names what was looked at. The `hinted` parameters were expected to act, and held to
-    a lower bar than all others.
-    """
+    """The parameters that a screening found to act, and how sure it is of that."""
 
     effects: tuple[Effect, ...]
+    """By parameter, the surest first."""
     configurations: int
     responses: tuple[str, ...]
+    """The names of what was looked at, such as P99."""
     discovery_rate: float
+    """The share of the chosen parameters that is expected to do nothing, at most."""
     matters: float
+    """Frozen is what changes P99 by less than so many times."""
     level: float
+    """The confidence with which each parameter is frozen."""
     power: float
     detectable: float | None
+    """An effect of so many times would have been found with the probability `power`."""
     hinted: tuple[str, ...] = ()
+    """Parameters that were expected to act, and held to a lower bar than all others."""
 
     @property
     def is_sharp(self) -> bool:
@@ -78,42 +79,40 @@ class Screening:
         return self.detectable is not None and self.detectable <= SHARP
 
     def keys(self, *states: State) -> tuple[str, ...]:
-        """The parameters in these states, the surest first."""
+        """Return the parameters in these states, the surest first."""
         return tuple(e.key for e in self.effects if e.state in states)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """Parameters by importance, the most important first, and what the screening says of them.
-
-    The chosen ones are the SRP (workload slt) or DRP (workload dlt): those that act. What else is
-    not frozen is open, and stays in the space; at most `keep` parameters are varied at once.
-    `probe_level` is what a permutation importance has to be above to pass; where none has an
-    effect, any passes with a chance of `error_rate` at most. `saved` trials were planned and not
-    measured, since the choice had become stable. `drift` is that of the default among its trials,
-    None as long as the screening is under way.
-
-    A ranking of an earlier intop has no `screening`: it chose by rank, and froze all others.
-    """
+    """Parameters by importance, and what the screening says of them."""
 
     importances: tuple[Importance, ...]
+    """The most important first."""
     chosen: tuple[str, ...]
+    """The parameters that act: the SRP (workload slt) or DRP (workload dlt)."""
     trials: int
     probe_level: float
+    """The noise threshold that a permutation importance has to be above to pass."""
     error_rate: float
+    """How often any parameter passes where none has an effect, at most."""
     keep: int
+    """Parameters that are varied at once, at most."""
     drift: Drift | None = None
+    """The drift of the default, None as long as the screening is under way."""
     saved: int = 0
+    """Planned trials that were not measured, since the choice had become stable."""
     screening: Screening | None = None
+    """None where the choice was made by rank, and all others were frozen."""
 
     @property
     def passing(self) -> tuple[str, ...]:
-        """What is more than noise, the most important first."""
+        """The parameters that are more than noise, the most important first."""
         return tuple(i.key for i in self.importances if i.passes)
 
     @property
     def space(self) -> tuple[str, ...]:
-        """What stays in the space: the chosen ones, then the open ones."""
+        """The parameters that stay in the space: the chosen ones, then the open ones."""
         return self.chosen if self.screening is None else self.screening.keys("chosen", "open")
 
     @property
@@ -121,3 +120,101 @@ class Ranking:
         """How likely each of the open parameters acts."""
         effects = self.screening.effects if self.screening else ()
         return {e.key: e.probability for e in effects if e.state == "open"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankPair:
+    """One parameter's place in both rankings, among those that both have; 1 is the highest."""
+
+    key: str
+    rank_one: int
+    rank_other: int
+    passes_one: bool
+    """Whether it is above the noise threshold in the first ranking."""
+    passes_other: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankAgreement:
+    """Two rankings, called `one` and `other`, over the parameters that both have."""
+
+    one: str
+    other: str
+    spearman: float | None
+    """The correlation of the ranks of the importances. Like Kendall's, None where a side finds all
+    of them equally important, or for fewer than three."""
+    kendall: float | None
+    """Kendall's tau-b."""
+    common: tuple[str, ...]
+    ranks: tuple[RankPair, ...]
+    """The highest rank on either side first."""
+    chosen_one: tuple[str, ...]
+    chosen_other: tuple[str, ...]
+
+    @property
+    def chosen_by_both(self) -> tuple[str, ...]:
+        """The parameters that both sides chose, in the first one's order."""
+        return tuple(key for key in self.chosen_one if key in self.chosen_other)
+
+
+def rank_agreement(names: tuple[str, str], first: Ranking, second: Ranking) -> RankAgreement:
+    """Return the agreement of two rankings of these names."""
+    weights = [{i.key: i.permutation for i in ranking.importances} for ranking in (first, second)]
+    common = tuple(key for key in weights[0] if key in weights[1])
+    spearman, kendall = _correlations(*([side[key] for key in common] for side in weights))
+    places = [_places(ranking, common) for ranking in (first, second)]
+    passes = [{i.key: i.passes for i in ranking.importances} for ranking in (first, second)]
+    pairs = [
+        RankPair(
+            key=key,
+            rank_one=places[0][key],
+            rank_other=places[1][key],
+            passes_one=passes[0][key],
+            passes_other=passes[1][key],
+        )
+        for key in common
+    ]
+    return RankAgreement(
+        one=names[0],
+        other=names[1],
+        spearman=spearman,
+        kendall=kendall,
+        common=common,
+        ranks=tuple(sorted(pairs, key=_strongest_first)),
+        chosen_one=first.chosen,
+        chosen_other=second.chosen,
+    )
+
+
+def _correlations(
+    first: Sequence[float], second: Sequence[float]
+) -> tuple[float | None, float | None]:
+    """Return Spearman's rank correlation and Kendall's tau-b."""
+    if len(first) < FEWEST or len(set(first)) == 1 or len(set(second)) == 1:
+        return None, None
+    # Its import takes half a second.
+    from scipy.stats import kendalltau, spearmanr
+
+    return float(spearmanr(first, second).statistic), float(kendalltau(first, second).statistic)
+
+
+def _places(ranking: Ranking, common: Sequence[str]) -> dict[str, int]:
+    keys = [i.key for i in ranking.importances if i.key in common]
+    return {key: place for place, key in enumerate(keys, start=1)}
+
+
+def _strongest_first(pair: RankPair) -> tuple[int, int]:
+    return min(pair.rank_one, pair.rank_other), pair.rank_one + pair.rank_other
+
+
+def is_stable(screenings: Sequence[Screening], looks: int) -> bool:
+    """Whether the last so many of successive screenings agree, and miss little.
+
+    The same parameters are chosen, and what matters would have been found in each of them with
+    their power. Where nothing is chosen, nothing is stable but noise.
+    """
+    last = screenings[-looks:]
+    if len(last) < looks or not all(screening.keys("chosen") for screening in last):
+        return False
+    same = len({frozenset(screening.keys("chosen")) for screening in last}) == 1
+    return same and all(screening.is_sharp for screening in last)

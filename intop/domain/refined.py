@@ -1,13 +1,10 @@
-"""What a refinement did: trials that were chosen in small steps, each by all trials before it."""
+"""Refinements: trials that were chosen in small steps, each by all trials before it."""
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.configuration import Configuration
-from intop.domain.trial import PlannedTrial
 
 End = Literal["budget", "nothing better expected", "nothing left"]
 """Why no step follows: the budget is spent, the models expect no gain, or there is nothing more to
@@ -16,55 +13,58 @@ propose."""
 
 @dataclass(frozen=True, kw_only=True)
 class BestKnown:
-    """The configuration that is believed to be best, with the geometric mean of its P99s (ms)."""
+    """The configuration that is believed to be best."""
 
     configuration: Configuration
     p99_ms: float
+    """The geometric mean of its trials."""
     trials: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefineStep:
-    """One step: `trials` configurations that were measured together, and what that came to.
-
-    `reasons` counts them by why they were measured (promise, uncertainty, replicate). When it was
-    decided on, the best of them was expected to lower the tail's logarithm by `improvement` below
-    the best known (Trial.tail_ms). `best` is what is known after it; `spent` are the trials of all
-    steps so far.
-    """
+    """One step: configurations that were measured together, and the best known after it."""
 
     number: int
     reasons: dict[str, int]
+    """Trials by reason: promise, uncertainty or replicate."""
     improvement: float
+    """How far the best of them was expected to lower the tail's logarithm (Trial.tail_ms) below the
+    best known."""
     spent: int
+    """Trials of all steps so far."""
     failures: int
     best: BestKnown
 
     @property
     def trials(self) -> int:
-        """How many were measured in it."""
+        """The number of trials that were measured in it."""
         return sum(self.reasons.values())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refined:
-    """The steps of a refinement of `budget` trials, and why it ended.
+    """The steps of a refinement, and why it ended.
 
-    `before` is the best known of the first design, of `collected` configurations. `improvement` is
-    what a further step was expected to bring when it `ended` since nothing better was; else None.
-    `earlier` trials of earlier campaigns were taken into account when trials were chosen; they
-    are in none of the figures here. `default_p99_ms` is the geometric mean of all usable trials of
-    the default in both stages. The trials are not here: they are in the store.
+    The trials are not here: they are in the store.
     """
 
     before: BestKnown
+    """The best known of the first design."""
     collected: int
+    """Configurations of the first design."""
     steps: tuple[RefineStep, ...]
     ended: End
     budget: int
+    """Trials that all steps may take."""
     earlier: int
+    """Trials of earlier campaigns that were taken into account when trials were chosen. They are in
+    none of the figures here."""
     default_p99_ms: float
+    """The geometric mean of all usable trials of the default in both stages."""
     improvement: float | None = None
+    """What a further step was expected to bring, where the refinement ended since nothing better
+    was expected."""
 
     @property
     def spent(self) -> int:
@@ -73,38 +73,30 @@ class Refined:
 
     @property
     def best(self) -> BestKnown:
-        """What is known at the end."""
+        """The best known at the end."""
         return self.steps[-1].best if self.steps else self.before
 
 
 def expected_percent(improvement: float) -> float | None:
-    """By how many percent P99 falls when its logarithm does by that; None for what is no number."""
+    """Return by how many percent P99 falls when its logarithm does by that, None for no number."""
     return -100 * math.expm1(-improvement) if math.isfinite(improvement) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a step was decided on by: the best known before it, and what it was to bring."""
+    """The basis on which a step was decided."""
 
     best: BestKnown
+    """The best known before the step."""
     improvement: float
+    """The improvement that was expected of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decisions:
-    """The decisions on all steps so far, in their order, also on one that was not worth its trials.
+    """The decisions on all steps so far, in their order, the last one perhaps against a step.
 
     Each is kept as it is made, so that a stage that was killed needs not fit all models again.
     """
 
     made: tuple[Decision, ...] = ()
-
-
-def reasons(places: Iterable[PlannedTrial]) -> dict[str, int]:
-    """How many of the places were planned for which reason; the default's have none."""
-    return dict(sorted(Counter(p.reason for p in places if p.reason).items()))
-
-
-def last_step(plan: Sequence[PlannedTrial]) -> int:
-    """How many steps a plan has."""
-    return max((p.step or 0 for p in plan), default=0)

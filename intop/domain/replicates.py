@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from intop.domain.agreement import Agreement
 from intop.domain.configuration import Configuration
+from intop.domain.drift import Drift
 from intop.domain.stats import chi_square_quantile, geometric_mean
 from intop.domain.trial import Trial
 
@@ -19,18 +21,17 @@ RESOLUTION = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """A configuration with the P99 (ms) of each of its usable trials; there is one at least.
-
-    `failures` are its trials that gave no latencies.
-    """
+    """A configuration that was measured."""
 
     configuration: Configuration
     p99_ms: tuple[float, ...]
+    """Of each of its usable trials; there is one at least."""
     failures: int = 0
+    """Trials that gave no latencies."""
 
     @cached_property
     def mean_ms(self) -> float:
-        """The geometric mean of its P99s: what is told of a configuration, and allots replicates.
+        """The geometric mean of its P99s, which ranks configurations and allots replicates.
 
         As in a verdict. Models learn the median of its log P99 (`Samples.log_target`).
         """
@@ -54,54 +55,71 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """How far trials of one and the same configuration lie apart.
-
-    `sd` is the standard deviation of log P99 within configurations, pooled over the
-    `configurations` that were measured more than once, with `freedom` degrees of freedom and an
-    interval from `low` to `high` at `level`. All three are None where there are none of those.
-    """
+    """The scatter of trials of one configuration."""
 
     configurations: int
+    """Configurations that were measured more than once."""
     freedom: int
+    """Degrees of freedom."""
     level: float
     sd: float | None = None
+    """The standard deviation of log P99 within configurations, pooled over these. None without
+    them."""
     low: float | None = None
+    """The low end of its interval at `level`."""
     high: float | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Collected:
+    """The trials of a collection, and their noise. Not stored: the trials are."""
+
+    trials: tuple[Trial, ...]
+    """The last attempt at each."""
+    replicates: int
+    """Trials of configurations that were chosen to be measured again, without sentinels."""
+    drift: Drift
+    """The drift of the default."""
+    noise: Noise
+    """Of configurations but the default."""
+    default_noise: Noise
+    """Of the default, which may be another."""
+    replicas: Agreement | None = None
+    """Whether the replicas of the cluster agree, None where there is only one."""
+
+
 def together(trials: Sequence[Trial]) -> list[list[Trial]]:
-    """The trials of each configuration, in the order of the plans, those that failed too.
+    """Return the trials of each configuration, in the order of the plans, those that failed too.
 
     Plans come in the order in which their stages are in `trials`. A configuration that was never
     usable is left out.
     """
-    found: dict[str, list[Trial]] = defaultdict(list)
+    by_digest: dict[str, list[Trial]] = defaultdict(list)
     order = {stage: n for n, stage in enumerate(dict.fromkeys(t.stage for t in trials))}
     for trial in sorted(trials, key=lambda t: (order[t.stage], t.planned.index)):
-        found[trial.configuration.digest].append(trial)
-    return [made for made in found.values() if any(t.usable for t in made)]
+        by_digest[trial.configuration.digest].append(trial)
+    return [attempts for attempts in by_digest.values() if any(t.usable for t in attempts)]
 
 
 def by_configuration(
     trials: Sequence[Trial], of: Callable[[Trial], float] = lambda t: t.p99_ms
 ) -> list[Measured]:
-    """What was measured of each configuration, in the order of `together`.
+    """Return the measurements of each configuration, in the order of `together`.
 
-    `of` says what a usable trial counts as, in ms: its P99, unless something else is put on the
-    scale of that.
+    `of` is the value of a usable trial, in ms: its P99, or something on the scale of that.
     """
     return [
         Measured(
-            configuration=made[0].configuration,
-            p99_ms=tuple(of(t) for t in made if t.usable),
-            failures=sum(t.status == "failed" for t in made),
+            configuration=attempts[0].configuration,
+            p99_ms=tuple(of(t) for t in attempts if t.usable),
+            failures=sum(t.status == "failed" for t in attempts),
         )
-        for made in together(trials)
+        for attempts in together(trials)
     ]
 
 
 def noise(measured: Sequence[Measured], *, level: float) -> Noise:
-    """The noise of a trial, from configurations that were measured more than once.
+    """Return the noise of a trial, from configurations that were measured more than once.
 
     The interval is that of a variance by chi-square. It takes log P99 as normal about its
     configuration's mean, and as scattered alike in all of them.
@@ -126,7 +144,7 @@ def noise(measured: Sequence[Measured], *, level: float) -> Noise:
 
 
 def variances(measured: Sequence[Measured]) -> list[float]:
-    """The variance of log P99 of each configuration, drawn towards that of all together.
+    """Return the variance of log P99 of each configuration, drawn towards that of all together.
 
     Most are measured once and have no variance of their own; two or three values have a wild one.
     So each is the mean of its own and of the pooled variance, weighted by degrees of freedom, of

@@ -1,8 +1,6 @@
-"""What a report is made of: everything that a campaign has stored, put in order for readers."""
+"""The content of a report: all that a campaign has stored, in order for readers."""
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,58 +20,55 @@ from intop.domain.sides import Latencies
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
-from intop.domain.trial import AnyTrial, Conditions, Status
+from intop.domain.trial import Conditions, Status
 from intop.domain.verdict import Verdict
-from intop.errors import RefusedValueError
 
 Reason = Literal["refused value", "failed", "disturbed", "pruned", "overloaded"]
-"""How an attempt ended that is no ordinary result."""
-
-_NUMBER = re.compile(r"\d+(\.\d+)?")
+"""The end of an attempt that is no ordinary result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageRecord:
-    """What became of one stage's plan.
-
-    Of `planned` places `measured` have a trial, and `by_status` counts the last attempts at them;
-    `repeated` are the attempts before those. `started_at` and `ended_at` are of the first and the
-    last trial (UTC, ISO 8601), `seconds` the sum over all attempts, loads of replicas at once
-    counted one by one. Where nothing was measured the times are empty.
-    """
+    """The record of one stage's plan. Where nothing was measured the times are empty."""
 
     stage: str
     description: str
     planned: int
+    """Places of the plan."""
     measured: int
+    """Places that have a trial."""
     by_status: Mapping[Status, int]
+    """The last attempts by status."""
     repeated: int
+    """The attempts before the last ones."""
     started_at: str
+    """Of the first trial (UTC, ISO 8601)."""
     ended_at: str
+    """The start of the last trial."""
     seconds: float
+    """The sum over all attempts, loads of replicas at once counted one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedTrials:
-    """Attempts of one stage that ended alike: the first one's words stand for all of them."""
+    """Attempts of one stage that ended alike."""
 
     stage: str
     reason: Reason
     attempts: int
     configurations: int
     detail: str
+    """The words of the first one stand for all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedKeys:
-    """Keys of the catalogue that could not be tuned on the hosts, for one kind of reason.
-
-    `details` has what was said beyond that of single keys.
-    """
+    """Keys of the catalogue that could not be tuned on the hosts, for one kind of reason."""
 
     reason: str
     keys: tuple[str, ...]
     details: Mapping[str, str]
+    """What was reported of single keys beyond that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +82,7 @@ class JudgedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """What a verdict rests on: its pairs, the latencies of their trials, and the conditions."""
+    """The trials behind a verdict."""
 
     conditions: Conditions
     pairs: tuple[JudgedPair, ...]
@@ -96,7 +91,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class Missing:
-    """What is not there yet, and the stage and the command that make it."""
+    """A result that is missing, and the stage and the command that make it."""
 
     what: str
     stage: str
@@ -105,17 +100,12 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """All that a campaign has of one architecture under one workload; None is not there.
-
-    `missing` names what could still be made. `conditions` are those of all trials but the
-    preparing ones and those of a roll-out, the first first. `sentinels` are all usable trials of
-    the default among these, with their trend. `undeployable` says why there is no deployment of a
-    gain. `offered` keys could be tuned; `refused_keys` could not.
-    """
+    """All that a campaign has of one architecture under one workload; None is not there."""
 
     arch: str
     workload: str
     conditions: tuple[Conditions, ...]
+    """Of all trials but the preparing ones and those of a roll-out, the first first."""
     facts: HostFacts | None
     stages: tuple[StageRecord, ...]
     pilot: Pilot | None
@@ -133,11 +123,15 @@ class Findings:
     explanation: Explanation | None
     deployment: Deployment | None
     undeployable: str
+    """The reason why there is no deployment of a gain."""
     sentinels: Sentinels
+    """All usable trials of the default among these, with their trend."""
     refused_trials: tuple[RefusedTrials, ...]
     offered: int
+    """The number of keys that could be tuned."""
     refused_keys: tuple[RefusedKeys, ...]
     missing: tuple[Missing, ...]
+    """What could still be made."""
 
     @property
     def title(self) -> str:
@@ -150,26 +144,18 @@ StepKind = Literal["measured", "computed", "measured, not in the paper"]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step of the pipeline: the command that carries it out, and what it does.
-
-    `hands_on` has the paper's names of its result, for static and dynamic requests where they
-    differ.
-    """
+    """A step of the pipeline: the command that carries it out, and what it does."""
 
     command: str
     does: str
     kind: StepKind
     hands_on: tuple[str, ...] = ()
+    """The paper's names of its result, for static and dynamic requests where they differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """A campaign as it is stored. All times are UTC in ISO 8601.
-
-    `tool_versions` are those that its trials were measured by, `tool_version` the one that made
-    this. `pipeline` are the steps of any campaign. `compared` is None where there is one
-    architecture only, or `not_compared` says why.
-    """
+    """A campaign as it is stored. All times are UTC in ISO 8601."""
 
     study: str
     campaign: int
@@ -178,97 +164,13 @@ class Report:
     finished_at: str | None
     made_at: str
     tool_version: str
+    """Of the intop that made this."""
     tool_versions: tuple[str, ...]
+    """Of those that measured its trials."""
     level: float
     pipeline: tuple[Step, ...]
+    """The steps of any campaign."""
     findings: tuple[Findings, ...]
     compared: Compared | None
+    """None where there is one architecture only, or `not_compared` says why."""
     not_compared: str
-
-
-def stage_records(
-    planned: Mapping[str, int],
-    attempts: Sequence[AnyTrial],
-    descriptions: Mapping[str, str],
-) -> tuple[StageRecord, ...]:
-    """What became of each stage's plan, which has so many places, in the order of `descriptions`.
-
-    What was never planned is left out.
-    """
-    made: dict[str, list[AnyTrial]] = defaultdict(list)
-    for trial in attempts:
-        made[trial.stage].append(trial)
-    return tuple(
-        _record(stage, description, planned[stage], made[stage])
-        for stage, description in descriptions.items()
-        if planned.get(stage)
-    )
-
-
-def _record(
-    stage: str, description: str, planned: int, attempts: Sequence[AnyTrial]
-) -> StageRecord:
-    last = {t.planned.index: t for t in attempts}
-    statuses = [t.status for t in last.values()]
-    times = sorted(t.started_at for t in attempts)
-    return StageRecord(
-        stage=stage,
-        description=description,
-        planned=planned,
-        measured=len(last),
-        by_status={status: statuses.count(status) for status in dict.fromkeys(statuses)},
-        repeated=len(attempts) - len(last),
-        started_at=times[0] if times else "",
-        ended_at=times[-1] if times else "",
-        seconds=sum(t.seconds for t in attempts),
-    )
-
-
-def refused_trials(attempts: Iterable[AnyTrial]) -> tuple[RefusedTrials, ...]:
-    """Attempts that are no ordinary results, by stage, status and what they say but for numbers.
-
-    Stages come in the order of their first attempts.
-    """
-    attempts = list(attempts)
-    order = list(dict.fromkeys(trial.stage for trial in attempts))
-    groups: dict[tuple[str, Reason, str], list[AnyTrial]] = defaultdict(list)
-    for trial in attempts:
-        if reason := _reason(trial):
-            words = _NUMBER.sub("#", trial.detail)
-            groups[trial.stage, reason, words].append(trial)
-    ordered = sorted(groups.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
-    return tuple(
-        RefusedTrials(
-            stage=stage,
-            reason=reason,
-            attempts=len(made),
-            configurations=len({t.configuration.digest for t in made}),
-            detail=made[0].detail,
-        )
-        for (stage, reason, _), made in ordered
-    )
-
-
-def _reason(trial: AnyTrial) -> Reason | None:
-    if trial.status == "ok":
-        return None
-    if trial.status == "failed" and RefusedValueError.SAID in trial.detail:
-        return "refused value"
-    return trial.status
-
-
-def refused_keys(refused: Mapping[str, str]) -> tuple[RefusedKeys, ...]:
-    """Reasons by key, put together by their kind: what is before the first ": "."""
-    kinds: dict[str, dict[str, str]] = defaultdict(dict)
-    for key, why in refused.items():
-        kind, _, detail = why.partition(": ")
-        kinds[kind][key] = detail
-    ordered = sorted(kinds.items(), key=lambda item: -len(item[1]))
-    return tuple(
-        RefusedKeys(
-            reason=kind,
-            keys=tuple(details),
-            details={key: detail for key, detail in details.items() if detail},
-        )
-        for kind, details in ordered
-    )

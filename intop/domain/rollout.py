@@ -1,4 +1,4 @@
-"""What became of a plan on the load balancers of an architecture, the canary first."""
+"""Roll-outs: what became of a plan on the load balancers of an architecture, the canary first."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,16 +10,15 @@ Outcome = Literal["applied", "already", "stopped"]
 
 @dataclass(frozen=True, kw_only=True)
 class HostRollout:
-    """What was done on one load balancer. It is as before where the roll-out `stopped`.
-
-    `verdict` is of the A/B there, None where it has the values `already`. What stays over a reboot
-    is in our `file` ("" for none) and in the `nginx_files`.
-    """
+    """The result on one load balancer."""
 
     host: str
     outcome: Outcome
+    """Where it `stopped`, the host is as before."""
     verdict: Verdict | None = None
+    """The verdict of the A/B there, None where it has the values `already`."""
     file: str = ""
+    """Our file that keeps the values over a reboot, "" for none."""
     nginx_files: tuple[str, ...] = ()
 
     @property
@@ -30,15 +29,14 @@ class HostRollout:
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """What was done on the hosts so far. `untouched` are those that it did not come to.
-
-    `series` is the last one of the stage's plan that has led to a decision.
-    """
+    """The results on the hosts so far."""
 
     title: str
     hosts: tuple[HostRollout, ...]
     untouched: tuple[str, ...] = ()
+    """Hosts that it did not come to."""
     series: int = 0
+    """The last series of the stage's plan that has led to a decision."""
 
     @property
     def is_stopped(self) -> bool:

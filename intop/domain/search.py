@@ -1,4 +1,4 @@
-"""What a search of the models has found."""
+"""Searches of the models, and their candidates."""
 
 from dataclasses import dataclass
 
@@ -8,57 +8,52 @@ from intop.domain.training import Objective
 
 @dataclass(frozen=True, kw_only=True)
 class Convergence:
-    """How a search of one model went: the predicted P99 (ms) of the best after each generation.
-
-    `converged_at` is the generation after which the best improved no more. A generation is as many
-    predictions as the population has individuals, whatever the `algorithm`; `predictions` is how
-    many were made in all. After `restarts` of them the search began anew, where nothing got better.
-    Where uncertainty has a penalty, what is best has it, and the P99 shown has not.
-    """
+    """The course of a search of one model."""
 
     model: str
     best_ms: tuple[float, ...]
+    """The predicted P99 of the best after each generation, without a penalty for uncertainty."""
     converged_at: int
+    """The generation after which the best improved no more."""
     seconds: float
     algorithm: str
     predictions: int
+    """All predictions. A generation is as many as the population has individuals, whatever the
+    algorithm."""
     restarts: int
+    """How often the search began again, where nothing got better."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A configuration that was predicted, not measured.
-
-    `spread` is the standard deviation of log P99 among what the models say, 0 where none is known;
-    `penalised_p99_ms` is the prediction with the penalty for it, None where there is none.
-    """
+    """A configuration that was predicted, not measured."""
 
     configuration: Configuration
     predicted_p99_ms: float
     model: str
     spread: float = 0.0
+    """The standard deviation of log P99 among the models, 0 where none is known."""
     penalised_p99_ms: float | None = None
+    """The prediction with the penalty for its spread, None where there is none."""
 
     @property
     def rank_ms(self) -> float:
-        """What it is ranked by."""
+        """The value that it is ranked by."""
         return self.predicted_p99_ms if self.penalised_p99_ms is None else self.penalised_p99_ms
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What the search found: candidates in order of promise, and how each run of it went.
-
-    `objective` is what was searched for the lowest of. `winners` are the best candidate of each
-    tree model by itself.
-    """
+    """Candidates in order of promise, and how each run of the search went."""
 
     candidates: tuple[Candidate, ...]
     convergences: tuple[Convergence, ...]
     winners: tuple[Candidate, ...]
+    """The best candidate of each tree model by itself."""
     objective: Objective = "p99"
+    """The target whose lowest value was searched."""
 
     @property
     def quantity(self) -> str:
-        """What its predictions in ms are of: P99, or what a component is on the scale of P99."""
+        """The name of its predictions in ms: P99, or a component on the scale of P99."""
         return "P99" if self.objective == "p99" else "P99 equivalent"

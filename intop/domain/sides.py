@@ -9,8 +9,7 @@ from typing import Literal
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
-from intop.domain.histogram import Histogram
-from intop.domain.percentiles import PERCENTS, told_ms
+from intop.domain.histogram import PERCENTS, Histogram, reliable_ms
 from intop.domain.rounds import M, paired, usable_by_round
 from intop.domain.stats import Interval, geometric_mean, paired_difference, paired_ratio
 from intop.domain.trial import Trial
@@ -22,70 +21,83 @@ LOWEST_MS, LOWEST_RPS = 0.001, 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class Latencies:
-    """The latencies of all requests on both sides of a verdict, trial by trial.
-
-    `against` names the baseline that stood for the default, and is empty for the host's own values.
-    """
+    """The latencies of all requests on both sides of a verdict, trial by trial."""
 
     default: tuple[Histogram, ...]
     tuned: tuple[Histogram, ...]
     against: str = ""
+    """The baseline that stood for the default, "" for the host's own values."""
 
 
 def latencies(default: Sequence[Trial], tuned: Sequence[Trial], *, against: str = "") -> Latencies:
-    """Those of the usable trials of both sides."""
+    """Return the latencies of the usable trials of both sides."""
     return Latencies(default=_histograms(default), tuned=_histograms(tuned), against=against)
 
 
+@dataclass(frozen=True)
+class _Pairs:
+    """Pairs of usable trials of both sides, in the order of the pairs."""
+
+    default: Sequence[Trial]
+    tuned: Sequence[Trial]
+    level: float
+
+    def values(self, of: Callable[[Trial], float]) -> tuple[list[float], list[float]]:
+        return [of(t) for t in self.default], [of(t) for t in self.tuned]
+
+    def ratio(self, of: Callable[[Trial], float]) -> Interval | None:
+        """Return the ratio of the sides with its interval, None where a value is zero."""
+        default, tuned = self.values(of)
+        return paired_ratio(default, tuned, level=self.level) if all(default + tuned) else None
+
+    def means(self, of: Callable[[Trial], float]) -> Pairwise:
+        default, tuned = self.values(of)
+        return Pairwise(default=fmean(default), tuned=fmean(tuned), ratio=self.ratio(of))
+
+    def known(self, of: Callable[[Trial], float | None]) -> Pairwise | None:
+        """Return the means, None where some trial doesn't have the value."""
+        if any(of(t) is None for t in (*self.default, *self.tuned)):
+            return None
+        return self.means(lambda t: of(t) or 0.0)
+
+    def latency(self, percent: float, sides: tuple[Histogram, Histogram]) -> PairwiseLatency:
+        default, tuned = (reliable_ms(side, percent) for side in sides)
+        # The judged P99 rests on rounds, not on a side's requests.
+        is_shown = percent == PERCENTS["P99"] or None not in (default, tuned)
+        return PairwiseLatency(
+            default=default,
+            tuned=tuned,
+            ratio=self.ratio(partial(_percentile_ms, percent)) if is_shown else None,
+        )
+
+
 def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: float) -> SideBySide:
-    """Both sides of some pairs of usable trials, in the order of the pairs.
+    """Return both sides of some pairs of usable trials, in the order of the pairs.
 
     The trials of a side have the same rate and duration, so their histograms add up to the
-    distribution of its requests, of which no percentile is told that too few requests are behind.
-    Ratios are of single trials, since it is those that vary independently; each interval holds for
-    itself at `level`. Raises ValueError for fewer than two pairs.
+    distribution of its requests. A percentile with too few slower requests is left out. Ratios are
+    of single trials, since it is those that vary independently; each interval holds for itself at
+    `level`. Raises ValueError for fewer than two pairs.
     """
-    sides = _histograms(default), _histograms(tuned)
-    before, after = map(merged, sides)
-
-    def ratio(of: Callable[[Trial], float]) -> Interval | None:
-        values = [of(t) for t in default], [of(t) for t in tuned]
-        return paired_ratio(*values, level=level) if all(map(all, values)) else None
-
-    def means(of: Callable[[Trial], float]) -> Pairwise:
-        return Pairwise(
-            default=fmean(map(of, default)), tuned=fmean(map(of, tuned)), ratio=ratio(of)
-        )
-
-    def known(of: Callable[[Trial], float | None]) -> Pairwise | None:
-        if any(of(t) is None for t in (*default, *tuned)):
-            return None
-        return means(lambda t: of(t) or 0.0)
-
-    def latency(percent: float) -> PairwiseLatency:
-        both = told_ms(before, percent), told_ms(after, percent)
-        # The judged P99 rests on rounds, not on a side's requests.
-        shown = percent == PERCENTS["P99"] or None not in both
-        return PairwiseLatency(
-            default=both[0],
-            tuned=both[1],
-            ratio=ratio(partial(_percentile_ms, percent)) if shown else None,
-        )
-
-    told = {name: latency(percent) for name, percent in PERCENTS.items()}
-    told["max"] = PairwiseLatency(default=before.max_ms, tuned=after.max_ms)
+    pairs = _Pairs(default, tuned, level)
+    histograms = _histograms(default), _histograms(tuned)
+    before, after = map(merged, histograms)
+    latencies_ms = {
+        name: pairs.latency(percent, (before, after)) for name, percent in PERCENTS.items()
+    }
+    latencies_ms["max"] = PairwiseLatency(default=before.max_ms, tuned=after.max_ms)
     return SideBySide(
-        latencies_ms=told,
+        latencies_ms=latencies_ms,
         requests=Pairwise(default=before.total, tuned=after.total),
-        achieved_rps=means(lambda t: t.achieved_rps),
+        achieved_rps=pairs.means(lambda t: t.achieved_rps),
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
-        balancer_cpu=means(lambda t: t.balancer.cpu),
-        fewest_requests=min(histogram.total for side in sides for histogram in side),
-        mean_ms=known(lambda t: t.histogram.mean_ms if t.histogram is not None else None),
-        received_mb_s=known(lambda t: t.received_mb_s),
-        memory_mib=known(_memory_mib),
-        context_switches_per_s=known(lambda t: t.balancer.context_switches_per_s),
-        power_w=known(lambda t: t.balancer.power_w),
+        balancer_cpu=pairs.means(lambda t: t.balancer.cpu),
+        fewest_requests=min(histogram.total for side in histograms for histogram in side),
+        mean_ms=pairs.known(lambda t: t.histogram.mean_ms if t.histogram is not None else None),
+        received_mb_s=pairs.known(lambda t: t.received_mb_s),
+        memory_mib=pairs.known(_memory_mib),
+        context_switches_per_s=pairs.known(lambda t: t.balancer.context_switches_per_s),
+        power_w=pairs.known(lambda t: t.balancer.power_w),
     )
 
 
@@ -102,7 +114,7 @@ def judged(
     level: float,
     each_level: float,
 ) -> Verdict:
-    """The verdict on some pairs of usable trials, in their order, looked at once.
+    """Return the verdict on some pairs of usable trials, in their order, after one look.
 
     Its intervals have `each_level`, at which all that are looked at hold together at `level`;
     the rest as in `Verdict`. Raises ValueError for fewer than two pairs.
@@ -138,78 +150,65 @@ def judged_pairs(trials: Sequence[M], verdict: Verdict) -> tuple[list[M], ...]:
 def check_guardrails(
     default: Sequence[Trial], tuned: Sequence[Trial], margins: Guardrails, *, level: float
 ) -> tuple[Guardrail, ...]:
-    """What the pairs say of each guardrail that is not switched off.
+    """Return the effect on each guardrail that is not switched off.
 
     Effects are of single trials, paired by round, with Student's interval: of the logarithm for
     P50 and the rate, of the difference for what may be zero. Each holds for itself at `level`.
     Raises ValueError for fewer than two pairs.
     """
-
-    def values(of: Callable[[Trial], float]) -> tuple[list[float], list[float]]:
-        return [of(t) for t in default], [of(t) for t in tuned]
-
-    def times(
-        quantity: Quantity,
-        worse: Literal["higher", "lower"],
-        of: Callable[[Trial], float],
-        margin: float | None,
-    ) -> Iterator[Guardrail]:
-        if margin is None:
-            return
-        before, after = values(of)
-        found = paired_ratio(after, before, level=level)
-        yield Guardrail(
-            quantity=quantity,
-            unit="times",
-            worse=worse,
-            default=geometric_mean(before),
-            tuned=geometric_mean(after),
-            effect=found.value,
-            low=found.low,
-            high=found.high,
-            margin=margin,
-        )
-
-    def more(
-        quantity: Quantity, unit: Unit, of: Callable[[Trial], float], margin: float | None
-    ) -> Iterator[Guardrail]:
-        if margin is None:
-            return
-        before, after = values(of)
-        found = paired_difference(after, before, level=level)
-        yield Guardrail(
-            quantity=quantity,
-            unit=unit,
-            worse="higher",
-            default=fmean(before),
-            tuned=fmean(after),
-            effect=found.value,
-            low=found.low,
-            high=found.high,
-            margin=margin,
-        )
-
-    cpu, memory = (fmean(map(of, default)) for of in (_cpu_percent, _memory_mib))
-    p50_ms = partial(_percentile_ms, PERCENTS["P50"])
+    guardrail = partial(_guardrail, _Pairs(default, tuned, level))
+    cpu_points = _either(margins.cpu_points, margins.cpu_times, fmean(map(_cpu_percent, default)))
+    memory_mib = _either(margins.memory_mib, margins.memory_times, fmean(map(_memory_mib, default)))
     return (
-        *times("P50", "higher", lambda t: max(p50_ms(t), LOWEST_MS), margins.p50_times),
-        *times("rate", "lower", lambda t: max(t.achieved_rps, LOWEST_RPS), margins.rate_times),
-        *more("error share", "points", _error_percent, margins.error_points),
-        *more("CPU", "points", _cpu_percent, _either(margins.cpu_points, margins.cpu_times, cpu)),
-        *more(
-            "memory",
-            "MiB",
-            _memory_growth_mib,
-            _either(margins.memory_mib, margins.memory_times, memory),
-        ),
+        *guardrail("P50", "times", _p50_ms, margins.p50_times),
+        *guardrail("rate", "times", _rate_rps, margins.rate_times, worse="lower"),
+        *guardrail("error share", "points", _error_percent, margins.error_points),
+        *guardrail("CPU", "points", _cpu_percent, cpu_points),
+        *guardrail("memory", "MiB", _memory_growth_mib, memory_mib),
+    )
+
+
+def _guardrail(
+    pairs: _Pairs,
+    quantity: Quantity,
+    unit: Unit,
+    of: Callable[[Trial], float],
+    margin: float | None,
+    *,
+    worse: Literal["higher", "lower"] = "higher",
+) -> Iterator[Guardrail]:
+    """Yield the guardrail, nothing without a margin."""
+    if margin is None:
+        return
+    default, tuned = pairs.values(of)
+    interval = paired_ratio if unit == "times" else paired_difference
+    mean = geometric_mean if unit == "times" else fmean
+    effect = interval(tuned, default, level=pairs.level)
+    yield Guardrail(
+        quantity=quantity,
+        unit=unit,
+        worse=worse,
+        default=mean(default),
+        tuned=mean(tuned),
+        effect=effect.value,
+        low=effect.low,
+        high=effect.high,
+        margin=margin,
     )
 
 
 def _either(more: float | None, times: float | None, base: float) -> float | None:
-    """The larger of two margins: so much more, or so many times the base; None where both are."""
-    known = [more] if more is not None else []
-    known += [(times - 1) * base] if times is not None else []
-    return max(known, default=None)
+    """Return the larger of two margins: so much more, or so many times the base."""
+    margins = [more, None if times is None else (times - 1) * base]
+    return max((margin for margin in margins if margin is not None), default=None)
+
+
+def _p50_ms(trial: Trial) -> float:
+    return max(trial.percentile_ms(PERCENTS["P50"]), LOWEST_MS)
+
+
+def _rate_rps(trial: Trial) -> float:
+    return max(trial.achieved_rps, LOWEST_RPS)
 
 
 def _error_percent(trial: Trial) -> float:
@@ -229,7 +228,7 @@ def _memory_growth_mib(trial: Trial) -> float:
 
 
 def merged(histograms: Iterable[Histogram]) -> Histogram:
-    """All requests of some trials."""
+    """Return all requests of some trials."""
     return Histogram((), ()).merge(*histograms)
 
 
@@ -238,11 +237,11 @@ def _histograms(trials: Sequence[Trial]) -> tuple[Histogram, ...]:
 
 
 def _percentile_ms(percent: float, trial: Trial) -> float:
-    """P99 as it is judged, so that the verdict's ratio is found again."""
+    """Return a percentile, P99 as it is judged, so that the ratio is the verdict's."""
     return trial.p99_ms if percent == PERCENTS["P99"] else trial.percentile_ms(percent)
 
 
 def error_share(trials: Sequence[Trial]) -> float:
-    """The share of all requests that failed, or were pending at the end."""
+    """Return the share of all requests that failed, or were pending at the end."""
     failed = sum(sum(t.errors.values()) for t in trials)
     return failed / sum(t.histogram.total for t in trials if t.histogram is not None)

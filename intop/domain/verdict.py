@@ -1,4 +1,4 @@
-"""What a configuration is worth against the default, by measurement."""
+"""The verdict: the worth of a configuration against the default, by measurement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,33 +8,31 @@ from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail
 from intop.domain.halves import Halves
-from intop.domain.percentiles import PERCENTS, requests_for
+from intop.domain.histogram import PERCENTS, requests_for
 from intop.domain.speedups import SpeedUps
 from intop.domain.stats import Interval
 
 P99Outcome = Literal["gain", "worse", "no significant gain"]
 Outcome = Literal["gain", "gain, but", "no gain: it costs", "worse", "no significant gain"]
-"""What P99 and the guardrails come to together."""
+"""The outcome by P99 and the guardrails together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pairwise:
-    """A quantity on both sides of a verdict.
-
-    `ratio` is default / tuned, the geometric mean over the pairs, with an interval. It is None
-    where there is no such mean: of a maximum, or where a value is zero.
-    """
+    """A quantity on both sides of a verdict."""
 
     default: float
     tuned: float
     ratio: Interval | None = None
+    """The geometric mean of default / tuned over the pairs. None of a maximum, or where a value is
+    zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairwiseLatency:
     """A latency on both sides of a verdict, in ms, and the ratio of single trials as in `Pairwise`.
 
-    None is what too few requests of a side are behind (`domain.percentiles`).
+    None where too few requests of a side are slower (`requests_for`).
     """
 
     default: float | None
@@ -44,35 +42,37 @@ class PairwiseLatency:
 
 @dataclass(frozen=True, kw_only=True)
 class SideBySide:
-    """What the pairs of a verdict say apart from the P99 that it is judged by.
+    """Both sides of a verdict apart from the P99 that it is judged by.
 
-    `latencies_ms` by percentile ("P50" to "max"): of all requests of a side's trials,
-    put together. Their ratios are of single trials; that of P99 has what is certain of pruned ones
-    in it, as the verdict has. `requests` were due; `achieved_rps` and `balancer_cpu`
-    (the load balancer's, 0 to 1) are means over trials; `error_share` is of all requests.
-    `fewest_requests` were answered in a single trial, None where an earlier intop did not count.
-
-    The others are the reference metrics, means over trials: `mean_ms` of the latencies,
-    `received_mb_s` by the load generators (10^6 bytes/s), and of the load balancer `memory_mib` in
-    use at the end, `context_switches_per_s` and `power_w` (RAPL). Each is None where some trial
+    What is not said to be of all requests is a mean over trials. It is None where some trial
     doesn't have it.
     """
 
     latencies_ms: dict[str, PairwiseLatency]
+    """By percentile ("P50" to "max"), of all requests of a side's trials. Their ratios are of
+    single trials; that of P99 counts pruned trials as the verdict does."""
     requests: Pairwise
+    """Requests that were due."""
     achieved_rps: Pairwise
     error_share: Pairwise
+    """The share of all requests."""
     balancer_cpu: Pairwise
+    """The load balancer's, 0 to 1."""
     fewest_requests: int | None = None
+    """The fewest that were answered in a single trial, None where nobody counted."""
     mean_ms: Pairwise | None = None
+    """The mean latency."""
     received_mb_s: Pairwise | None = None
+    """What the load generators received (10^6 bytes/s)."""
     memory_mib: Pairwise | None = None
+    """The load balancer's memory in use at the end."""
     context_switches_per_s: Pairwise | None = None
     power_w: Pairwise | None = None
+    """The load balancer's (RAPL)."""
 
     @property
     def untold(self) -> Mapping[str, str]:
-        """Why a percentile is not told, by its name."""
+        """The reason why a percentile is left out, by its name."""
         return {
             name: f"takes {requests_for(PERCENTS[name]):,} requests of a side"
             for name, both in self.latencies_ms.items()
@@ -82,44 +82,50 @@ class SideBySide:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The outcome of an A/B measurement of a configuration against the default.
-
-    `ratio` is default P99 / tuned P99 (above 1: a gain), the geometric mean over `pairs`
-    interleaved pairs, with a confidence interval at `level`. `failures` are trials of the tuned
-    side that gave no latencies at all. `against` names the baseline that stood for the default,
-    and is empty for the host's own values. `rounds` of `planned_rounds` were measured, looked at
-    up to `looks` times; the interval is so wide that those of all looks hold together at `level`.
-    `models` is what the tree models' own winners were worth in the rounds before, in which the
-    configuration was picked; None where they were not measured. `guardrails` have
-    intervals as wide as that of the ratio; those that are switched off are not there. `causes` is
-    what the kernel counted, None where the trials have no counters. `halves` is what sysctls and
-    directives are worth alone, None where the configuration changes one kind only.
-    """
+    """The outcome of an A/B measurement of a configuration against the default."""
 
     configuration: Configuration
     origin: str
+    """The name of the configuration's arm."""
     default_p99_ms: float
     tuned_p99_ms: float
     ratio: float
+    """The geometric mean of default P99 / tuned P99 over the pairs (above 1: a gain)."""
     ratio_low: float
+    """The low end of the ratio's interval, which holds at all looks together with `level`."""
     ratio_high: float
     level: float
     pairs: int
+    """Interleaved pairs of trials."""
     rounds: int
+    """Rounds that were measured."""
     planned_rounds: int
     looks: int
+    """How often the rounds are looked at, at most."""
     sides: SideBySide
     failures: int = 0
+    """Trials of the tuned side that gave no latencies at all."""
     against: str = ""
+    """The baseline that stood for the default, "" for the host's own values."""
     models: SpeedUps | None = None
+    """The worth of the tree models' own winners in the rounds in which the configuration was
+    picked. None where they were not measured."""
     guardrails: tuple[Guardrail, ...] = ()
+    """Without those that are switched off. Intervals are as wide as that of the ratio."""
     causes: Causes | None = None
+    """The mechanisms that the kernel counted, None where the trials have no counters."""
     halves: Halves | None = None
+    """The worth of sysctls and directives alone, None where only one kind is changed."""
 
     @property
     def reference(self) -> str:
-        """What the tuned side is held against: `default`, or the baseline that stood for it."""
+        """The other side: `default`, or the baseline that stood for it."""
         return self.against or "default"
+
+    @property
+    def interval(self) -> Interval:
+        """The ratio with its interval."""
+        return Interval(self.ratio, self.ratio_low, self.ratio_high)
 
     @property
     def stopped_early(self) -> bool:
@@ -128,7 +134,7 @@ class Verdict:
 
     @property
     def p99_outcome(self) -> P99Outcome:
-        """What P99 alone says."""
+        """The outcome by P99 alone."""
         return outcome_of(self.ratio_low, self.ratio_high, self.failures)
 
     @property
@@ -152,22 +158,22 @@ class Verdict:
 
     @property
     def broken(self) -> tuple[Guardrail, ...]:
-        """The guardrails beyond which the tuned side is."""
+        """The guardrails that the tuned side breaks."""
         return tuple(guard for guard in self.guardrails if guard.state == "broken")
 
     @property
     def unclear(self) -> tuple[Guardrail, ...]:
-        """The guardrails beyond which the tuned side may be."""
+        """The guardrails that the tuned side may break."""
         return tuple(guard for guard in self.guardrails if guard.state == "unclear")
 
     @property
     def costs(self) -> str:
-        """What the broken guardrails say: CPU is higher by 12 points (9 to 15; accepted: 5)."""
+        """The broken guardrails, such as: CPU is higher by 12 points (9 to 15; accepted: 5)."""
         return "; ".join(guard.told for guard in self.broken)
 
     @property
     def doubts(self) -> str:
-        """What the unclear guardrails say: CPU may be higher by up to 8 points."""
+        """The unclear guardrails, such as: CPU may be higher by up to 8 points."""
         return "; ".join(guard.told for guard in self.unclear)
 
     @property
@@ -182,14 +188,14 @@ class Verdict:
 
     @property
     def gain(self) -> str:
-        """In words, where it is one: P99 is 3.10 times lower (95% interval 2.20 to 4.40)."""
+        """A gain in words, such as: P99 is 3.10 times lower (95% interval 2.20 to 4.40)."""
         than = f" than with {self.against}" if self.against else ""
         interval = f"{self.level:.0%} interval {self.ratio_low:.2f} to {self.ratio_high:.2f}"
         return f"P99 is {self.ratio:.2f} times lower{than} ({interval})"
 
 
 def outcome_of(ratio_low: float, ratio_high: float, failures: int) -> P99Outcome:
-    """What an interval of default P99 / other P99 says; a side that fails is worse."""
+    """Return the outcome by an interval of default P99 / other P99; a side that fails is worse."""
     if ratio_low > 1 and failures == 0:
         return "gain"
     return "worse" if failures or ratio_high < 1 else "no significant gain"

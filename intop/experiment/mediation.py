@@ -24,9 +24,9 @@ from intop.run.prospect import Prospect
 from intop.run.stage import Batch, Expected, SoFar
 from intop.stages.baselines import base_of, both_sides
 from intop.stages.collected import required_space
-from intop.stages.explain import required_verdict
+from intop.stages.explain.stage import required_verdict
+from intop.stages.explain.winner import Winner
 from intop.stages.pilot import timed
-from intop.stages.winner import Winner
 
 FEWEST_ROUNDS = 4
 

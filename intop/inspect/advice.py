@@ -3,11 +3,20 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from intop.domain.advice import Advice, advice
-from intop.domain.evidence import Case, Source, TrialRow
+from intop.domain.advice import SITUATION, Advice, Change, JudgedSet, JudgedWinner, Situation
+from intop.domain.evidence import (
+    Case,
+    Evidence,
+    Source,
+    TrialRow,
+    directions,
+    effect,
+    evidence_of,
+)
 from intop.domain.explanation import Explanation
 from intop.domain.multi_arm import Contest, Crosswise
 from intop.domain.probing import Probe
+from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
 from intop.store import Store, Subject, opened_to_read, shown
@@ -89,3 +98,87 @@ def _rows(store: Store, subject: Subject) -> Iterator[TrialRow]:
                     p99_ms=place.p99_ms,
                     started_at=place.started_at,
                 )
+
+
+def advice(cases: Sequence[Case]) -> Advice:
+    """Return what the cases show, in the order of their campaigns."""
+    by_situation: dict[tuple[object, ...], list[Case]] = {}
+    for case in cases:
+        place = tuple(getattr(case.conditions, name) for name in SITUATION)
+        by_situation.setdefault(place, []).append(case)
+    numbered = list(enumerate(by_situation.values(), start=1))
+    number_of = {id(case): number for number, own in numbered for case in own}
+    changes: dict[tuple[int, tuple[str, ...], str], list[Evidence]] = {}
+    levels: list[tuple[Interval, float]] = []
+    for case in cases:
+        for keys, evidence, level in evidence_of(case):
+            direction = directions(evidence.before, evidence.after)
+            changes.setdefault((number_of[id(case)], keys, direction), []).append(evidence)
+            ratios = (evidence.judged, evidence.alone, evidence.left_out, evidence.missed)
+            levels += [(ratio, level) for ratio in ratios if ratio is not None]
+    listed = (
+        Change(keys=keys, direction=direction, situation=number, evidence=tuple(own))
+        for (number, keys, direction), own in changes.items()
+    )
+    winners = (_winner(case, number_of[id(case)]) for case in cases)
+    return Advice(
+        situations=tuple(_situation(number, own) for number, own in numbered),
+        verdicts=tuple(winner for winner in winners if winner is not None),
+        changes=tuple(sorted(listed, key=_order)),
+        sets=tuple(chosen for case in cases for chosen in _sets(case, number_of[id(case)])),
+        trials=tuple((case.source, case.trials) for case in cases if case.trials),
+        intervals=len(levels),
+        called=sum(effect(ratio) != "not shown" for ratio, _ in levels),
+        by_chance=sum(1 - level for _, level in levels),
+    )
+
+
+def _situation(number: int, cases: Sequence[Case]) -> Situation:
+    return Situation(
+        number=number,
+        conditions=cases[-1].conditions,
+        studies=tuple(dict.fromkeys(case.source.study for case in cases)),
+        campaigns=len({(case.source.store, case.source.campaign) for case in cases}),
+    )
+
+
+def _winner(case: Case, situation: int) -> JudgedWinner | None:
+    if case.verdict is None:
+        return None
+    return JudgedWinner(
+        source=case.source,
+        situation=situation,
+        verdict=case.verdict,
+        is_explained=case.explanation is not None,
+    )
+
+
+def _sets(case: Case, situation: int) -> Iterator[JudgedSet]:
+    for contest in case.contests:
+        for contestant in contest.contestants:
+            if not (contestant.is_reference or contestant.same_as):
+                yield JudgedSet(
+                    source=case.source,
+                    situation=situation,
+                    name=contestant.name,
+                    title=contestant.title,
+                    keys=len(contestant.configuration.values),
+                    reference=contest.reference,
+                    ratio=contestant.ratio,
+                    outcome=contestant.outcome,
+                )
+
+
+def _order(change: Change) -> tuple[object, ...]:
+    """Sort by situation; what most campaigns found to help comes first, then what hurt."""
+    alone, beside = change.by_itself, change.beside_others
+    strongest = max((r.value for e in change.evidence for r in (e.by_itself,) if r), default=0.0)
+    return (
+        change.situation,
+        -alone.helped,
+        -beside.helped,
+        -(alone.hurt + beside.hurt),
+        -change.gains,
+        -strongest,
+        change.name,
+    )

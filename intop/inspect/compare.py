@@ -1,26 +1,45 @@
 """compare: two sides of a store, workload by workload."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from intop.domain.comparison import Compared, Comparison, Provenance, Side, compared, side
+from intop.domain.comparison import (
+    EXPECTED_DIFFERENCES,
+    LOAD,
+    MUST_BE_EQUAL,
+    WARNED_DIFFERENCES,
+    Compared,
+    ComparedParameter,
+    ComparedValue,
+    Comparison,
+    Latency,
+    Measured,
+    Provenance,
+    Side,
+    contrast,
+    converged,
+    latency,
+)
 from intop.domain.probing import Probed
-from intop.domain.ranking import Ranking
+from intop.domain.ranking import Ranking, rank_agreement
 from intop.domain.search import Search
-from intop.domain.selector import selector
 from intop.domain.sides import judged_pairs
 from intop.domain.training import Training
-from intop.domain.trial import Outline, latest
+from intop.domain.trial import AnyTrial, Outline, latest
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError, UsageError
-from intop.inspect.chosen_sides import ChosenSide, chosen_side
+from intop.inspect.chosen_sides import ChosenSide, chosen_side, selector
 from intop.run import prerequisites, registry
 from intop.run.available_space import stored_probed
 from intop.run.context import Context, Task
 from intop.store import Campaign, Subject
 from intop.version import __version__
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def compare(
@@ -33,7 +52,7 @@ def compare(
 ) -> Compared:
     """All workloads that were asked for and that both sides have measured.
 
-    `one` and `other` are selectors (`domain.selector`). `attempts` at their trials are read from
+    `one` and `other` are selectors (`chosen_sides`). `attempts` at their trials are read from
     the store where they are not given. Raises UsageError for what means no side, or the same one
     twice, ResultMissingError when no workload was measured on both, and IncomparableError when what
     must be equal is not, unless by `force`.
@@ -158,3 +177,149 @@ def _missing(context: Context, chosen: ChosenSide, task: Task, why: str) -> Resu
     if chosen.campaign.id == context.campaign.id:
         return prerequisites.missing(task, told, "collect")
     return ResultMissingError(f"{chosen.name} {task.workload.name}: {told}")
+
+
+def side(
+    arch: str,
+    trials: Sequence[AnyTrial],
+    *,
+    level: float,
+    name: str = "",
+    verdict: Verdict | None = None,
+    judged: tuple[Sequence[float], Sequence[float]] | None = None,
+    ranking: Ranking | None = None,
+    training: Training | None = None,
+    search: Search | None = None,
+    attempts: Sequence[AnyTrial] = (),
+) -> Side:
+    """Return one side from its usable trials, and from all `attempts` where there are others.
+
+    Without a `name` it is called by its architecture. `judged` are the P99s (ms) of the default and
+    of the tuned configuration that the verdict rests on; they go with it. Raises ValueError with
+    fewer than two trials of the default.
+    """
+    defaults = [t.p99_ms for t in trials if t.configuration.is_default]
+    if len(defaults) < 2:
+        raise ValueError(f"{len(defaults)} usable trials of the default, an interval needs two")
+    tuned: Latency | None = None
+    if judged is not None:
+        defaults, tuned = list(judged[0]), latency(judged[1], level)
+    return Side(
+        name=name or arch,
+        arch=arch,
+        conditions=trials[-1].conditions,
+        trials=len(trials),
+        measured=_measured(attempts or trials),
+        default=latency(defaults, level),
+        tuned=tuned,
+        verdict=verdict,
+        ranking=ranking,
+        training=training,
+        convergences=converged(search),
+    )
+
+
+def compared(
+    workload: str,
+    sides: tuple[Side, Side],
+    offers: tuple[Probed, Probed],
+    *,
+    level: float,
+    chosen_by: Collection[str] = ("arch",),
+) -> Comparison:
+    """Return the two sides with what sets them apart; `offers` are the spaces of their hosts.
+
+    What they were `chosen_by` may differ, unless it belongs to the load.
+    """
+    first, second = sides
+    tuned = contrast(first.tuned, second.tuned, level) if first.tuned and second.tuned else None
+    here, there = first.conditions, second.conditions
+    are_architectures = "arch" in chosen_by or "machine" in chosen_by
+    expected = {*chosen_by, *(EXPECTED_DIFFERENCES if are_architectures else ())}
+    refused = [n for n in MUST_BE_EQUAL if n in LOAD or n not in expected]
+    warned = {*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES} - expected
+    warnings = here.differences(there, warned)
+    if are_architectures and here.machine == there.machine:
+        warnings.append(f"machine: both are {here.machine}")
+    return Comparison(
+        workload=workload,
+        level=level,
+        sides=sides,
+        default=contrast(first.default, second.default, level),
+        tuned=tuned,
+        rank_agreement=(
+            rank_agreement((first.name, second.name), first.ranking, second.ranking)
+            if first.ranking and second.ranking
+            else None
+        ),
+        parameters=_parameters(sides, offers),
+        values=_values(sides, offers),
+        differences=(*here.differences(there, refused), *_defaults_differ(sides)),
+        warnings=tuple(warnings),
+    )
+
+
+def _measured(attempts: Sequence[AnyTrial]) -> Measured:
+    times = sorted(t.started_at for t in attempts)
+    return Measured(
+        attempts=len(attempts),
+        first_at=times[0],
+        last_at=times[-1],
+        tool_versions=tuple(dict.fromkeys(t.tool_version for t in attempts)),
+    )
+
+
+def _defaults_differ(sides: tuple[Side, Side]) -> list[str]:
+    """Return a line where the verdicts are against different baselines."""
+    against = [s.verdict.against or "the host's own" for s in sides if s.verdict]
+    return [f"default: {' against '.join(against)}"] if len(set(against)) > 1 else []
+
+
+def _parameters(
+    sides: tuple[Side, Side], offers: tuple[Probed, Probed]
+) -> tuple[ComparedParameter, ...]:
+    """Return those chosen on both sides, the first only, the second only; by importance."""
+    ranked = _each(sides, lambda s: {i.key: i for i in s.ranking.importances} if s.ranking else {})
+    chosen = _each(sides, lambda s: set(s.ranking.chosen) if s.ranking else set())
+    offered = _each(offers, lambda o: {p.key for p in o.space.parameters})
+
+    def parameter(key: str) -> ComparedParameter:
+        refused = [
+            "" if key in known else offer.refused.get(key, "the catalogue doesn't have it")
+            for known, offer in zip(offered, offers, strict=True)
+        ]
+        return ComparedParameter(
+            key=key,
+            importances=_each(ranked, lambda by_key: by_key.get(key)),
+            chosen=_each(chosen, lambda keys: key in keys),
+            refused=(refused[0], refused[1]),
+        )
+
+    def order(p: ComparedParameter) -> tuple[int, float, str]:
+        place = [(True, True), (True, False), (False, True)].index(p.chosen)
+        shares = [i.mean for i, c in zip(p.importances, p.chosen, strict=True) if c and i]
+        return place, -max(shares, default=0.0), p.key
+
+    return tuple(sorted((parameter(key) for key in chosen[0] | chosen[1]), key=order))
+
+
+def _values(sides: tuple[Side, Side], offers: tuple[Probed, Probed]) -> tuple[ComparedValue, ...]:
+    """Return what the judged configurations change, by key."""
+    defaults = _each(offers, lambda o: o.space.defaults)
+    judged = _each(sides, lambda s: s.verdict.configuration.values if s.verdict else {})
+    changed = tuple(
+        {key: value for key, value in values.items() if value != before.get(key)}
+        for values, before in zip(judged, defaults, strict=True)
+    )
+    return tuple(
+        ComparedValue(
+            key=key,
+            defaults=(defaults[0].get(key), defaults[1].get(key)),
+            tuned=(changed[0].get(key), changed[1].get(key)),
+        )
+        for key in sorted(changed[0].keys() | changed[1].keys())
+    )
+
+
+def _each(pair: tuple[T, T], what: Callable[[T], U]) -> tuple[U, U]:
+    return what(pair[0]), what(pair[1])

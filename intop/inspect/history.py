@@ -1,16 +1,17 @@
 """compare --over-time: the campaigns of a study, one after the other."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import pairwise
 
 from intop.domain.baseline import HOST
-from intop.domain.comparison import latency
-from intop.domain.history import History, Moment, history
+from intop.domain.comparison import LOAD, contrast, latency
+from intop.domain.history import History, Moment, Step
 from intop.domain.rounds import paired
-from intop.domain.selector import selector
 from intop.domain.trial import Block, Conditions
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
-from intop.inspect.chosen_sides import campaigns_of, measured
+from intop.inspect.chosen_sides import campaigns_of, measured, selector
 from intop.run import registry
 from intop.run.context import Context, Task
 
@@ -89,3 +90,35 @@ def _defaults(task: Task) -> list[float]:
         if place.configuration.is_default and place.usable
     )
     return [p.p99_ms for p in places if p.p99_ms and not registry.stage(p.stage).is_apart]
+
+
+def history(
+    study: str, arch: str, workload: str, moments: Sequence[Moment], *, level: float
+) -> History:
+    """Return the steps between some moments, which are in the order of their campaigns."""
+    return History(
+        study=study,
+        arch=arch,
+        workload=workload,
+        level=level,
+        moments=tuple(moments),
+        steps=tuple(_step(earlier, later, level) for earlier, later in pairwise(moments)),
+    )
+
+
+def _step(earlier: Moment, later: Moment, level: float) -> Step:
+    incomparable = earlier.conditions.differences(later.conditions, LOAD)
+    if earlier.reference != later.reference:
+        incomparable.append(f"default: {earlier.reference} against {later.reference}")
+    others = [f.name for f in fields(Conditions) if f.name not in LOAD]
+    is_comparable = not incomparable
+    return Step(
+        incomparable=tuple(incomparable),
+        changed=tuple(earlier.conditions.differences(later.conditions, others)),
+        default=contrast(earlier.default, later.default, level) if is_comparable else None,
+        tuned=(
+            contrast(earlier.tuned, later.tuned, level)
+            if is_comparable and earlier.tuned and later.tuned
+            else None
+        ),
+    )

@@ -1,6 +1,8 @@
 """report: everything that is stored of a campaign, for readers. Touches no host."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -21,19 +23,20 @@ from intop.domain.report import (
     Judged,
     JudgedPair,
     Missing,
+    Reason,
+    RefusedKeys,
+    RefusedTrials,
     Report,
-    refused_keys,
-    refused_trials,
-    stage_records,
+    StageRecord,
 )
 from intop.domain.search import Search
 from intop.domain.sides import Latencies, judged_pairs
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
-from intop.domain.trial import Outline, latest
+from intop.domain.trial import AnyTrial, Outline, latest
 from intop.domain.verdict import Verdict
-from intop.errors import IncomparableError, ResultMissingError, UsageError
+from intop.errors import IncomparableError, RefusedValueError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
 from intop.inspect.pipeline import steps
 from intop.run import prerequisites, registry
@@ -42,6 +45,8 @@ from intop.run.context import Context, Task
 from intop.run.prospect import Prospect
 from intop.store import Subject
 from intop.version import __version__
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def gather(context: Context) -> Report:
@@ -199,3 +204,88 @@ def _missing(task: Task) -> tuple[Missing, ...]:
                 command=f"{command} --workload {task.workload.name}",
             )
     return tuple(found.values())
+
+
+def stage_records(
+    planned: Mapping[str, int],
+    attempts: Sequence[AnyTrial],
+    descriptions: Mapping[str, str],
+) -> tuple[StageRecord, ...]:
+    """Return the record of each stage that was planned, in the order of `descriptions`."""
+    by_stage: dict[str, list[AnyTrial]] = defaultdict(list)
+    for trial in attempts:
+        by_stage[trial.stage].append(trial)
+    return tuple(
+        _record(stage, description, planned[stage], by_stage[stage])
+        for stage, description in descriptions.items()
+        if planned.get(stage)
+    )
+
+
+def _record(
+    stage: str, description: str, planned: int, attempts: Sequence[AnyTrial]
+) -> StageRecord:
+    last = {t.planned.index: t for t in attempts}
+    statuses = [t.status for t in last.values()]
+    times = sorted(t.started_at for t in attempts)
+    return StageRecord(
+        stage=stage,
+        description=description,
+        planned=planned,
+        measured=len(last),
+        by_status={status: statuses.count(status) for status in dict.fromkeys(statuses)},
+        repeated=len(attempts) - len(last),
+        started_at=times[0] if times else "",
+        ended_at=times[-1] if times else "",
+        seconds=sum(t.seconds for t in attempts),
+    )
+
+
+def refused_trials(attempts: Iterable[AnyTrial]) -> tuple[RefusedTrials, ...]:
+    """Return attempts that are no ordinary results, by stage, status and words but for numbers.
+
+    Stages come in the order of their first attempts.
+    """
+    attempts = list(attempts)
+    order = list(dict.fromkeys(trial.stage for trial in attempts))
+    groups: dict[tuple[str, Reason, str], list[AnyTrial]] = defaultdict(list)
+    for trial in attempts:
+        if reason := _reason(trial):
+            words = _NUMBER.sub("#", trial.detail)
+            groups[trial.stage, reason, words].append(trial)
+    ordered = sorted(groups.items(), key=lambda item: (order.index(item[0][0]), -len(item[1])))
+    return tuple(
+        RefusedTrials(
+            stage=stage,
+            reason=reason,
+            attempts=len(alike),
+            configurations=len({t.configuration.digest for t in alike}),
+            detail=alike[0].detail,
+        )
+        for (stage, reason, _), alike in ordered
+    )
+
+
+def _reason(trial: AnyTrial) -> Reason | None:
+    if trial.status == "ok":
+        return None
+    if trial.status == "failed" and RefusedValueError.SAID in trial.detail:
+        return "refused value"
+    return trial.status
+
+
+def refused_keys(refused: Mapping[str, str]) -> tuple[RefusedKeys, ...]:
+    """Return reasons by key, put together by their kind: what is before the first ": "."""
+    kinds: dict[str, dict[str, str]] = defaultdict(dict)
+    for key, why in refused.items():
+        kind, _, detail = why.partition(": ")
+        kinds[kind][key] = detail
+    ordered = sorted(kinds.items(), key=lambda item: -len(item[1]))
+    return tuple(
+        RefusedKeys(
+            reason=kind,
+            keys=tuple(details),
+            details={key: detail for key, detail in details.items() if detail},
+        )
+        for kind, details in ordered
+    )

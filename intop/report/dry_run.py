@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied
 from intop.domain.dry_run import DryRun, Intended, Touched
-from intop.domain.host_state import HostState
+from intop.domain.host_state import Answer, HostState
 from intop.report.campaign_status import pace, stages
 from intop.report.document.columns import texts
 from intop.report.document.model import Block, Section, Table, Verbatim

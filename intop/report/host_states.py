@@ -5,8 +5,14 @@ A line is never broken: it may hold a command to copy.
 
 from collections.abc import Iterable, Sequence
 
-from intop.domain.answer import Answer, Rollback
-from intop.domain.host_state import ForeignChange, HostState, RolledBack, Unrestored
+from intop.domain.host_state import (
+    Answer,
+    ForeignChange,
+    HostState,
+    Rollback,
+    RolledBack,
+    Unrestored,
+)
 from intop.report.document.columns import texts
 from intop.report.document.model import Block, Table, Verbatim
 from intop.report.numbers import counted

@@ -16,7 +16,7 @@ from intop.domain.evidence import Evidence
 from intop.domain.guardrails import Guardrail
 from intop.domain.multi_arm import Contestant
 from intop.domain.plan import Plan, PlannedKey
-from intop.domain.ranks import RankAgreement
+from intop.domain.ranking import RankAgreement
 from intop.domain.soak import Soak, Trend
 from intop.domain.speedups import SpeedUps
 from intop.domain.sweep import ArmAt, Sweep

@@ -1,6 +1,6 @@
 """How far two rankings agree. Computes nothing."""
 
-from intop.domain.ranks import RankAgreement, RankPair
+from intop.domain.ranking import RankAgreement, RankPair
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Notes, Section, Table
 from intop.report.text import few

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from intop.domain.percentiles import PERCENTS, requests_for
+from intop.domain.histogram import PERCENTS, requests_for
 from intop.domain.stats import Interval
 from intop.domain.sweep import UNITS, ArmAt, Axis, Capacity, Knee, Sweep
 from intop.report.document.columns import Column

@@ -4,10 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from intop.domain.agreement import Agreement, Replica
-from intop.domain.collection import Collected
 from intop.domain.drift import Drift
 from intop.domain.ranking import Effect, Importance, Ranking, Screening
-from intop.domain.replicates import Noise
+from intop.domain.replicates import Collected, Noise
 from intop.domain.search import Convergence, Search
 from intop.domain.training import NEAR_CEILING, Training
 from intop.report.document.columns import Column, Value, columns, numbers, texts

@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from intop.domain.causes import LEVEL, Causes
 from intop.domain.guardrails import Guardrail, Quantity
 from intop.domain.halves import Halves
-from intop.domain.percentiles import BEHIND, PERCENTS, requests_for
+from intop.domain.histogram import BEHIND, PERCENTS, requests_for
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from intop.report.document.columns import Column, numbers, texts

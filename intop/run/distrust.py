@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from intop.domain.agreement import Agreement
-from intop.domain.replica_disturbance import Sentinel, Span, replica_disturbance, shared
-from intop.domain.replica_drift import replica_drift
 from intop.domain.trial import PlannedTrial, Trial
+from intop.run.replica_disturbance import Sentinel, Span, replica_disturbance, shared
+from intop.run.replica_drift import replica_drift
 from intop.run.stage import Stage
 
 PERCENTILE = 50.0

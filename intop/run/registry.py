@@ -17,13 +17,13 @@ STAGES: dict[str, str] = {
     "search": "intop.stages.search:GlobalSearch",
     "pick": "intop.stages.pick:Pick",
     "judge": "intop.stages.verify:Judge",
-    "explain": "intop.stages.explain:Explain",
+    "explain": "intop.stages.explain.stage:Explain",
     "mediation": "intop.experiment.mediation:Mediate",
     "transfer": "intop.experiment.transfer:Crossing",
     "contest": "intop.experiment.contest:MultiArm",
     "sweep": "intop.experiment.sweep:SweepAlong",
     "across": "intop.experiment.across:AcrossWorkloads",
-    "soak": "intop.stages.soak:SoakApplied",
+    "soak": "intop.stages.soak.stage:SoakApplied",
     "apply": "intop.deploy.apply:RollOut",
 }
 """The place of each stage, by name. Stages are imported on demand: most commands need few."""

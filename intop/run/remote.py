@@ -9,7 +9,7 @@ from threading import Event
 
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import Configuration
-from intop.domain.job import JobStatus, Opened, Refusal, Request, Spot
+from intop.domain.job import JobSettings, JobStatus, Opened, Refusal, Spot
 from intop.domain.probing import Probe, Probed
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, RefusedValueError
@@ -104,9 +104,9 @@ def request_of(
     *,
     prune_above_ms: float | None = None,
     configuration: Configuration | None = None,
-) -> Request:
-    """Return what a worker can't know of a task by itself."""
-    return Request(
+) -> JobSettings:
+    """What a worker can't know of a task by itself."""
+    return JobSettings(
         workload=task.workload,
         tunes=task.context.study.tunes,
         tries_durations=task.tries_durations,

@@ -4,11 +4,10 @@ import random
 from collections.abc import Sequence
 
 from intop.domain.agreement import Agreement
-from intop.domain.collection import Collected
-from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.configuration import Configuration
 from intop.domain.drift import drift
 from intop.domain.ranking import Ranking
-from intop.domain.replicates import by_configuration, noise, variances
+from intop.domain.replicates import Collected, by_configuration, noise, variances
 from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
@@ -24,7 +23,7 @@ from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.stages.collected import check_samples
 from intop.stages.hints import hints
 from intop.stages.pilot import timed
-from intop.stages.sentinels import with_sentinels
+from intop.stages.sentinels import followed_by_sentinels, with_sentinels
 
 BATCH = 4
 """Replicates that are decided on together. Fewer find the best one hardly more often."""
@@ -96,7 +95,7 @@ class Collect(Stage[Collected]):
         return with_sentinels(design, self.budget.sentinel_every, replicas_in_use(task))
 
     def _say_left_out(self, space: Space, design: Sequence[Configuration]) -> None:
-        """What no configuration of the design has leaves the space of the stages that follow."""
+        """Warn of parameters that the design does not vary: later stages leave them out."""
         varied = {key for configuration in design for key in configuration.values}
         left_out = [p.key for p in space.parameters if p.key not in varied]
         if left_out:
@@ -109,7 +108,7 @@ class Collect(Stage[Collected]):
     def _replicates(
         self, plan: Sequence[PlannedTrial], trials: Sequence[Trial]
     ) -> list[PlannedTrial]:
-        """The next batch of replicates, with its sentinels; none when the budget is spent.
+        """Return the next batch of replicates with its sentinels, none when the budget is spent.
 
         A configuration that failed is no finalist, so it gets none. The default has its sentinels,
         and they say nothing of the others' noise: where it always meets time-outs, it scatters
@@ -134,18 +133,17 @@ class Collect(Stage[Collected]):
             min(BATCH, wanted - done),
         )
         random.Random(self.task.seed("replicates", len(plan))).shuffle(chosen)
-        batch: list[PlannedTrial] = []
-        for number, which in enumerate(chosen, start=done + 1):
-            configuration = sound[which][0].configuration
-            place = len(plan) + len(batch)
-            batch.append(PlannedTrial(index=place, role="replicate", configuration=configuration))
-            if number % self.budget.sentinel_every == 0:
-                batch.append(PlannedTrial(index=place + 1, role="sentinel", configuration=DEFAULT))
-        return batch
+        replicates = (
+            PlannedTrial(index=0, role="replicate", configuration=sound[which][0].configuration)
+            for which in chosen
+        )
+        return followed_by_sentinels(
+            replicates, start=len(plan), every=self.budget.sentinel_every, before=done
+        )
 
     @classmethod
     def is_done(cls, prospect: Prospect) -> bool:
-        """It stores no result: what is measured, and what has begun after it, tell."""
+        """Whether it has ended, by what is measured and begun after it: it stores no result."""
         places = prospect.places(cls.name)
         if not places:
             return False
@@ -156,12 +154,12 @@ class Collect(Stage[Collected]):
 
     @classmethod
     def is_idle(cls, prospect: Prospect) -> bool:
-        """The models have learned from what there is."""
+        """Whether the models have learned from what there is."""
         return prospect.has(Training)
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """With the replicates that are to follow, and the default among them."""
+        """Return its trials with the replicates that are to follow, and the default among them."""
         budget, places = prospect.budget, prospect.places(cls.name)
         planned = roles(places)
         design = planned.count("design") or budget.collect_trials
@@ -176,7 +174,7 @@ def collect(task: Task, samples: int | None = None) -> Collected:
 
 
 def _wanted(budget: Budget, design: int) -> int:
-    """How many replicates there are to be in all."""
+    """Return how many replicates there are to be in all."""
     if budget.replicate_trials is not None:
         return budget.replicate_trials
     # A refinement has replicates of its own, and knows more when it allots them.

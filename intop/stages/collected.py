@@ -1,4 +1,4 @@
-"""What was collected, as models learn from it."""
+"""The collected trials, as models learn from them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +22,7 @@ from intop.run.context import Task
 def samples_of(
     space: Space, measured: Sequence[Measured], *, lent: Sequence[Measured] = ()
 ) -> Samples:
-    """Measured configurations as models learn from them, and behind them those that are lent."""
+    """Return measured configurations as models learn from them, followed by lent ones."""
     rows = [*measured, *lent]
     return Samples(
         variables=space.variables,
@@ -33,7 +33,7 @@ def samples_of(
 
 
 def collected_space(task: Task) -> Space:
-    """The space that the collected configurations fill.
+    """Return the space that the collected configurations fill.
 
     Raises ResultMissingError, and UsageError where this intop leaves one of their keys out.
     """
@@ -52,7 +52,7 @@ def collected_space(task: Task) -> Space:
 
 
 def collected_trials(task: Task) -> list[Trial]:
-    """The last attempt at each trial of `collect` and of `refine`, if that has begun.
+    """Return the last attempt at each trial of `collect` and of `refine`, if that has begun.
 
     Some of them are usable. Raises ResultMissingError while a plan of these is not carried out.
     """
@@ -61,7 +61,7 @@ def collected_trials(task: Task) -> list[Trial]:
 
 
 def stage_trials(task: Task, stage: str) -> list[Trial]:
-    """The last attempt at each trial of a stage; some of them are usable.
+    """Return the last attempt at each trial of a stage; some of them are usable.
 
     Raises ResultMissingError while the plan is not carried out. What is added to a plan later
     belongs to it once it is planned: what is measured so far will do without it.
@@ -69,22 +69,22 @@ def stage_trials(task: Task, stage: str) -> list[Trial]:
     plan = task.store.plan(task.subject, stage)
     trials = task.trials(stage)
     if not plan or len(trials) < len(plan):
-        made = f"{len(trials)} of {len(plan)} trials of {stage} are measured"
-        raise prerequisites.missing(task, made if plan else "nothing is collected yet", stage)
+        progress = f"{len(trials)} of {len(plan)} trials of {stage} are measured"
+        raise prerequisites.missing(task, progress if plan else "nothing is collected yet", stage)
     usable(trials, task)
     return trials
 
 
 def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
-    """The configuration that is believed to have the shortest tail, without the default.
+    """Return the configuration that is believed to have the shortest tail, without the default.
 
     Of those that never failed. The lowest of many that were measured once would be the luckiest.
     None where there is none.
     """
     measured = [
-        (one, tail)
-        for one, tail in zip(by_configuration(trials), tails_of(trials), strict=True)
-        if not one.configuration.is_default and not one.failures
+        (candidate, tail)
+        for candidate, tail in zip(by_configuration(trials), tails_of(trials), strict=True)
+        if not candidate.configuration.is_default and not candidate.failures
     ]
     if not measured:
         return None
@@ -95,17 +95,17 @@ def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
 
 
 def tails_of(trials: Sequence[Trial]) -> list[Measured]:
-    """The trials by configuration, as `by_configuration` has them, with tails in place of P99."""
+    """Return the trials by configuration, with tails in place of P99."""
     return by_configuration(trials, lambda trial: trial.tail_ms)
 
 
 def required_space(task: Task) -> Space:
-    """The space that was probed. Raises ResultMissingError before any stage has measured."""
+    """Return the space that was probed. Raises ResultMissingError before any stage has measured."""
     return required_probed(task).space
 
 
 def required_probed(task: Task) -> Probed:
-    """The same with what is left out of it. Raises ResultMissingError as `required_space` does."""
+    """Return the space with what is left out of it. Raises as `required_space` does."""
     probed = stored_probed(task)
     if probed is None:
         raise prerequisites.missing(task, "nothing is measured yet", "screen")
@@ -113,7 +113,7 @@ def required_probed(task: Task) -> Probed:
 
 
 def why_gone(task: Task, keys: Iterable[str]) -> str:
-    """Why keys of a campaign are not in its space by now, in words."""
+    """Return why keys of a campaign are not in its space by now, in words."""
     reasons = {**task.context.study.catalogue.former, **required_probed(task).refused}
     return "; ".join(
         f"{key}: {reasons.get(key) or barred(key) or 'not in the catalogue'}"
@@ -122,7 +122,7 @@ def why_gone(task: Task, keys: Iterable[str]) -> str:
 
 
 def usable(trials: Sequence[Trial], task: Task) -> list[Trial]:
-    """The trials that say something. Raises ResultMissingError when there is none."""
+    """Return the trials that say something. Raises ResultMissingError when there is none."""
     good = [t for t in trials if t.usable]
     if not good:
         raise ResultMissingError(f"{task.title}: none of {len(trials)} trials could be measured")
@@ -130,7 +130,7 @@ def usable(trials: Sequence[Trial], task: Task) -> list[Trial]:
 
 
 def check_samples(task: Task, stage: str, samples: int | None) -> None:
-    """A plan is made once. Raises UsageError when another size is asked for later."""
+    """Raises UsageError for another size than planned: a plan is made once."""
     planned = sum(p.role == "design" for p in task.store.plan(task.subject, stage))
     if planned and samples not in (None, planned):
         raise UsageError(
@@ -140,7 +140,7 @@ def check_samples(task: Task, stage: str, samples: int | None) -> None:
 
 
 def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
-    """What was collected and refined, as models are trained on it, and the trials themselves.
+    """Return what was collected and refined, as models are trained on it, and the trials.
 
     Raises ResultMissingError, or IntopError where the study's objective is a component, and there
     is none that could be one.
@@ -148,17 +148,17 @@ def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
     space, trials = collected_space(task), collected_trials(task)
     measured = by_configuration(trials)
     if task.context.study.objective == "component":
-        told = equivalents(task)
-        measured = by_configuration(trials, lambda t: told[t.stage, t.planned.index])
+        values = equivalents(task)
+        measured = by_configuration(trials, lambda t: values[t.stage, t.planned.index])
     return space, samples_of(space, measured), trials
 
 
 def learned_samples(
     task: Task, training: Training | None = None
 ) -> tuple[Space, Samples, list[Trial]]:
-    """What models learn from: what was collected and refined, and as lent rows the screening.
+    """Return what models learn from: collected and refined trials, and as lent rows the screening.
 
-    Models are fitted again to what their `training` had: that of an earlier intop has no screening.
+    Models are fitted again to what their `training` had, which may be without the screening.
 
     A screening's trials show what each parameter does on average over all others, of which those
     that were not chosen vary besides. They are left out where they were made under other
@@ -172,9 +172,9 @@ def learned_samples(
 
 
 def screened_trials(task: Task, now: Conditions) -> list[Trial]:
-    """The screening's trials that models of later stages learn from, under the conditions of now.
+    """Return the screening's trials that later models learn from, under the conditions of now.
 
-    Those of the default are none of them: later stages have their own.
+    Those of the default are left out: later stages have their own.
     """
     return [
         t
@@ -184,16 +184,16 @@ def screened_trials(task: Task, now: Conditions) -> list[Trial]:
 
 
 def equivalents(task: Task) -> dict[tuple[str, int], float]:
-    """Each usable collected trial told as P99 equivalent of the first component, by its place.
+    """Return the P99 equivalent of the first component of each usable trial, by its place.
 
-    Raises ResultMissingError, and IntopError where there is none that could be one.
+    Raises ResultMissingError, and IntopError where there is no such component.
     """
-    told = usable(collected_trials(task), task)
+    trials = usable(collected_trials(task), task)
     try:
-        found = p99_equivalent(performance(told))
+        values = p99_equivalent(performance(trials))
     except ValueError as error:
         raise IntopError(
             f'{task.title}: objective = "component" is no objective here: {error}. '
             f'Set objective = "p99" in [study] of {task.context.study.path}'
         ) from error
-    return {(t.stage, t.planned.index): v for t, v in zip(told, found, strict=True)}
+    return {(t.stage, t.planned.index): v for t, v in zip(trials, values, strict=True)}

@@ -13,13 +13,13 @@ from intop.learn.tuning import fewest_rows, limits, train_all
 from intop.report.progress import Progress
 
 MOST_FEATURES = 1_000
-"""Of one configuration: with ten times as many, one try of one family in one fold took a minute."""
+"""Features of one configuration. With ten times as many, a try in one fold took a minute."""
 MOST_NUMBERS = 5_000_000
 """Features of all configurations together, such as 100 of 50,000."""
 
 
 def chosen_families(names: Sequence[str]) -> list[str]:
-    """The families of these names, in any case of letters; all for none. Raises UsageError."""
+    """Return the families of these names, in any case; all for none. Raises UsageError."""
     known = {name.casefold(): name for name in FAMILIES}
     if unknown := [name for name in names if name.casefold() not in known]:
         raise UsageError(f"--family {unknown[0]}: there are {', '.join(FAMILIES)}")
@@ -28,18 +28,18 @@ def chosen_families(names: Sequence[str]) -> list[str]:
 
 def check_size(table: Table, folds: int) -> None:
     """Raises UsageError for a table that is too small for so many folds, or too large."""
-    found = table.inventory
-    if found.configurations < (fewest := fewest_rows(folds)):
+    listed = table.inventory
+    if listed.configurations < (fewest := fewest_rows(folds)):
         raise UsageError(
-            f"{found.path}: has {found.configurations} configurations, and {folds} folds need at "
+            f"{listed.path}: has {listed.configurations} configurations, and {folds} folds need at "
             f"least {fewest}: measure more, or say fewer --folds"
         )
     features = sum(len(v.features) for v in table.variables)
-    most = min(MOST_FEATURES, MOST_NUMBERS // found.configurations)
+    most = min(MOST_FEATURES, MOST_NUMBERS // listed.configurations)
     if features > most:
         raise UsageError(
-            f"{found.path}: its {len(table.variables)} variables make {features} features, and "
-            f"models of {found.configurations} configurations take {most} at most: leave columns "
+            f"{listed.path}: its {len(table.variables)} variables make {features} features, and "
+            f"models of {listed.configurations} configurations take {most} at most: leave columns "
             "out by --ignore"
         )
 
@@ -57,13 +57,13 @@ def train_table(
 
     On the Dask cluster whose scheduler is at `dask`, or in processes here. Nothing is stored.
     """
-    found = table.inventory
+    inventory = table.inventory
     samples = Samples(
         variables=table.variables, values=table.values, measured=table.measured, lent=table.lent
     )
     for line in limits(families, len(samples)):
-        progress.say(f"{found.path}: {line}")
-    progress.begin(f"{found.path}: train", len(families))
+        progress.say(f"{inventory.path}: {line}")
+    progress.begin(f"{inventory.path}: train", len(families))
     try:
         outcome = train_all(families, samples, effort=effort, dask=dask, progress=progress.step)
     finally:
@@ -72,10 +72,10 @@ def train_table(
         keys=tuple(dict.fromkeys(v.key for v in table.variables)),
         fitted=tuple(fitted for fitted, _ in outcome),
         errors=tuple(error for _, error in outcome),
-        trials=found.trials,
-        configurations=found.configurations,
+        trials=inventory.trials,
+        configurations=inventory.configurations,
         lent=samples.lent,
         ceiling=ceiling(samples.own),
-        target=found.target,
+        target=inventory.target,
         unit=unit,
     )

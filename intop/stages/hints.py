@@ -1,4 +1,4 @@
-"""Hints: what takes away that which the kernel counts while the default makes clients wait.
+"""Hints: values that take away what the kernel counts while the default makes clients wait.
 
 Parameters that do so are expected to act before a screening has looked, and configurations of them
 are a place to begin with. A hint is no more than that: it is tested and measured as any other one.
@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from intop.config.counters import load_counters
-from intop.domain.causes import own_total
 from intop.domain.configuration import Configuration
 from intop.domain.counters import CounterCatalogue
 from intop.domain.space import Space
@@ -17,14 +16,15 @@ from intop.domain.trial import Trial
 from intop.domain.workload import Workload
 from intop.resources import shipped
 from intop.run.context import Task
+from intop.stages.causes import own_total
 
 MOST = 4
 SHARE = 4
 """At most one configuration of so many is a hint."""
 OF_REQUESTS = 0.01
-"""What happens to fewer requests than these makes no P99."""
+"""An event of a smaller share of requests makes no P99."""
 OF_TIME_MS = 1.0
-"""What all connections together waited for less, a request, is no P99 either."""
+"""A shorter wait of all connections together, by request, makes no P99 either."""
 INITIAL_WINDOW = 10
 """Segments (RFC 6928). Levels of which more is better are congestion windows."""
 IDLE = "slow-start-after-idle"
@@ -33,7 +33,7 @@ LEAST_RTO_S = 0.2
 
 
 def hinted(task: Task, trials: Sequence[Trial], space: Space) -> tuple[str, ...]:
-    """The parameters of a space that take away what the default shows in these trials.
+    """Return the parameters of a space that take away what the default shows in these trials.
 
     Empty where the study wants no hints.
     """
@@ -52,7 +52,7 @@ def hinted(task: Task, trials: Sequence[Trial], space: Space) -> tuple[str, ...]
 
 
 def hints(task: Task, space: Space, count: int) -> list[Configuration]:
-    """What a design of `count` configurations begins with: all hints together, then each alone.
+    """Return the first configurations of a design of `count`: all hints together, then each alone.
 
     Empty where the study wants none, or where no mechanism shows that something takes away.
     """
@@ -61,24 +61,24 @@ def hints(task: Task, space: Space, count: int) -> list[Configuration]:
         return []
     catalogue = load_counters(shipped("configs") / "counters.toml")
     shown = _shown(task.trials("screen"), catalogue, task.workload)
-    found: dict[str, Mapping[str, str]] = {}
+    chosen: dict[str, Mapping[str, str]] = {}
     for mechanism, blocks in catalogue.blocks.items():
         possible = [values for values in blocks if _is_in(space, values)]
-        if mechanism in shown and possible and possible[0] not in found.values():
-            found[mechanism] = possible[0]
-    if not found:
+        if mechanism in shown and possible and possible[0] not in chosen.values():
+            chosen[mechanism] = possible[0]
+    if not chosen:
         return []
     task.context.progress.say(
-        f"{task.title}: the default shows {', '.join(found)}; first are configurations that take "
+        f"{task.title}: the default shows {', '.join(chosen)}; first are configurations that take "
         f"this away (hints = false in [study] leaves them out)"
     )
-    together = {key: value for values in found.values() for key, value in values.items()}
-    every = [together, *found.values()] if len(found) > 1 else [together]
+    together = {key: value for values in chosen.values() for key, value in values.items()}
+    every = [together, *chosen.values()] if len(chosen) > 1 else [together]
     return [Configuration(dict(values)) for values in every[:most]]
 
 
 def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workload) -> set[str]:
-    """The mechanisms that the default shows in these trials, by the load balancers' counters.
+    """Return the mechanisms that the default shows in these trials, by the balancers' counters.
 
     Where sockets are not listed, as on an emulated machine, the load tells whether connections are
     idle.
@@ -90,15 +90,17 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
     ]
     shown: set[str] = set()
     counts_idle = False
-    for name in {name for _, one in counted for name in one.totals}:
+    for name in {name for _, counters in counted for name in counters.totals}:
         entry = catalogue.find(name)
-        if entry is None or not entry.mechanism or not all(one.shows(name) for _, one in counted):
+        if entry is None or not entry.mechanism:
+            continue
+        if not all(counters.shows(name) for _, counters in counted):
             continue
         # Windows towards upstreams stay small since requests are.
         if entry.size or (entry.direction == "better" and name.startswith("upstreams.")):
             continue
         counts_idle = counts_idle or entry.mechanism == IDLE
-        mean = fmean(own_total(one, name) for _, one in counted)
+        mean = fmean(own_total(counters, name) for _, counters in counted)
         if entry.direction == "better":
             is_sign = entry.level and mean <= INITIAL_WINDOW
         else:
@@ -114,7 +116,7 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
 
 def _idles(workload: Workload) -> bool:
     """Whether connections that are kept wait longer for a request than for a time-out."""
-    is_kept = any(one.requests_per_connection != 1 for one in workload.clients)
+    is_kept = any(clients.requests_per_connection != 1 for clients in workload.clients)
     return is_kept and workload.connections / workload.rate_rps > LEAST_RTO_S
 
 

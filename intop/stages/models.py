@@ -1,12 +1,15 @@
 """Saved models: of which campaign they are, and whether they may stand for this one's."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from intop import artefacts
 from intop.artefacts import Artefact
 from intop.config.study import Study
-from intop.domain.artefact import Origin, obstacles, remarks
+from intop.domain.artefact import Origin
+from intop.domain.comparison import EXPECTED_DIFFERENCES, MUST_BE_EQUAL, WARNED_DIFFERENCES
+from intop.domain.encoding import Variable
 from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.errors import ArtefactError, IncomparableError
@@ -18,14 +21,17 @@ from intop.run.context import Task
 
 UNIT = "ms"
 
+FEW = 3
+"""Lines of a longer list of differences that are shown."""
+
 
 def target_of(study: Study) -> str:
-    """What a study's models predict."""
+    """Return the target of a study's models."""
     return "P99" if study.objective == "p99" else "P99 equivalent"
 
 
 def path_of(folder: Path, task: Task) -> Path:
-    """Where a task's models are in a folder of artefacts."""
+    """Return the path of a task's models in a folder of artefacts."""
     name = f"{task.subject.arch}-{task.workload.name}{artefacts.SUFFIX}"
     return folder / name
 
@@ -51,18 +57,18 @@ def save_models(
 
 
 def usable_trees(artefact: Artefact, task: Task, space: Space, samples: Samples) -> Predictor:
-    """The tree families of saved models for a task; what to know of them is said.
+    """Return the tree families of saved models for a task, and say what to know of them.
 
     Raises IncomparableError for models of another space, target, architecture or load, and
     ArtefactError, as `Artefact.model`.
     """
     path = artefact.path
     theirs, ours = artefact.manifest.origin, _origin(task, space, samples)
-    if found := obstacles(theirs, ours):
+    if differences := obstacles(theirs, ours):
         raise IncomparableError(
             f"{path}: these models are of something else than {task.title} of "
             f"{task.context.study.name} (theirs against this one's):\n  "
-            + "\n  ".join(found)
+            + "\n  ".join(differences)
             + "\n"
             f"Leave --models out, or fit this campaign's: intop train --arch {task.subject.arch} "
             f"--workload {task.workload.name} --models DIR"
@@ -98,3 +104,74 @@ def _origin(task: Task, space: Space, samples: Samples) -> Origin:
         trials=sum(len(trials) for trials in samples.own.measured),
         samples=samples.digest,
     )
+
+
+def obstacles(theirs: Origin, ours: Origin) -> list[str]:
+    """Return why models of one origin say nothing about another, a line each with both values."""
+    pairs = (
+        ("architecture", theirs.arch, ours.arch),
+        ("target", f"{theirs.target} in {theirs.unit}", f"{ours.target} in {ours.unit}"),
+    )
+    lines = [f"{what}: {there} against {here}" for what, there, here in pairs if there != here]
+    lines += theirs.conditions.differences(ours.conditions, MUST_BE_EQUAL)
+    return lines + _other_variables(theirs.variables, ours.variables)
+
+
+def remarks(theirs: Origin, ours: Origin) -> list[str]:
+    """Return what to know of models that can be used, a sentence each."""
+    sentences: list[str] = []
+    same_campaign = (theirs.study, theirs.campaign) == (ours.study, ours.campaign)
+    if theirs.samples != ours.samples:
+        if same_campaign and ours.trials > theirs.trials:
+            sentences.append(
+                f"they were fitted to {theirs.trials} trials, and the campaign has {ours.trials} "
+                f"by now"
+            )
+        else:
+            sentences.append(
+                f"they are of other trials: {theirs.trials} of {theirs.configurations} "
+                f"configurations on {', '.join(theirs.replicas)}, "
+                f"study {theirs.study} of {theirs.campaign}"
+            )
+    names = [n for n in (*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES) if n != "arch"]
+    if lines := theirs.conditions.differences(ours.conditions, names):
+        sentences.append(
+            f"they were measured elsewhere (theirs against this one's): {'; '.join(lines)}"
+        )
+    if lines := _other_defaults(theirs.defaults, ours.defaults):
+        sentences.append(f"the hosts' defaults differ (theirs against this one's): {_few(lines)}")
+    return sentences
+
+
+def _other_variables(theirs: Sequence[Variable], ours: Sequence[Variable]) -> list[str]:
+    known, here = {v.name: v for v in theirs}, {v.name: v for v in ours}
+    lines = [f"{name}: varied there, not here" for name in known if name not in here]
+    lines += [f"{name}: varied here, not there" for name in here if name not in known]
+    lines += [
+        f"{name}: {_described(variable)} against {_described(here[name])}"
+        for name, variable in known.items()
+        if name in here and variable != here[name]
+    ]
+    if not lines and list(known) != list(here):
+        lines.append(f"order: {', '.join(known)} against {', '.join(here)}")
+    return lines
+
+
+def _described(variable: Variable) -> str:
+    if variable.choices:
+        return f"one of {', '.join(variable.choices)}"
+    own = "" if variable.own is None else f", or {variable.own:.15g}"
+    return f"{variable.low:.15g} to {variable.high:.15g} ({variable.scale}){own}"
+
+
+def _other_defaults(theirs: Mapping[str, str], ours: Mapping[str, str]) -> list[str]:
+    return [
+        f"{key}: {value} against {ours[key]}"
+        for key, value in theirs.items()
+        if key in ours and ours[key] != value
+    ]
+
+
+def _few(lines: Sequence[str]) -> str:
+    more = f"; and {len(lines) - FEW} more" if len(lines) > FEW else ""
+    return "; ".join(lines[:FEW]) + more

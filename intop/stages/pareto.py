@@ -1,6 +1,8 @@
 """search --objectives: what configurations promise where one gain may cost another."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,16 +17,15 @@ from intop.domain.pareto import (
     MeasuredPoint,
     ObjectiveName,
     Tradeoff,
-    cost,
-    knee,
 )
 from intop.domain.replicates import by_configuration
 from intop.domain.space import Space
+from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.errors import ResultMissingError, UsageError
 from intop.learn import accuracy
 from intop.learn.samples import Samples, Vector
-from intop.learn.searching.pareto import front
+from intop.learn.searching.pareto import ParetoResult, front
 from intop.learn.surrogate import Predictor, fit_trees, held_out
 from intop.run.context import Task
 from intop.stages.collected import collected_space, collected_trials, samples_of
@@ -43,7 +44,10 @@ _OF_TRIAL: Mapping[ObjectiveName, Callable[[Trial], float]] = {
 
 
 def chosen_objectives(text: str) -> tuple[ObjectiveName, ...]:
-    """Such as `p99,cpu`. Raises UsageError for an unknown one, a repeated one, or a single one."""
+    """Return the objectives of a text such as `p99,cpu`.
+
+    Raises UsageError for an unknown one, a repeated one, or a single one.
+    """
     words = [word.strip() for word in text.split(",")]
     known: list[ObjectiveName] = [name for word in words for name in OBJECTIVES if name == word]
     if len(known) < len(words):
@@ -66,18 +70,49 @@ def search_front(task: Task, objectives: Sequence[ObjectiveName]) -> Tradeoff:
     ResultMissingError before a training or without an objective's measurements, and UsageError
     for an objective that is the same in all configurations.
     """
-    training, budget = required_training(task), task.context.study.budget
+    training = required_training(task)
     # A study whose models learn something else than P99 still has P99 for an objective here.
     space, trials = collected_space(task), collected_trials(task)
     samples = {name: _samples(task, space, trials, name) for name in objectives}
     for name, rows in samples.items():
         _check_differences(task, name, rows)
-    progress = task.context.progress
+    learned, models, result = _searched(task, training, space, samples)
+
+    def points(values: Matrix) -> list[FrontPoint]:
+        predicted = np.exp(np.column_stack([model(values) for model in models])).tolist()
+        return [
+            FrontPoint(configuration=configuration, predicted=tuple(row))
+            for configuration, row in zip(space.configurations(values), predicted, strict=True)
+        ]
+
+    (default,) = points(space.values([DEFAULT]))
+    predicted_front = Front(
+        objectives=tuple(learned),
+        points=tuple(points(result.values)),
+        knee=knee(result.predicted.tolist()),
+        default=replace(default, configuration=DEFAULT),
+        generations=len(result.hypervolumes) - 1,
+        converged_at=result.converged_at,
+        seconds=result.seconds,
+    )
+    task.store.put(task.subject, predicted_front)
+    return Tradeoff(
+        front=predicted_front,
+        measured=_measured(trials, list(samples.values())),
+        rate_rps=trials[-1].conditions.rate_rps,
+    )
+
+
+def _searched(
+    task: Task, training: Training, space: Space, samples: Mapping[ObjectiveName, Samples]
+) -> tuple[list[LearnedObjective], list[Predictor], ParetoResult]:
+    """Return the objectives with their held-out errors, their models, and the models' front."""
+    budget, progress = task.context.study.budget, task.context.progress
     folds = min(budget.folds, min(map(len, samples.values())))
-    progress.begin(f"{task.title}: search", len(objectives) * (folds + 1) + 1)
+    learned: list[LearnedObjective] = []
+    models: list[Predictor] = []
+    progress.begin(f"{task.title}: search", len(samples) * (folds + 1) + 1)
     try:
-        learned: list[LearnedObjective] = []
-        models: list[Predictor] = []
         for name, rows in samples.items():
             seed = task.seed("front", name)
             guesses = held_out(
@@ -88,8 +123,8 @@ def search_front(task: Task, objectives: Sequence[ObjectiveName]) -> Tradeoff:
             progress.step(name)
         result = front(
             space,
-            [_costs(name, model) for name, model in zip(objectives, models, strict=True)],
-            seed=task.seed("search", "front", *objectives),
+            [_costs(name, model) for name, model in zip(samples, models, strict=True)],
+            seed=task.seed("search", "front", *samples),
             population=budget.population,
             generations=budget.generations,
             patience=budget.patience,
@@ -98,35 +133,11 @@ def search_front(task: Task, objectives: Sequence[ObjectiveName]) -> Tradeoff:
         progress.step("front")
     finally:
         progress.end()
-
-    def points(values: Matrix) -> list[FrontPoint]:
-        predicted = np.exp(np.column_stack([model(values) for model in models]))
-        return [
-            FrontPoint(configuration=one, predicted=tuple(row))
-            for one, row in zip(space.configurations(values), predicted.tolist(), strict=True)
-        ]
-
-    found = Front(
-        objectives=tuple(learned),
-        points=tuple(points(result.values)),
-        knee=knee(result.predicted.tolist()),
-        default=FrontPoint(
-            configuration=DEFAULT, predicted=points(space.values([DEFAULT]))[0].predicted
-        ),
-        generations=len(result.hypervolumes) - 1,
-        converged_at=result.converged_at,
-        seconds=result.seconds,
-    )
-    task.store.put(task.subject, found)
-    return Tradeoff(
-        front=found,
-        measured=_measured(trials, list(samples.values())),
-        rate_rps=trials[-1].conditions.rate_rps,
-    )
+    return learned, models, result
 
 
 def _samples(task: Task, space: Space, trials: Sequence[Trial], name: ObjectiveName) -> Samples:
-    """An objective of all usable trials, a row for each configuration."""
+    """Return an objective of all usable trials, a row for each configuration."""
     of = _OF_TRIAL[name]
     usable = [t for t in trials if t.usable]
     if name == "throughput" and (idle := [t for t in usable if t.achieved_rps <= 0]):
@@ -162,7 +173,7 @@ def _learned(name: ObjectiveName, samples: Samples, guesses: Vector) -> LearnedO
 
 
 def _costs(name: ObjectiveName, model: Predictor) -> Callable[[Matrix], Vector]:
-    """What `cost` is of a prediction, which is a logarithm already."""
+    """Return `cost` of a prediction, which is a logarithm already."""
     return (lambda values: -model(values)) if name in HIGHER_IS_BETTER else model
 
 
@@ -177,9 +188,35 @@ def _start(space: Space, samples: Mapping[ObjectiveName, Samples]) -> Matrix:
 
 
 def _measured(trials: Sequence[Trial], samples: Sequence[Samples]) -> tuple[MeasuredPoint, ...]:
-    """The rows of all objectives, which are of the same configurations in the same order."""
-    rows = np.exp(np.column_stack([one.log_target for one in samples])).tolist()
+    """Return the rows of all objectives, which have the same configurations in the same order."""
+    table = np.exp(np.column_stack([rows.log_target for rows in samples])).tolist()
     return tuple(
-        MeasuredPoint(configuration=one.configuration, measured=tuple(row))
-        for one, row in zip(by_configuration(trials), rows, strict=True)
+        MeasuredPoint(configuration=measured.configuration, measured=tuple(row))
+        for measured, row in zip(by_configuration(trials), table, strict=True)
+    )
+
+
+def cost(name: ObjectiveName, value: float) -> float:
+    """Return the logarithm of an objective, turned so that lower is better."""
+    return -math.log(value) if name in HIGHER_IS_BETTER else math.log(value)
+
+
+def knee(costs: Sequence[Sequence[float]]) -> int:
+    """Return the place of the point that is nearest to the best of all objectives at once.
+
+    `costs` are lower where better. Each objective is scaled to its range over the front, and the
+    distance is Euclidean: of equals the first. Raises ValueError without points.
+    """
+    if not costs:
+        raise ValueError("a front without points has no knee")
+    best = [min(column) for column in zip(*costs, strict=True)]
+    ranges = [max(column) - min(column) for column in zip(*costs, strict=True)]
+    return min(
+        range(len(costs)),
+        key=lambda place: math.hypot(
+            *(
+                (value - low) / reach if reach else 0.0
+                for value, low, reach in zip(costs[place], best, ranges, strict=True)
+            )
+        ),
     )

@@ -72,7 +72,7 @@ class FindDuration(Stage[Pilot]):
         )
 
     def _rungs(self) -> Iterator[int]:
-        """The durations (s) to try, each of which depends on what those before it came to."""
+        """Return the durations (s) to try, each chosen by the results of those before it."""
         if self.given is not None and self.given <= self.budget.pilot_max_s:
             yield self.given
         for count, duration_s in enumerate(self.ladder, start=1):
@@ -118,7 +118,7 @@ class FindDuration(Stage[Pilot]):
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """Two of the durations beside the first one likely, and all of them at most."""
+        """Return its trials: likely two of the durations beside the first one, and all at most."""
         budget = prospect.budget
         places = prospect.places(cls.name)
         trials = max(len(places), budget.pilot_trials)
@@ -137,45 +137,45 @@ class FindDuration(Stage[Pilot]):
 
 
 def timed(task: Task) -> Task:
-    """The task with the duration of its trials: the file's, else the one that a pilot chose.
+    """Return the task with the duration of its trials, from the file or from a pilot.
 
     A pilot that was not made yet is made now. Raises IncomparableError where the campaign has
     trials of a duration that is no longer in the file.
     """
     if task.workload.duration_s is not None:
         return task
-    found = task.store.get(task.subject, Pilot)
-    if found is None:
+    stored = task.store.get(task.subject, Pilot)
+    if stored is None:
         _check_untimed(task)
-        found = pilot(task)
-        task.context.progress.say(f"{task.title}: pilot: {sentence(found)}")
-        _warn_of_others(task, found)
-    return _of(task, found.duration_s)
+        stored = pilot(task)
+        task.context.progress.say(f"{task.title}: pilot: {sentence(stored)}")
+        _warn_of_others(task, stored)
+    return _of(task, stored.duration_s)
 
 
 def pilot(task: Task) -> Pilot:
-    """The campaign's pilot, which is made if there is none yet.
+    """Return the campaign's pilot, which is made if there is none yet.
 
-    One that was made stands, since the campaign's trials have its duration. A duration in the file
+    A stored pilot stands, since the campaign's trials have its duration. A duration in the file
     stands, too, and the pilot says what it is worth. Raises what `FindDuration` does.
     """
-    found = task.store.get(task.subject, Pilot) or execute(FindDuration(task))
-    return replace(found, given_s=task.workload.duration_s)
+    stored = task.store.get(task.subject, Pilot) or execute(FindDuration(task))
+    return replace(stored, given_s=task.workload.duration_s)
 
 
 def _of(task: Task, duration_s: int) -> Task:
     return replace(task, workload=replace(task.workload, duration_s=duration_s))
 
 
-def _warn_of_others(task: Task, found: Pilot) -> None:
-    """Said before a campaign is measured that can't be compared with another architecture's."""
+def _warn_of_others(task: Task, ours: Pilot) -> None:
+    """Warn before a campaign is measured that can't be compared with another architecture's."""
     for arch in task.context.study.clusters:
-        other = task.store.get(replace(task.subject, arch=arch), Pilot)
-        if other is not None and other.duration_s != found.duration_s:
+        theirs = task.store.get(replace(task.subject, arch=arch), Pilot)
+        if theirs is not None and theirs.duration_s != ours.duration_s:
             task.context.progress.say(
-                f"{task.title}: the pilot of {arch} chose {other.duration_s} s, and intop compare "
+                f"{task.title}: the pilot of {arch} chose {theirs.duration_s} s, and intop compare "
                 f"needs the same on both sides: set duration_s = "
-                f"{max(other.duration_s, found.duration_s)} in [workload.{task.workload.name}] of "
+                f"{max(theirs.duration_s, ours.duration_s)} in [workload.{task.workload.name}] of "
                 f"{task.context.study.path} and begin again with --new, if they are to be compared"
             )
 
@@ -183,11 +183,11 @@ def _warn_of_others(task: Task, found: Pilot) -> None:
 def _check_untimed(task: Task) -> None:
     """Raises IncomparableError where there are trials that no pilot chose a duration for."""
     stored = task.store.trials(task.subject)
-    made = {t.conditions.duration_s for t in stored if t.planned.duration_s is None}
-    if made:
-        before = ", ".join(map(str, sorted(made)))
+    durations = {t.conditions.duration_s for t in stored if t.planned.duration_s is None}
+    if durations:
+        before = ", ".join(map(str, sorted(durations)))
         raise IncomparableError(
             f"{task.title}: this campaign's trials are of {before} s, and "
-            f"{task.context.study.path} no longer says so: set duration_s = {max(made)} in "
+            f"{task.context.study.path} no longer says so: set duration_s = {max(durations)} in "
             f"[workload.{task.workload.name}], or start again with --new"
         )

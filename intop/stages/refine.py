@@ -1,8 +1,8 @@
 """refine: trials that are chosen a few at a time, each few by all trials before them."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,8 +14,6 @@ from intop.domain.refined import (
     End,
     Refined,
     RefineStep,
-    last_step,
-    reasons,
 )
 from intop.domain.replicates import by_configuration
 from intop.domain.stats import geometric_mean
@@ -37,11 +35,12 @@ from intop.stages.collected import (
     tails_of,
 )
 from intop.stages.pilot import timed
+from intop.stages.sentinels import followed_by_sentinels
 from intop.stages.warm_start import WarmStart, warm_start
 
 LEAST = 0.01
-"""A step that is expected to lower the log tail by less is not worth its trials: a verdict of some
-ten pairs tells a difference of 25 % from noise, rarely one of 5 %."""
+"""A step that is expected to lower the log tail by less is not worth its trials. A verdict of some
+ten pairs separates a difference of 25 % from noise, rarely one of 5 %."""
 
 PATIENCE = 3
 """So many such steps in a row end a refinement. What models of a few dozen trials expect goes up
@@ -49,7 +48,7 @@ and down from step to step, so one of them says little."""
 
 
 class Refine(Stage[Refined]):
-    """What is most telling by all trials so far, a few at a time, until it is enough.
+    """The most telling configurations by all trials so far, a few at a time, until it is enough.
 
     It goes on from what `collect` has measured, and ends when the budget's trials are spent or
     PATIENCE steps in a row are expected to bring less than LEAST. Every step is a function of the
@@ -83,7 +82,7 @@ class Refine(Stage[Refined]):
         self._steps: dict[int, list[PlannedTrial]] = {}
 
     def ask(self, so_far: SoFar) -> Batch | None:
-        """The default on each replica and the first step, then a step after the other."""
+        """Return the default on each replica and the first step, then a step after the other."""
         if so_far.unfinished:
             return so_far.unfinished
         defaults = [
@@ -91,20 +90,55 @@ class Refine(Stage[Refined]):
             for n in range(0 if so_far.plan else replicas_in_use(self.task))
         ]
         plan = so_far.plan or defaults
-        number = last_step(plan) + 1
+        number = _last_step(plan) + 1
         if number not in self._steps:
-            chosen = self._chosen(number, plan, so_far.trials)
-            self._steps[number] = self._with_sentinels(plan, chosen)
+            replicas = sum(p.role == "baseline" for p in plan)
+            self._steps[number] = followed_by_sentinels(
+                self._chosen(number, plan, so_far.trials),
+                start=len(plan),
+                every=self.budget.sentinel_every * replicas,
+                sentinels=replicas,
+                before=sum(_reasons(plan).values()),
+            )
         places = [*defaults, *self._steps[number]]
         return Batch(places) if places else None
 
     def result(self, trials: Sequence[Trial]) -> Refined:
-        """What all steps came to."""
+        """Return what all steps came to."""
+        decisions, steps = self._decisions(), self._taken(trials)
+        ended: End = "nothing left"
+        if steps and steps[-1].spent >= self.budget.refine_trials:
+            ended = "budget"
+        elif self._is_enough(decisions):
+            ended = "nothing better expected"
+        measured = by_configuration(self.design)
+        defaults = [
+            t.p99_ms for t in (*self.design, *trials) if t.usable and t.configuration.is_default
+        ]
+        refined = Refined(
+            before=self._best(0, trials),
+            collected=sum(not m.configuration.is_default for m in measured),
+            steps=tuple(steps),
+            ended=ended,
+            budget=self.budget.refine_trials,
+            earlier=len(self._warm_start.usable),
+            default_p99_ms=geometric_mean(defaults),
+            improvement=decisions[-1].improvement if ended == "nothing better expected" else None,
+        )
+        if refined != self.task.store.get(self.task.subject, Refined):
+            self.task.context.progress.say(
+                f"{self.task.title}: refine: ended after {refined.spent} trials ({refined.ended}), "
+                f"{_described(refined.best)}"
+            )
+        return refined
+
+    def _taken(self, trials: Sequence[Trial]) -> list[RefineStep]:
+        """Return the steps that were planned, each with its trials."""
         plan = self.task.store.plan(self.task.subject, self.name)
         decisions = self._decisions()
         steps: list[RefineStep] = []
-        for number in range(1, last_step(plan) + 1):
-            counts = reasons(p for p in plan if p.step == number)
+        for number in range(1, _last_step(plan) + 1):
+            counts = _reasons(p for p in plan if p.step == number)
             steps.append(
                 RefineStep(
                     number=number,
@@ -115,34 +149,7 @@ class Refine(Stage[Refined]):
                     best=self._best(number, trials),
                 )
             )
-        ended: End = "nothing left"
-        if steps and steps[-1].spent >= self.budget.refine_trials:
-            ended = "budget"
-        elif self._is_enough(decisions):
-            ended = "nothing better expected"
-        measured = by_configuration(self.design)
-        found = Refined(
-            before=self._best(0, trials),
-            collected=sum(not m.configuration.is_default for m in measured),
-            steps=tuple(steps),
-            ended=ended,
-            budget=self.budget.refine_trials,
-            earlier=len(self._warm_start.usable),
-            default_p99_ms=geometric_mean(
-                [
-                    t.p99_ms
-                    for t in (*self.design, *trials)
-                    if t.usable and t.configuration.is_default
-                ]
-            ),
-            improvement=(decisions[-1].improvement if ended == "nothing better expected" else None),
-        )
-        if found != self.task.store.get(self.task.subject, Refined):
-            self.task.context.progress.say(
-                f"{self.task.title}: refine: ended after {found.spent} trials ({found.ended}), "
-                f"{_described(found.best)}"
-            )
-        return found
+        return steps
 
     @classmethod
     def is_wanted(cls, prospect: Prospect) -> bool:
@@ -150,12 +157,12 @@ class Refine(Stage[Refined]):
 
     @classmethod
     def is_idle(cls, prospect: Prospect) -> bool:
-        """The models have learned without it."""
+        """Whether the models have learned without it."""
         return prospect.has(Training)
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """With the steps that are to follow, and the default among them."""
+        """Return its trials with the steps that are to follow, and the default among them."""
         budget, places = prospect.budget, prospect.places(cls.name)
         spent = sum(role in ("proposal", "replicate") for role in roles(places))
         left = max(0, budget.refine_trials - spent)
@@ -174,8 +181,8 @@ class Refine(Stage[Refined]):
     def _chosen(
         self, number: int, plan: Sequence[PlannedTrial], trials: Sequence[Trial]
     ) -> list[PlannedTrial]:
-        """What is measured in a step, in order; none when it is enough."""
-        spent = sum(reasons(plan).values())
+        """Return what is measured in a step, in order; nothing when it is enough."""
+        spent = sum(_reasons(plan).values())
         before = self._decisions()
         enough = len(before) >= number and self._is_enough(before)
         if enough or spent >= self.budget.refine_trials:
@@ -202,7 +209,7 @@ class Refine(Stage[Refined]):
     def _proposed(
         self, number: int, trials: Sequence[Trial], count: int
     ) -> tuple[Step, list[PlannedTrial]]:
-        """A step by the models, and its places, which have no index yet.
+        """Return a step by the models, and its places, which have no index yet.
 
         What has failed is proposed neither again nor for the first time, here or earlier.
         """
@@ -236,34 +243,17 @@ class Refine(Stage[Refined]):
 
         return step, [place(proposal) for proposal in step.proposals]
 
-    def _with_sentinels(
-        self, plan: Sequence[PlannedTrial], chosen: Sequence[PlannedTrial]
-    ) -> list[PlannedTrial]:
-        """These places after the plan's, with the default at its distance on all replicas."""
-        replicas = sum(p.role == "baseline" for p in plan)
-        every = self.budget.sentinel_every * replicas
-        places: list[PlannedTrial] = []
-        for count, one in enumerate(chosen, start=1 + sum(reasons(plan).values())):
-            index = len(plan) + len(places)
-            places.append(replace(one, index=index))
-            if count % every == 0:
-                places += [
-                    PlannedTrial(index=index + n, role="sentinel", configuration=DEFAULT)
-                    for n in range(1, replicas + 1)
-                ]
-        return places
-
     def _is_enough(self, decisions: Sequence[Decision]) -> bool:
         """Whether the last few steps were all expected to bring next to nothing."""
         last = [decision.improvement for decision in decisions[-PATIENCE:]]
         return len(last) == PATIENCE and max(last) < self.least
 
     def _decisions(self) -> tuple[Decision, ...]:
-        found = self.task.store.get(self.task.subject, Decisions)
-        return found.made if found else ()
+        decisions = self.task.store.get(self.task.subject, Decisions)
+        return decisions.made if decisions else ()
 
     def _best(self, number: int, trials: Sequence[Trial]) -> BestKnown:
-        """The best known after a step. Raises ResultMissingError where nothing is known."""
+        """Return the best known after a step. Raises ResultMissingError where nothing is known."""
         decisions = self._decisions()
         if number < len(decisions):
             return decisions[number].best
@@ -286,6 +276,16 @@ def refine(task: Task) -> Refined:
     return execute(Refine(task))
 
 
+def _reasons(places: Iterable[PlannedTrial]) -> dict[str, int]:
+    """Return how many of the places were planned for which reason; the default's have none."""
+    return dict(sorted(Counter(p.reason for p in places if p.reason).items()))
+
+
+def _last_step(plan: Sequence[PlannedTrial]) -> int:
+    """Return how many steps a plan has."""
+    return max((p.step or 0 for p in plan), default=0)
+
+
 def _described(best: BestKnown) -> str:
     """Such as: best so far P99 16.1 ms (3 trials)."""
     counted = "1 trial" if best.trials == 1 else f"{best.trials} trials"
@@ -293,5 +293,5 @@ def _described(best: BestKnown) -> str:
 
 
 def _share(improvement: float) -> str:
-    """How much shorter a tail is, as a percentage, when its logarithm is lower by so much."""
+    """Return by how many percent a tail is shorter when its logarithm is lower by that."""
     return f"{-100 * math.expm1(-improvement):.0f} %"

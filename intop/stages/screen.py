@@ -6,8 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from intop.domain.drift import drift
-from intop.domain.ranking import Ranking, Screening
-from intop.domain.ranks import RankAgreement, is_stable, rank_agreement
+from intop.domain.ranking import RankAgreement, Ranking, Screening, is_stable, rank_agreement
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ResultMissingError
@@ -117,14 +116,14 @@ def screen(task: Task, samples: int | None = None) -> Ranking:
 
 
 def _looks(plan: Sequence[PlannedTrial]) -> list[int]:
-    """After how many places of a screening's plan it is looked at."""
+    """Return after how many places of a screening's plan it is looked at."""
     ends = [place for place, p in enumerate(plan, start=1) if p.role == "design"]
     batch = max(1, -(-len(ends) // LOOKS))
     return [ends[n - 1] for n in range(batch, len(ends), batch) if n >= FIRST_LOOK]
 
 
 def _screening(task: Task, trials: Sequence[Trial]) -> Screening:
-    """What the trials so far say of all parameters. Raises ResultMissingError for too few.
+    """Return what the trials so far show of all parameters. Raises ResultMissingError for too few.
 
     The default's trials are no part of it, since nobody drew their values. They say which
     parameters are expected to act.
@@ -157,15 +156,17 @@ def _enough(task: Task, trials: Sequence[Trial]) -> Iterator[None]:
 
 
 def workloads_agree(context: Context) -> dict[str, RankAgreement]:
-    """The rankings of two workloads held against each other, for each architecture with both."""
-    found: dict[str, RankAgreement] = {}
+    """Return the agreement of the rankings of each two workloads of an architecture."""
+    agreements: dict[str, RankAgreement] = {}
     for arch in context.archs:
         rankings: dict[str, Ranking] = {}
         for workload in context.study.workloads:
             subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
             if ranking := context.store.get(subject, Ranking):
                 rankings[workload] = ranking
-        for one, other in combinations(rankings, 2):
-            names = (f"{arch} {one}", f"{arch} {other}")
-            found[" and ".join(names)] = rank_agreement(names, rankings[one], rankings[other])
-    return found
+        for first, second in combinations(rankings, 2):
+            names = (f"{arch} {first}", f"{arch} {second}")
+            agreements[" and ".join(names)] = rank_agreement(
+                names, rankings[first], rankings[second]
+            )
+    return agreements

@@ -6,14 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from intop import artefacts
+from intop.domain.encoding import Matrix
 from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Convergence, Search
-from intop.domain.training import Training
+from intop.domain.space import Space
 from intop.domain.trial import Trial
 from intop.learn.candidates import diverse, simpler
 from intop.learn.fitness import Fitness
+from intop.learn.samples import Samples
 from intop.learn.searching.search import search as global_search
-from intop.learn.surrogate import fit_trees
+from intop.learn.surrogate import Predictor, fit_trees
 from intop.run import effort
 from intop.run.context import Task
 from intop.run.executor import execute
@@ -23,19 +25,19 @@ from intop.stages.collected import learned_samples
 from intop.stages.models import path_of, usable_trees
 from intop.stages.train import required_training
 
+ENSEMBLE = "ensemble"
 PROMISING, KEPT_CANDIDATES = 2_000, 20
-"""Candidates, and how many different ones of them are kept."""
+"""The number of candidates, and of the different ones among them that are kept."""
 
 
 class GlobalSearch(Stage[Search]):
     """The configurations with the lowest predicted P99, by STM or DTM.
 
-    The four tree models are searched one by one, as in the paper, and together. The candidates
-    are from the search of all four, with a penalty where they are not sure; each model's own
-    best is kept beside them, so that `verify` can measure it. None of them changes what its models
-    promise nothing of. The models are fitted
-    again from the stored trials and hyper-parameters, which takes a second or two, unless there is
-    a folder `models` of saved ones.
+    The four tree models are searched one by one, as in the paper, and together. The candidates are
+    from the search of all four, with a penalty where they are not sure. Each model's own best is
+    kept beside them, so that `verify` can measure it. None of them changes what its models promise
+    nothing of. The models are fitted again from the stored trials and hyper-parameters, which takes
+    a second or two, unless there is a folder `models` of saved ones.
     """
 
     name = "search"
@@ -52,57 +54,60 @@ class GlobalSearch(Stage[Search]):
         self.algorithm = algorithm
 
     def result(self, trials: Sequence[Trial]) -> Search:  # noqa: ARG002
-        task, models = self.task, self.models
-        source = (
-            required_training(task) if models is None else artefacts.read(path_of(models, task))
-        )
-        budget = task.context.study.budget
-        trained = source if isinstance(source, Training) else None
-        space, samples, _ = learned_samples(task, trained)
-        if isinstance(source, Training):
-            predictor = fit_trees(source.fitted, samples, task.seed("search"))
-        else:
-            predictor = usable_trees(source, task, space, samples)
-        names = [*predictor.models, "ensemble"]
+        space, samples, predictor = self._models()
         own = samples.own
         start = space.genes(own.values[np.argsort(own.log_target)[:10]])
-        ranking = task.store.get(task.subject, Ranking)
-        weights = {i.key: i.mean for i in ranking.importances} if ranking else None
-        progress = task.context.progress
-        progress.begin(f"{task.title}: search", len(names))
-        convergences: list[Convergence] = []
-        candidates: list[Candidate] = []
-        winners: list[Candidate] = []
+        runs: dict[str, tuple[Convergence, list[Candidate]]] = {}
+        progress = self.task.context.progress
+        progress.begin(f"{self.task.title}: search", len(predictor.models) + 1)
         try:
-            for name in names:
-                predict = Fitness(predictor) if name == "ensemble" else predictor.only(name)
-                found = global_search(
-                    space,
-                    predict,
-                    algorithm=self.algorithm,
-                    model=name,
-                    seed=task.seed("search", name),
-                    population=budget.population,
-                    generations=budget.generations,
-                    patience=budget.patience,
-                    keep=PROMISING if name == "ensemble" else 1,
-                    start=start,
-                )
-                convergences.append(found.convergence)
-                kept = list(found.candidates)
-                if name == "ensemble":
-                    kept = diverse(space, kept, KEPT_CANDIDATES, weights=weights)
-                simple = [simpler(space, one, predict) for one in kept]
-                (candidates if name == "ensemble" else winners).extend(simple)
+            for name in (*predictor.models, ENSEMBLE):
+                runs[name] = self._run(name, space, predictor, start)
                 progress.step(name)
         finally:
             progress.end()
+        *alone, (_, candidates) = runs.values()
         return Search(
-            candidates=tuple({one.configuration.digest: one for one in candidates}.values()),
-            convergences=tuple(convergences),
-            objective=task.context.study.objective,
-            winners=tuple(winners),
+            candidates=tuple({c.configuration.digest: c for c in candidates}.values()),
+            convergences=tuple(convergence for convergence, _ in runs.values()),
+            objective=self.task.context.study.objective,
+            winners=tuple(best for _, winners in alone for best in winners),
         )
+
+    def _run(
+        self, name: str, space: Space, predictor: Predictor, start: Matrix
+    ) -> tuple[Convergence, list[Candidate]]:
+        """Search one model, or all of them as the ensemble."""
+        is_ensemble = name == ENSEMBLE
+        predict = Fitness(predictor) if is_ensemble else predictor.only(name)
+        run = global_search(
+            space,
+            predict,
+            algorithm=self.algorithm,
+            model=name,
+            seed=self.task.seed("search", name),
+            population=self.budget.population,
+            generations=self.budget.generations,
+            patience=self.budget.patience,
+            keep=PROMISING if is_ensemble else 1,
+            start=start,
+        )
+        candidates = list(run.candidates)
+        if is_ensemble:
+            ranking = self.task.store.get(self.task.subject, Ranking)
+            weights = {i.key: i.mean for i in ranking.importances} if ranking else None
+            candidates = diverse(space, candidates, KEPT_CANDIDATES, weights=weights)
+        return run.convergence, [simpler(space, candidate, predict) for candidate in candidates]
+
+    def _models(self) -> tuple[Space, Samples, Predictor]:
+        """Return the space, the collected samples, and the models to search."""
+        if self.models is None:
+            training = required_training(self.task)
+            space, samples, _ = learned_samples(self.task, training)
+            return space, samples, fit_trees(training.fitted, samples, self.task.seed("search"))
+        saved = artefacts.read(path_of(self.models, self.task))
+        space, samples, _ = learned_samples(self.task)
+        return space, samples, usable_trees(saved, self.task, space, samples)
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:

@@ -85,15 +85,17 @@ class Train(Stage[Training]):
         )
 
     def _histograms(self, trials: Sequence[Trial]) -> list[list[Histogram]]:
-        """The latencies behind each row's P99; none where models learn something else."""
+        """Return the latencies behind each row's P99; none where models learn something else."""
         if self.task.context.study.objective != "p99":
             return []
-        usable_ones = ([t for t in made if t.usable] for made in together(trials))
-        return [[t.histogram for t in made if t.histogram is not None] for made in usable_ones]
+        return [
+            [t.histogram for t in row if t.usable and t.histogram is not None]
+            for row in together(trials)
+        ]
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """As long as before, where that is known."""
+        """Return the time that it took before, where that is known."""
         budget, before = prospect.budget, prospect.training
         if before is None:
             rows = budget.screen_trials + budget.collect_trials + budget.refine_trials
@@ -117,7 +119,7 @@ def train(task: Task, models: Path | None = None) -> Training:
 
 
 def required_training(task: Task) -> Training:
-    """What was trained. Raises ResultMissingError, or UsageError for another objective's models."""
+    """Return the training. Raises ResultMissingError, or UsageError for another objective's."""
     training = task.store.get(task.subject, Training)
     if training is None:
         raise prerequisites.missing(task, "no models yet", "train")

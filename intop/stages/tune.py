@@ -20,20 +20,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """Everything that one architecture's campaign found out under one workload.
-
-    `refined` is None where the budget has no `refine_trials`, `explanation` where there is no gain,
-    or the budget has no `explain_rounds`.
-    """
+    """The results of one architecture under one workload."""
 
     arch: str
     workload: str
     ranking: Ranking
     refined: Refined | None
+    """None where the budget has no `refine_trials`."""
     training: Training
     search: Search
     verdict: Verdict
     explanation: Explanation | None
+    """None where there is no gain, or the budget has no `explain_rounds`."""
 
 
 def tune(
@@ -41,7 +39,7 @@ def tune(
     done: Callable[[Tuned], None],
     begins: Callable[[Task, str], None] = lambda *_: None,
 ) -> list[Tuned]:
-    """All that was asked for, one architecture and workload after the other.
+    """Tune all that was asked for, one architecture and workload after the other.
 
     `begins` hears of each stage before it is carried out, by its name; `done` of each task as soon
     as its verdict is there.
@@ -68,18 +66,18 @@ def _tuned(task: Task, begins: Callable[[Task, str], None]) -> Tuned:
     return Tuned(
         arch=subject.arch,
         workload=task.workload.name,
-        ranking=_found(task, Ranking),
+        ranking=_required(task, Ranking),
         refined=store.get(subject, Refined),
-        training=_found(task, Training),
-        search=_found(task, Search),
-        verdict=_found(task, Verdict),
+        training=_required(task, Training),
+        search=_required(task, Search),
+        verdict=_required(task, Verdict),
         explanation=store.get(subject, Explanation),
     )
 
 
-def _found(task: Task, kind: type[T]) -> T:
-    """What a stage that nobody can leave out has stored."""
-    found = task.store.get(task.subject, kind)
-    if found is None:
+def _required(task: Task, kind: type[T]) -> T:
+    """Return the result of a stage that nobody can leave out."""
+    result = task.store.get(task.subject, kind)
+    if result is None:
         raise RuntimeError(f"{task.title}: the stages of tune leave no {kind.__name__}")
-    return found
+    return result

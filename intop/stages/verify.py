@@ -7,11 +7,10 @@ from typing import Self
 from intop.config.counters import load_counters
 from intop.domain.baseline import HOST
 from intop.domain.campaign_status import Bound
-from intop.domain.causes import Causes, causes
+from intop.domain.causes import Causes
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.counters import HostCounters, with_clients
 from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
-from intop.domain.looks import Look, looks
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.rounds import (
     Arms,
@@ -24,6 +23,7 @@ from intop.domain.rounds import (
     usable_by_round,
 )
 from intop.domain.sides import Latencies, judged, judged_pairs, latencies
+from intop.domain.stats import Look, looks
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
@@ -35,6 +35,7 @@ from intop.run.rounds import blocks
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
 from intop.stages.baselines import chosen_baselines, fit, try_out
+from intop.stages.causes import causes
 from intop.stages.collected import required_space
 from intop.stages.pick import Pick, Picked, model_speed_ups
 from intop.stages.pilot import timed

@@ -1,4 +1,4 @@
-"""Warm start: trials of earlier campaigns that say something of this one's space, too."""
+"""Warm start: trials of earlier campaigns that also say something of this one's space."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,19 +18,20 @@ SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class WarmStart:
-    """The `trials` that are taken into account, and remarks on them and on the others."""
+    """Trials of earlier campaigns, and remarks on them and on those that are left out."""
 
     trials: tuple[Trial, ...] = ()
+    """The trials that are taken into account."""
     remarks: tuple[str, ...] = ()
 
     @property
     def usable(self) -> list[Trial]:
-        """Those that models learn from; the others failed, and are known to."""
+        """The trials that models learn from; the others failed, and are known to."""
         return [t for t in self.trials if t.usable]
 
 
 def warm_start(task: Task, space: Space, last: Trial) -> WarmStart:
-    """What earlier campaigns measured of this space under the conditions of this one's last trial.
+    """Return what earlier campaigns measured of this space under the last trial's conditions.
 
     Only campaigns that began before this one count, so that it is the same however often this one
     is resumed. A campaign is left out where its conditions or the default's values were others, or
@@ -66,24 +67,24 @@ def warm_start(task: Task, space: Space, last: Trial) -> WarmStart:
 def _obstacles(
     task: Task, then: Task, space: Space, last: Trial, trials: Sequence[Trial]
 ) -> list[str]:
-    """Why the trials of then can't be mixed with those of now, one phrase for each difference."""
-    found = trials[-1].conditions.differences(last.conditions, COMMON)
-    found += nginx_changed(trials, last.conditions, last.replica)
+    """Return why the trials of then can't be mixed with those of now, a phrase each."""
+    reasons = trials[-1].conditions.differences(last.conditions, COMMON)
+    reasons += nginx_changed(trials, last.conditions, last.replica)
     before, now = (t.store.get(t.subject, Probe) for t in (then, task))
     if before is not None and now is not None:
-        found += defaults_changed(task, before, now)
+        reasons += defaults_changed(task, before, now)
     # Each trial leaves most of the open parameters at their defaults.
     ranking = then.store.get(then.subject, Ranking)
     varied = {key for t in trials for key in t.configuration.values}
     varied |= set(ranking.space if ranking else ())
     wanted = {p.key for p in space.parameters}
-    found += [f"{key}: varied against not varied" for key in sorted(varied - wanted)]
-    found += [f"{key}: not varied against varied" for key in sorted(wanted - varied)]
-    return found
+    reasons += [f"{key}: varied against not varied" for key in sorted(varied - wanted)]
+    reasons += [f"{key}: not varied against varied" for key in sorted(wanted - varied)]
+    return reasons
 
 
 def _inside(space: Space, trials: Sequence[Trial]) -> list[Trial]:
-    """The trials of configurations that the space still has, whose ranges may have changed.
+    """Return the trials of configurations that the space still has: its ranges may have changed.
 
     A parameter that a configuration does not name has its default.
     """

@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from intop.domain.job import Job, JobStatus, Kind, Lease, Opened, Refusal, Request, Spot
+from intop.domain.job import Job, JobSettings, JobStatus, Kind, Lease, Opened, Refusal, Spot
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import StoredRowError, UnreadableJobError
 from intop.store.documents import document_of, read_document
@@ -73,7 +73,7 @@ class Jobs:
         *,
         attempt: int,
         replica: int,
-        request: Request,
+        request: JobSettings,
     ) -> int:
         """Offer a trial to whoever serves a replica, and return the job's number.
 
@@ -98,7 +98,7 @@ class Jobs:
 
         return self._session.write(work)
 
-    def ask(self, subject: Subject, replica: int, kind: Kind, request: Request) -> int:
+    def ask(self, subject: Subject, replica: int, kind: Kind, request: JobSettings) -> int:
         """Ask a replica something that is no trial, and return the job's number."""
         insert = job_table.insert().values(_values(subject, replica, kind, request))
 
@@ -160,7 +160,7 @@ class Jobs:
         planned: PlannedTrial,
         *,
         attempt: int,
-        request: Request,
+        request: JobSettings,
         worker: str,
         lease_s: float,
     ) -> Lease:
@@ -319,8 +319,8 @@ class Jobs:
         self._session.change(update.values(state=state, answer=answer))
 
 
-def _values(subject: Subject, replica: int, kind: Kind, request: Request) -> dict[str, Any]:
-    """Return the columns of a job that is offered."""
+def _values(subject: Subject, replica: int, kind: Kind, request: JobSettings) -> dict[str, Any]:
+    """The columns of a job that is offered."""
     return {
         **key_of(subject),
         "replica": replica,
@@ -387,7 +387,7 @@ def _job_of(row: Any) -> Job:
                 campaign_id=row.campaign_id,
                 spot=Spot(study=row.study, arch=row.arch, replica=row.replica),
                 workload=row.workload,
-                request=read_document(Request, row.request),
+                request=read_document(JobSettings, row.request),
                 stage=row.stage or "",
                 planned=None if row.planned_id is None else planned_of(row),
                 attempt=row.attempt,

@@ -13,8 +13,7 @@ from fakes import FakeTestbed
 from intop.cli import running
 from intop.cli import soak as soak_command
 from intop.deploy import host_states
-from intop.domain.answer import Answer, Rollback
-from intop.domain.host_state import RolledBack
+from intop.domain.host_state import Answer, Rollback, RolledBack
 from intop.errors import UsageError
 
 Call = Callable[..., tuple[int, str, str]]

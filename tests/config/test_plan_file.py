@@ -8,8 +8,8 @@ import pytest
 
 from findings import DEPLOYMENT
 from intop.config.plan_file import read_plan, write_plan
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied, StayingKey
+from intop.domain.host_state import Answer
 from intop.domain.persistent import Persistent, Setting, our_file
 from intop.domain.plan import HostPlan, Plan, planned_key
 from intop.errors import UsageError

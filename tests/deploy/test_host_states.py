@@ -6,9 +6,8 @@ import pytest
 
 from intop.config.study import Study, load_study
 from intop.deploy.host_states import roll_back, states, tuned_hosts
-from intop.domain.answer import Rollback
 from intop.domain.cluster import HostAddress, LabSpec
-from intop.domain.host_state import HostState, RolledBack
+from intop.domain.host_state import HostState, Rollback, RolledBack
 from intop.errors import LabError, UnreachableError, UsageError
 from intop.hosts import guard
 from intop.hosts.host import Host

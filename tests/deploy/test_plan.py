@@ -22,12 +22,11 @@ from intop.deploy.host_plans import (
     replica_plan,
 )
 from intop.deploy.plan import plan, plan_again
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, native_arch, other_arch
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Explanation, Kept
-from intop.domain.host_state import HostState
+from intop.domain.host_state import Answer, HostState
 from intop.domain.persistent import Persistent
 from intop.domain.plan import HostPlan, Plan, SavedPlan, planned_key
 from intop.domain.stats import Interval

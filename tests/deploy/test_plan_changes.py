@@ -7,8 +7,8 @@ import pytest
 
 from findings import DEPLOYMENT
 from intop.deploy.plan_changes import changes
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied, StayingKey
+from intop.domain.host_state import Answer
 from intop.domain.persistent import FILES, Persistent, Setting, our_file
 from intop.domain.plan import FileEdit, HostPlan, Plan, planned_key
 

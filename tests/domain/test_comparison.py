@@ -14,8 +14,6 @@ from intop.domain.comparison import (
     Comparison,
     Contrast,
     Side,
-    compared,
-    side,
 )
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import Component, Parameter
@@ -25,6 +23,7 @@ from intop.domain.space import Space
 from intop.domain.stats import Interval, geometric_interval, unpaired_ratio
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
+from intop.inspect.compare import compared, side
 from samples import CONDITIONS, trial
 
 ARM = replace(CONDITIONS, arch="arm", machine="aarch64", cpu="Neoverse")

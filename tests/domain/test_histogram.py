@@ -2,13 +2,13 @@ import math
 import random
 import subprocess
 import sys
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from intop.domain.histogram import MAX_US, Histogram, bucket_us
+from intop.domain.histogram import MAX_US, Histogram, bucket_us, reliable_ms, requests_for
 
 
 def histogram_of(*values_us: int) -> Histogram:
@@ -139,14 +139,14 @@ def test_merge_adds_all_counts() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 20, 5000])
-def test_text_round_trip(count: int) -> None:
+def test_bytes_round_trip(count: int) -> None:
     histogram = Histogram.from_pairs(random_pairs(seed=count, count=count))
-    assert histogram == Histogram.from_text(histogram.to_text())
+    assert histogram == Histogram.from_bytes(histogram.to_bytes())
 
 
-def test_text_is_readable_by_other_hdr_tools() -> None:
+def test_bytes_are_readable_by_other_hdr_tools() -> None:
     histogram = Histogram.from_pairs([(100, 90), (5000, 9), (250_000, 1)])
-    decoded = HdrHistogram.decode(histogram.to_text())
+    decoded = HdrHistogram.decode(b64encode(histogram.to_bytes()))
     expected = [histogram.total, *(round(histogram.percentile_ms(q) * 1000) for q in (50, 99, 100))]
     actual = [decoded.get_total_count(), *map(decoded.get_value_at_percentile, (50, 99, 100))]
     assert expected == actual
@@ -161,10 +161,10 @@ def test_bytes_are_those_of_values_that_hdrhistogram_recorded_one_by_one() -> No
     assert b64decode(recorded.encode()) == Histogram.from_pairs(pairs).to_bytes()
 
 
-@pytest.mark.parametrize("text", ["", "no histogram", "HISTFAAA", "[[1,2]]"])
-def test_from_text_refuses_other_texts(text: str) -> None:
+@pytest.mark.parametrize("data", [b"", b"no histogram", b64decode("HISTFAAA"), b"[[1,2]]"])
+def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="not an HdrHistogram in base64"):
-        Histogram.from_text(text)
+        Histogram.from_bytes(data)
 
 
 def test_import_is_light() -> None:
@@ -174,3 +174,25 @@ def test_import_is_light() -> None:
     )
     output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert output.stdout == "[]\n", output.stderr
+
+
+@pytest.mark.parametrize(
+    ("percent", "requests"),
+    [(0, 10), (50, 20), (75, 40), (90, 100), (99, 1000), (99.5, 2000), (99.9, 10_000),
+     (99.99, 100_000)],
+)  # fmt: skip
+def test_ten_requests_are_slower_than_what_is_told(percent: float, requests: int) -> None:
+    assert requests == requests_for(percent)
+    enough = Histogram.from_pairs([(1000, requests)])
+    assert 1.0 == reliable_ms(enough, percent)
+    assert reliable_ms(Histogram.from_pairs([(1000, requests - 1)]), percent) is None
+
+
+def test_of_no_requests_nothing_is_told() -> None:
+    assert reliable_ms(Histogram((), ()), 50) is None
+
+
+@pytest.mark.parametrize("percent", [100, 101, -1])
+def test_the_slowest_request_is_no_percentile(percent: float) -> None:
+    with pytest.raises(ValueError, match="is not in 0"):
+        requests_for(percent)

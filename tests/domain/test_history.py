@@ -3,7 +3,8 @@ from typing import Any
 
 from findings import VERDICT
 from intop.domain.comparison import latency
-from intop.domain.history import Moment, history
+from intop.domain.history import Moment
+from intop.inspect.history import history
 from samples import CONDITIONS
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from intop.domain.looks import FEWEST, looks
-from intop.domain.stats import paired_ratio
+from intop.domain.stats import FIRST_LOOK, looks, paired_ratio
 
 Noise = Callable[[random.Random], float]
 
@@ -53,7 +52,7 @@ def test_looks_are_at_equal_distances_but_none_is_too_early(
 ) -> None:
     found = tuple(look.rounds for look in looks(rounds, count, level=0.95))
     assert expected == found
-    assert all(early >= FEWEST for early in found[:-1])
+    assert all(early >= FIRST_LOOK for early in found[:-1])
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])

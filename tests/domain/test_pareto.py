@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from intop.domain.pareto import LearnedObjective, cost, knee
+from intop.domain.pareto import LearnedObjective
+from intop.stages.pareto import cost, knee
 
 
 def test_the_knee_is_nearest_to_the_best_of_all() -> None:

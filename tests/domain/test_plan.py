@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from findings import DEPLOYMENT
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied, Drift, StayingKey
-from intop.domain.host_state import HostState
+from intop.domain.host_state import Answer, HostState
 from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting, our_file
 from intop.domain.plan import (
     HostPlan,

@@ -4,8 +4,7 @@ from dataclasses import replace
 import pytest
 
 import samples
-from intop.domain.ranking import Ranking, Screening
-from intop.domain.ranks import RankPair, is_stable, rank_agreement
+from intop.domain.ranking import Ranking, RankPair, Screening, is_stable, rank_agreement
 
 NAMES = ("x86 slt", "x86 dlt")
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from intop.domain.configuration import Configuration
-from intop.domain.report import refused_keys, refused_trials, stage_records
 from intop.domain.trial import Trial
+from intop.inspect.report import refused_keys, refused_trials, stage_records
 from samples import places, trial
 
 

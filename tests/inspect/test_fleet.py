@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.job import Fleet, Request, Spot, WorkerStatus
+from intop.domain.job import Fleet, JobSettings, Spot, WorkerStatus
 from intop.inspect.fleet import fleet
 from intop.report.fleet import fleet as document
 from intop.store import opened
@@ -36,7 +36,7 @@ def test_campaigns_and_workers_are_counted(url: str, capsys: pytest.CaptureFixtu
         second = begun(store)
         store.write_plan(second, "collect", PLAN)
         store.finish(second.campaign)
-        request = Request(workload=lab_study().workloads["slt"], tunes=("kernel",))
+        request = JobSettings(workload=lab_study().workloads["slt"], tunes=("kernel",))
         for planned in PLAN[:2]:
             store.jobs.offer(second, "collect", planned, attempt=0, replica=0, request=request)
         spot = Spot(study=second.campaign.study, arch=second.arch, replica=0)

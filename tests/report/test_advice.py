@@ -9,10 +9,10 @@ import pytest
 
 from browser import Browser, chromium
 from intop.cli import cli
-from intop.domain.advice import Advice, JudgedSet, advice
+from intop.domain.advice import Advice, JudgedSet
 from intop.domain.stats import Interval
 from intop.errors import ResultMissingError, UsageError
-from intop.inspect.advice import gather_advice
+from intop.inspect.advice import advice, gather_advice
 from intop.report.advice import document
 from intop.report.document.columns import Link
 from intop.report.document.html import html

@@ -2,9 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied, Drift, StayingFile, StayingKey
-from intop.domain.host_state import ForeignChange, HostState, KeyChange
+from intop.domain.host_state import Answer, ForeignChange, HostState, KeyChange
 from intop.report.dry_run import rollback
 from printed import cells, shown
 

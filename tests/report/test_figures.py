@@ -12,8 +12,7 @@ import pytest
 import samples
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.pareto import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
-from intop.domain.ranking import Ranking
-from intop.domain.ranks import rank_agreement
+from intop.domain.ranking import Ranking, rank_agreement
 from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.training import Ceiling, Components, HeldOut, ModelError
 from intop.errors import IntopError

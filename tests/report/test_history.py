@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from findings import VERDICT
 from intop.domain.comparison import latency
-from intop.domain.history import History, Moment, history
+from intop.domain.history import History, Moment
+from intop.inspect.history import history
 from intop.report.document.columns import worded
 from intop.report.document.model import Notes, Table
 from intop.report.figures.files import figures_of

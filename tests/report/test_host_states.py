@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.answer import Answer, Rollback
 from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.host_state import (
+    Answer,
     ForeignChange,
     HostState,
     KeyChange,
     KeyValue,
+    Rollback,
     RolledBack,
     Unrestored,
 )

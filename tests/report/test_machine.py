@@ -8,7 +8,7 @@ import findings
 from intop.domain.configuration import Configuration
 from intop.domain.fetched import Fetched
 from intop.domain.histogram import Histogram
-from intop.domain.ranks import rank_agreement
+from intop.domain.ranking import rank_agreement
 from intop.domain.stats import Interval
 from intop.domain.training import Ceiling, HeldOut
 from intop.domain.trial import PlannedTrial, Trial

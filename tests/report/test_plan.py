@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from findings import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
-from intop.domain.answer import Answer
 from intop.domain.applied import Applied
 from intop.domain.deployment import Origin
 from intop.domain.explanation import Contribution, Kept
-from intop.domain.host_state import HostState
+from intop.domain.host_state import Answer, HostState
 from intop.domain.persistent import FILES, TUNED, TUNED_LAST, Persistent, Setting, our_file
 from intop.domain.plan import HostPlan, Plan, planned_key, problems_of
 from intop.domain.stats import Interval

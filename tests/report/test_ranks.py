@@ -1,6 +1,6 @@
 import pytest
 
-from intop.domain.ranks import RankAgreement, RankPair
+from intop.domain.ranking import RankAgreement, RankPair
 from intop.report.ranks import MOST_ROWS, agreement, notes
 from printed import cells, shown
 

@@ -8,12 +8,11 @@ import pytest
 
 from findings import VERDICT
 from intop.domain.agreement import agreement
-from intop.domain.collection import Collected
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.drift import Drift
 from intop.domain.histogram import Histogram
 from intop.domain.ranking import Ranking
-from intop.domain.replicates import Noise
+from intop.domain.replicates import Collected, Noise
 from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
 from intop.domain.trial import PlannedTrial, Status, Trial

@@ -21,7 +21,7 @@ from intop.run import executor
 from intop.run.context import Task
 from intop.run.rounds import blocks
 from intop.run.stage import Stage
-from intop.stages.explain import Explain
+from intop.stages.explain.stage import Explain
 from intop.stages.sentinels import with_sentinels
 from samples import places
 from samples import trial as sample

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from fakes import FakeTestbed, probe_of
 from intop.config.study import Study
 from intop.domain.configuration import Configuration
-from intop.domain.job import Request, Spot
+from intop.domain.job import JobSettings, Spot
 from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import Directives
 from intop.domain.probing import Probe
@@ -136,8 +136,8 @@ class Site:
             notes.clear()
         self.when_open = lambda: None
 
-    def request(self, **changes: Any) -> Request:
-        made = Request(workload=self.study.workloads["slt"], tunes=self.study.tunes)
+    def request(self, **changes: Any) -> JobSettings:
+        made = JobSettings(workload=self.study.workloads["slt"], tunes=self.study.tunes)
         return replace(made, **changes)
 
     def offer_ours(self) -> None:

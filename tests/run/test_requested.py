@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from intop.config.study import Study, load_study
-from intop.domain.job import Job, Request, Spot
+from intop.domain.job import Job, JobSettings, Spot
 from intop.domain.workload import Workload
 from intop.errors import UsageError
 from intop.resources import shipped
@@ -23,14 +23,14 @@ STUDIES = [
 
 def job(workload: Workload, study: Study, **changes: object) -> Job:
     """A job of this workload, whose request has been in a store."""
-    request = replace(Request(workload=workload, tunes=study.tunes), **changes)  # type: ignore[arg-type]
+    request = replace(JobSettings(workload=workload, tunes=study.tunes), **changes)  # type: ignore[arg-type]
     return Job(
         id=1,
         kind="open",
         campaign_id=1,
         spot=Spot(study=study.name, arch="x86", replica=0),
         workload=workload.name,
-        request=read_document(Request, document_of(request)),
+        request=read_document(JobSettings, document_of(request)),
     )
 
 

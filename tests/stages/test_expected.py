@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from findings import VERDICT
-from intop.domain.ablation import ablate
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
@@ -17,8 +16,9 @@ from intop.experiment import across, contest, mediation, sweep_request
 from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
-from intop.stages import soak
-from intop.stages.explain import explained, explained_at_most
+from intop.stages.explain.ablation import ablate
+from intop.stages.explain.stage import explained, explained_at_most
+from intop.stages.soak.stage import SoakRequest
 from shipped_studies import lab_study
 
 STUDY = lab_study()
@@ -93,7 +93,7 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
         ("across", across.Request(), 10 * 2 * len(STUDY.workloads)),
         ("sweep", sweep_request.Request(points="0.5x,2x", rounds=4), 4 * 2 * 2),
         ("sweep", sweep_request.Request(names=("kernel-6.1",)), 3 * 7 * 3),
-        ("soak", soak.Request(hours=2, block_s=120), 60),
+        ("soak", SoakRequest(hours=2, block_s=120), 60),
     ],
 )
 def test_a_stage_of_its_own_has_what_is_asked_of_it_until_it_has_a_plan(

@@ -18,7 +18,7 @@ from intop.report.explain import explanation as text
 from intop.report.figures.files import write_figures
 from intop.report.machine import to_json
 from intop.run.campaigns import new
-from intop.stages.explain import Explain, explain
+from intop.stages.explain.stage import Explain, explain
 
 DEFAULTS = {
     "net.core.somaxconn": "4096",

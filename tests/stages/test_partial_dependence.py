@@ -14,7 +14,7 @@ from intop.domain.explanation import Contribution, Explanation, Kept
 from intop.domain.stats import Interval
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
-from intop.stages import partial_dependence
+from intop.stages.explain import models
 from samples import training, trial
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
@@ -56,9 +56,9 @@ def test_a_curve_is_predicted_about_the_winner(
         asked.append(values)
         return np.zeros(len(values))
 
-    monkeypatch.setattr(partial_dependence, "fit_trees", lambda *_: predictor)
+    monkeypatch.setattr(models, "fit_trees", lambda *_: predictor)
     collected.task.store.put(collected.task.subject, TRAINING)
-    (curve,), told = partial_dependence.curves(collected.task, FOUND, TRIALS)
+    (curve,), told = models.curves(collected.task, FOUND, TRIALS)
     assert "" == told
     assert KEY == curve.name
     assert {1.0} == {p.p99_ms for p in curve.predicted}
@@ -81,6 +81,6 @@ def test_without_models_it_says_why(
 ) -> None:
     if training is not None:
         collected.task.store.put(collected.task.subject, training)
-    made, told = partial_dependence.curves(collected.task, FOUND, TRIALS)
+    made, told = models.curves(collected.task, FOUND, TRIALS)
     assert () == made
     assert why in told

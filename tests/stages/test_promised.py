@@ -14,7 +14,7 @@ from intop.domain.explanation import Explanation, Promised
 from intop.domain.training import FittedFamily
 from intop.domain.trial import PlannedTrial
 from intop.learn.families import FAMILIES
-from intop.stages.explain import explain
+from intop.stages.explain.stage import explain
 from samples import training
 
 DEFAULTS = {

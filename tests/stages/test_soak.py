@@ -13,10 +13,10 @@ from intop.domain.soak import Limits, Soak
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import UnreachableError, UsageError
 from intop.run.prospect import Prospect
-from intop.stages.soak import Request, SoakApplied, soak
+from intop.stages.soak.stage import SoakApplied, SoakRequest, soak
 from samples import HOSTS
 
-REQUEST = Request(hours=0.2, block_s=60)
+REQUEST = SoakRequest(hours=0.2, block_s=60)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -154,6 +154,6 @@ def test_what_cannot_be_soaked_is_refused(
 
 def test_the_number_of_blocks_covers_the_time() -> None:
     assert [60, 1440, 3, 1] == [
-        Request(hours=h, block_s=b).blocks
+        SoakRequest(hours=h, block_s=b).blocks
         for h, b in ((1.0, 60), (24.0, 60), (0.1, 150), (0.0001, 60))
     ]

@@ -14,7 +14,7 @@ from intop.run.context import Task
 from intop.run.executor import OpenTestbeds
 from intop.run.stage import AnyStage
 from intop.stages import tune
-from intop.stages.explain import Explain
+from intop.stages.explain.stage import Explain
 from samples import ranking, search, training
 
 

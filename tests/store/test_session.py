@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from cut_postgres import Cut, Loss, cut_between
-from intop.domain.job import Request
+from intop.domain.job import JobSettings
 from intop.errors import IntopError
 from intop.store import Store, opened, session
 from intop.store.schema import campaign_table
@@ -136,7 +136,7 @@ def test_who_ends_does_not_wait_for_a_server(own_server: Server) -> None:
             "collect",
             PLAN[0],
             attempt=0,
-            request=Request(workload=WORKLOAD, tunes=("kernel",)),
+            request=JobSettings(workload=WORKLOAD, tunes=("kernel",)),
             worker="one",
             lease_s=60,
         )

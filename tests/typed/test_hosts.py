@@ -9,8 +9,7 @@ import pytest
 
 from commands import intop
 from intop.cli import rollback
-from intop.domain.answer import Answer
-from intop.domain.host_state import HostState
+from intop.domain.host_state import Answer, HostState
 
 
 @pytest.mark.parametrize("verb", ["status", "rollback"])

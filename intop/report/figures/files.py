@@ -5,15 +5,14 @@ from functools import singledispatch
 from pathlib import Path
 
 from intop.domain.across import Across
-from intop.domain.collection import Collected
 from intop.domain.comparison import Compared
 from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
 from intop.domain.history import History
 from intop.domain.pareto import Tradeoff
-from intop.domain.ranking import Ranking
-from intop.domain.ranks import RankAgreement
+from intop.domain.ranking import RankAgreement, Ranking
 from intop.domain.refined import Refined
+from intop.domain.replicates import Collected
 from intop.domain.search import Search
 from intop.domain.sides import Latencies
 from intop.domain.soak import Soak

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from intop.domain.ranking import Importance, Ranking
-from intop.domain.ranks import RankAgreement, RankPair
+from intop.domain.ranking import Importance, RankAgreement, Ranking, RankPair
 from intop.report.figures.axes import (
     ROW_HALF,
     faint_grid,

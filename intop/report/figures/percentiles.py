@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from intop.domain.histogram import Histogram
-from intop.domain.percentiles import BEHIND, told_ms
+from intop.domain.histogram import BEHIND, Histogram, reliable_ms
 from intop.domain.sides import Latencies, merged
 from intop.report.figures.axes import faint_grid, plain_ticks
 from intop.report.figures.colours import BLUE, INK, ORANGE
@@ -115,7 +114,9 @@ def _band(axes: Axes, name: str, trials: Sequence[Histogram], colour: str) -> No
 
 def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
     """Names and values where the verdict looks, and at the slowest requests."""
-    told = {name: value for name, h in whole.items() if (value := told_ms(h, JUDGED)) is not None}
+    told = {
+        name: value for name, h in whole.items() if (value := reliable_ms(h, JUDGED)) is not None
+    }
     ways = (((-5, 5), "right", "bottom"), ((5, -5), "left", "top"))
     for (offset, across, up), name in zip(ways, sorted(told, key=lambda n: -told[n]), strict=False):
         axes.annotate(

@@ -6,9 +6,8 @@ from functools import partial
 from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change
 from intop.domain.explanation import Dependence, Explanation
-from intop.domain.histogram import Histogram
+from intop.domain.histogram import Histogram, reliable_ms
 from intop.domain.mediation import Mediation
-from intop.domain.percentiles import told_ms
 from intop.domain.report import Findings, Judged, Report
 from intop.domain.sides import merged
 from intop.domain.stats import Interval
@@ -377,7 +376,7 @@ def _mediation(one: Findings, found: Mediation) -> Iterator[Block]:
 
 def _p99s(default: Histogram, tuned: Histogram) -> str:
     """Those that the figure shows, in words."""
-    before, after = told_ms(default, 99), told_ms(tuned, 99)
+    before, after = reliable_ms(default, 99), reliable_ms(tuned, 99)
     if before is None or after is None:
         return ""
     return f": P99 {before:.1f} ms against {after:.1f} ms"
@@ -401,7 +400,7 @@ def _percentile_table(
 
 def _told_ms(side: Histogram, percent: float) -> float | None:
     """None where too few requests are behind it; the slowest request is no percentile."""
-    return side.max_ms if percent == 100 else told_ms(side, percent)
+    return side.max_ms if percent == 100 else reliable_ms(side, percent)
 
 
 def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from intop.domain.replica_drift import replica_drift
+from intop.run.replica_drift import replica_drift
 
 
 def latencies(

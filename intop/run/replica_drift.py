@@ -1,7 +1,7 @@
-"""Whether a replica has drifted away from the others while a campaign is measured."""
+"""Replicas that drift away from the others while a campaign is measured."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -29,20 +29,18 @@ themselves, so this settles most doubts rightly."""
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaDrift:
-    """A replica that measures otherwise than it did, against the other ones.
-
-    `first` is the place (from 0) of its first sentinel after the change; `ratio` the level of its
-    metric after the change / before, relative to the other replicas.
-    """
+    """A replica that measures otherwise than it did, against the other ones."""
 
     replica: str
     first: int
+    """The place (from 0) of its first sentinel after the change."""
     ratio: float
+    """The level of its metric after the change / before, relative to the other replicas."""
     p_value: float
 
 
 def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | None:
-    """The replica that has drifted, by the default's latencies (ms) on each, in order of time.
+    """Return the replica that has drifted, by the default's latencies (ms), in order of time.
 
     The n-th sentinels of all replicas make a round; rounds that are incomplete don't count. In each
     round a replica's log latency is compared with the mean of the others, which removes what
@@ -68,34 +66,41 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     # Of two replicas, one's differences are the other's.
     tests = INDEPENDENT * (len(names) if len(names) > 2 else 1)
     places = range(max(BEFORE, rounds - LATEST), rounds - AFTER + 1)
-    found: list[ReplicaDrift] = []
-    moved: dict[ReplicaDrift, float] = {}
-    for name in names:
-        others = [logs[other] for other in names if other != name]
-        apart = [value - fmean(o[n] for o in others) for n, value in enumerate(logs[name])]
-        for place in places:
-            drift = ReplicaDrift(
-                replica=name,
-                first=place,
-                ratio=math.exp(fmean(apart[place:]) - fmean(apart[:place])),
-                p_value=min(1.0, _p_value(apart, place) * tests),
-            )
-            found.append(drift)
-            own = logs[name]
-            # Near the change, since all of them may wander together.
-            far = abs(fmean(own[place:]) - fmean(own[place - BEFORE : place]))
-            moved[drift] = far * (SLOWER_IS_LIKELIER if drift.ratio > 1 else 1)
-    best = min(found, key=lambda one: one.p_value)
+    moved = {
+        drift: distance
+        for name in names
+        for drift, distance in _drifts(name, logs, places=places, tests=tests)
+    }
+    best = min(moved, key=lambda drift: drift.p_value)
     if best.p_value > FALSE_ALARMS:
         return None
-    same = [one for one in found if one.first == best.first]
+    same = [drift for drift in moved if drift.first == best.first]
     # Of two replicas both have the same p-value, but for rounding.
-    likely = [one for one in same if math.isclose(one.p_value, best.p_value, rel_tol=1e-6)]
-    return max(likely, key=lambda one: moved[one])
+    likely = [drift for drift in same if math.isclose(drift.p_value, best.p_value, rel_tol=1e-6)]
+    return max(likely, key=lambda drift: moved[drift])
+
+
+def _drifts(
+    name: str, logs: Mapping[str, Sequence[float]], *, places: Iterable[int], tests: int
+) -> Iterator[tuple[ReplicaDrift, float]]:
+    """Yield a replica's drift at each place, and how far its own level moved there."""
+    own = logs[name]
+    others = [values for peer, values in logs.items() if peer != name]
+    apart = [value - fmean(values[n] for values in others) for n, value in enumerate(own)]
+    for place in places:
+        drift = ReplicaDrift(
+            replica=name,
+            first=place,
+            ratio=math.exp(fmean(apart[place:]) - fmean(apart[:place])),
+            p_value=min(1.0, _p_value(apart, place) * tests),
+        )
+        # Near the change, since all of them may wander together.
+        distance = abs(fmean(own[place:]) - fmean(own[place - BEFORE : place]))
+        yield drift, distance * (SLOWER_IS_LIKELIER if drift.ratio > 1 else 1)
 
 
 def drawn_in(values: Sequence[float]) -> list[float]:
-    """The values, limited to ODD standard deviations from their median.
+    """Return the values, limited to ODD standard deviations from their median.
 
     The standard deviation is estimated from the median absolute deviation, for normal values.
     """
@@ -105,7 +110,7 @@ def drawn_in(values: Sequence[float]) -> list[float]:
 
 
 def _p_value(values: Sequence[float], place: int) -> float:
-    """Of no shift at a place, two-sided."""
+    """Return the two-sided p-value of no shift at a place."""
     before, after = drawn_in(values[:place]), values[place:]
     shift = fmean(after) - fmean(before)
     squares = sum(math.fsum((v - fmean(part)) ** 2 for v in part) for part in (before, after))

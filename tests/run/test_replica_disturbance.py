@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from intop.domain.replica_disturbance import (
+from intop.run.replica_disturbance import (
     ReplicaDisturbance,
     Sentinel,
     Span,

@@ -1,30 +1,34 @@
-"""A verdict's winner as changes to what it is held against."""
+"""A verdict's winner as changes to the configuration that it was judged against."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from intop.domain.ablation import Changes
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.rounds import Arms
 from intop.domain.space import Space, mixture
+from intop.stages.explain.rounds import Changes
 
 WINNER = "winner"
 
 
 @dataclass(frozen=True)
 class Winner:
-    """The changes by name, with the values that each key has without and with the winner."""
+    """A winner, and its changes by name."""
 
     configuration: Configuration
     base: Configuration
+    """The configuration that it was judged against."""
     changes: Mapping[str, tuple[str, ...]]
+    """The keys of each change: one, or several that only go together."""
     values: Mapping[str, tuple[str, str]]
+    """The value of each changed key without and with the winner."""
     same: tuple[str, ...]
+    """Keys that the winner sets to the base's value."""
 
     @classmethod
     def of(cls, space: Space, configuration: Configuration, base: Configuration) -> "Winner":
-        """Keys that only change together are one change; what equals the base is none."""
+        """Return the winner with its changes in this space."""
         groups = [tuple(sorted(g)) for g in space.together(configuration, base)]
         changed = {key for group in groups for key in group}
         before, after = ({**space.defaults, **c.values} for c in (base, configuration))
@@ -38,11 +42,11 @@ class Winner:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The changes."""
+        """The names of the changes."""
         return tuple(self.changes)
 
-    def made(self, changes: Changes) -> Configuration:
-        """The base with these changes."""
+    def with_only(self, changes: Changes) -> Configuration:
+        """Return the base with these changes."""
         if not changes:
             return self.base
         keys = [key for name in changes for key in self.changes[name]]
@@ -50,7 +54,7 @@ class Winner:
         return mixture(self.configuration, self.base, keys)
 
     def arm(self, changes: Changes) -> str:
-        """What a set is called in a round; no two have one name."""
+        """Return the name of a set in a round; no two sets have the same."""
         if not changes:
             return HOST
         lacking = sorted(set(self.names) - changes)
@@ -61,5 +65,5 @@ class Winner:
         return f"only {', '.join(sorted(changes))}"
 
     def arms(self, sets: Sequence[Changes]) -> Arms:
-        """What is measured, by name."""
-        return {self.arm(one): self.made(one) for one in sets}
+        """Return the configurations of some sets by the names of their arms."""
+        return {self.arm(changes): self.with_only(changes) for changes in sets}

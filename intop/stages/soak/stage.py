@@ -11,16 +11,7 @@ from intop.config.workload import load_problem
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT
 from intop.domain.rounds import latest_series
-from intop.domain.soak import (
-    Limits,
-    Soak,
-    SoakBlock,
-    block_of,
-    broken_by,
-    pauses_of,
-    restarts_of,
-    trends_of,
-)
+from intop.domain.soak import Limits, Soak, SoakBlock
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import UsageError
@@ -31,6 +22,7 @@ from intop.run.opening import cluster_testbed
 from intop.run.prospect import Prospect
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
+from intop.stages.soak.trends import block_of, broken_by, pauses_of, restarts_of, trends_of
 from intop.store.kinds import KINDS
 
 BLOCK_S = 60
@@ -39,21 +31,20 @@ ROUNDED = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
-    """What to soak: the `replica` (from 1 on) for so many `hours` in blocks of `block_s` seconds.
-
-    `rate_rps` is None where it is the workload's.
-    """
+class SoakRequest:
+    """A soak that is asked for."""
 
     hours: float = 1.0
     block_s: int = BLOCK_S
     rate_rps: float | None = None
+    """None for the workload's."""
     limits: Limits = field(default_factory=Limits)
     replica: int = 1
+    """The number of the load balancer, from 1 on."""
 
     @property
     def blocks(self) -> int:
-        """How many blocks that takes."""
+        """The number of blocks that it takes."""
         return max(1, math.ceil(round(self.hours * 3600 / self.block_s, 6)))
 
     def check(self, study: Study, arch: str, workload: Workload) -> None:
@@ -88,27 +79,26 @@ class SoakApplied(Stage[Soak]):
     ends_by_overload = False
     observes = True
 
-    def __init__(self, task: Task, request: Request, *, again: bool = False) -> None:
+    def __init__(self, task: Task, request: SoakRequest, *, again: bool = False) -> None:
         # Each block has its own duration: no pilot has to find one.
         super().__init__(replace(task, workload=replace(task.workload, duration_s=request.block_s)))
         self.request = request
         self.rate_rps = request.rate_rps or task.workload.rate_rps
         self.again = again
         self.series = 0
-        """Which one of the plan this is, once that is known."""
+        """The series of the plan, once it is known."""
         self._known: dict[int, SoakBlock] = {}
-        """The blocks by the index of their trials: working one out reads its histogram."""
+        """Blocks by the index of their trials: computing one reads its histogram."""
 
     def ask(self, so_far: SoFar) -> Batch | None:
         if not self.series:
             self.series = self._series(so_far)
-        mine = [p for p in so_far.plan if p.series == self.series]
-        if not mine:
+        planned = [p for p in so_far.plan if p.series == self.series]
+        if not planned:
             plan = self._plan(len(so_far.plan), so_far.testbed().applied)
             return Batch(plan[:1], later=plan[1:])
-        made = [t for t in so_far.trials if t.planned.series == self.series]
-        is_over = len(made) == len(mine) or self._broken(made)
-        return None if is_over else Batch([mine[len(made)]])
+        trials = [t for t in so_far.trials if t.planned.series == self.series]
+        return None if self._is_over(planned, trials) else Batch([planned[len(trials)]])
 
     def result(self, trials: Sequence[Trial]) -> Soak:
         mine = [t for t in trials if t.planned.series == self.series]
@@ -141,14 +131,14 @@ class SoakApplied(Stage[Soak]):
 
     @classmethod
     def unplanned(cls, prospect: Prospect) -> Expected:
-        request = prospect.requested(Request) or Request()
+        request = prospect.requested(SoakRequest) or SoakRequest()
         seconds = request.blocks * request.block_s
         time = Span(likely_s=seconds, most_s=RETRIED_AT_MOST * seconds)
         return Expected(trials=request.blocks, time=time)
 
     @classmethod
     def is_through(cls, prospect: Prospect, places: Sequence[Place]) -> bool:
-        """Whether its result came after all blocks: a limit may have ended it before its plan."""
+        """Whether its result came after all blocks: a limit may end it before its plan does."""
         stored = prospect.kinds.get(KINDS[Soak])
         if stored is None:
             return False
@@ -158,18 +148,17 @@ class SoakApplied(Stage[Soak]):
     # -- plan ------------------------------------------------------------------------------------
 
     def _series(self, so_far: SoFar) -> int:
-        """The latest series if it is this soak, else a further one."""
+        """Return the latest series if it is this soak, else a further one."""
         latest, planned = latest_series(so_far.plan)
         if not planned:
             return latest
         testbed = so_far.testbed()
         wanted = self._plan(planned[0].index, testbed.applied, latest)
-        made = [t for t in so_far.trials if t.planned.series == latest]
-        here = not made or made[-1].replica == testbed.name
-        if planned == wanted and here:
-            is_over = len(made) == len(planned) or self._broken(made)
-            if not (self.again and is_over):
-                return latest
+        trials = [t for t in so_far.trials if t.planned.series == latest]
+        is_here = not trials or trials[-1].replica == testbed.name
+        is_this = planned == wanted and is_here
+        if is_this and not (self.again and self._is_over(planned, trials)):
+            return latest
         self.task.context.progress.say(
             f"{self.task.title}: another soak than the one before: it begins with its first block"
         )
@@ -190,19 +179,20 @@ class SoakApplied(Stage[Soak]):
             for number in range(self.request.blocks)
         ]
 
-    def _broken(self, made: Sequence[Trial]) -> bool:
-        return bool(broken_by(self._blocks(made), self.request.limits)[0])
+    def _is_over(self, planned: Sequence[PlannedTrial], trials: Sequence[Trial]) -> bool:
+        broken, _ = broken_by(self._blocks(trials), self.request.limits)
+        return len(trials) == len(planned) or bool(broken)
 
-    def _blocks(self, made: Sequence[Trial]) -> list[SoakBlock]:
-        for trial in made:
+    def _blocks(self, trials: Sequence[Trial]) -> list[SoakBlock]:
+        for trial in trials:
             if trial.planned.index not in self._known:
-                begin = datetime.fromisoformat(made[0].started_at)
+                begin = datetime.fromisoformat(trials[0].started_at)
                 self._known[trial.planned.index] = block_of(trial, begin)
-        return [self._known[trial.planned.index] for trial in made]
+        return [self._known[trial.planned.index] for trial in trials]
 
 
-def soak(task: Task, request: Request, *, again: bool = False) -> Soak:
-    """Soak one load balancer. Raises what `Request.check`, `cluster_testbed` and `execute` do."""
+def soak(task: Task, request: SoakRequest, *, again: bool = False) -> Soak:
+    """Soak one load balancer. Raises what `check`, `cluster_testbed` and `execute` do."""
     context = task.context
     request.check(context.study, task.subject.arch, task.workload)
     if context.testbeds is None:

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from intop.domain.selector import NAMES, selector
 from intop.domain.trial import Conditions
 from intop.errors import UsageError
+from intop.inspect.chosen_sides import NAMES, selector
 from samples import CONDITIONS
 
 

@@ -1,4 +1,4 @@
-"""Whether the load of a replica makes another one slower while a campaign is measured."""
+"""Replicas whose load makes another one slower while a campaign is measured."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Sentinel:
-    """The default as it was measured on a replica: its latency (ms), and when."""
+    """The default as it was measured on a replica."""
 
     latency_ms: float
     span: Span
@@ -29,20 +29,18 @@ class Sentinel:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicaDisturbance:
-    """A replica whose load makes another one slower.
-
-    `ratio` is the disturbed one's latency beside the other's load / without it.
-    """
+    """A replica whose load makes another one slower."""
 
     replica: str
     disturbed: str
     ratio: Interval
+    """The disturbed one's latency beside the other's load / without it."""
 
 
 def replica_disturbance(
     sentinels: Mapping[str, Sequence[Sentinel]], loads: Mapping[str, Sequence[Span]]
 ) -> ReplicaDisturbance | None:
-    """The replica that most surely disturbs another one.
+    """Return the replica that most surely disturbs another one.
 
     `sentinels` and `loads` have, by replica, the trials of the default and the spans of all trials.
     A sentinel is beside another replica's load where that had some for half of the time or more.
@@ -55,24 +53,26 @@ def replica_disturbance(
     and go do.
     """
     pairs = list(permutations(sentinels, 2))
-    found: list[ReplicaDisturbance] = []
+    disturbances: list[ReplicaDisturbance] = []
     for replica, disturbed in pairs:
         beside: list[float] = []
         without: list[float] = []
-        for one in sentinels[disturbed]:
-            has_load = shared(one.span, loads.get(replica, ())) >= 1 / 2
-            (beside if has_load else without).append(one.latency_ms)
+        for sentinel in sentinels[disturbed]:
+            has_load = shared(sentinel.span, loads.get(replica, ())) >= 1 / 2
+            (beside if has_load else without).append(sentinel.latency_ms)
         if min(len(beside), len(without)) < FEWEST:
             continue
         level = bonferroni(1 - FALSE_ALARMS, len(pairs) * LOOKS)
         ratio = unpaired_ratio(beside, without, level=level)
         if ratio.low > 1 and ratio.value > HARMLESS:
-            found.append(ReplicaDisturbance(replica=replica, disturbed=disturbed, ratio=ratio))
-    return max(found, key=lambda one: one.ratio.low, default=None)
+            disturbances.append(
+                ReplicaDisturbance(replica=replica, disturbed=disturbed, ratio=ratio)
+            )
+    return max(disturbances, key=lambda disturbance: disturbance.ratio.low, default=None)
 
 
 def shared(span: Span, loads: Iterable[Span]) -> float:
-    """The share of a span (0 to 1) that lies within others, which don't overlap."""
+    """Return the share of a span (0 to 1) within others, which don't overlap."""
     begin, end = span
     within = sum(max(0.0, min(end, last) - max(begin, first)) for first, last in loads)
     return within / (end - begin) if end > begin else 0.0

@@ -7,7 +7,8 @@ from itertools import cycle
 import pytest
 
 from benchmarks.ablation import NEEDED, TWINS, searched, simulated
-from intop.domain.ablation import PROMISED_ROUNDS, Ablation, Changes, Evidence, kept_share
+from intop.stages.explain.ablation import PROMISED_ROUNDS, Ablation
+from intop.stages.explain.rounds import Changes, Rounds, kept_share
 
 NOTHING: Changes = frozenset()
 NOISE = (0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0)
@@ -185,11 +186,11 @@ def test_a_search_ends_where_nothing_can_be_measured() -> None:
 def test_a_contrast_is_over_the_rounds_that_have_all_of_its_sets() -> None:
     one, both = frozenset("a"), frozenset("ab")
     rounds = [{one: 2.0, both: 1.0}, {one: 5.0}, {one: 2.2, both: 1.0}, {both: 9.0}]
-    found = Evidence(rounds).effects({"b": {one: 1, both: -1}}, 0.95)["b"]
+    found = Rounds(rounds).effects({"b": {one: 1, both: -1}}, 0.95)["b"]
     assert (2, pytest.approx(1.1)) == (found.rounds, found.mean)
     # t with one degree of freedom, standard error 0.1
     assert (pytest.approx(1.1 - 12.706 * 0.1, abs=1e-3)) == found.low
-    assert {} == Evidence(rounds[:1]).effects({"b": {one: 1, both: -1}}, 0.95)
+    assert {} == Rounds(rounds[:1]).effects({"b": {one: 1, both: -1}}, 0.95)
 
 
 def test_the_kept_share_counts_gains_as_ratio_less_one() -> None:

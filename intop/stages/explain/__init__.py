@@ -1,0 +1,1 @@
+"""explain: which of a winner's changes its gain is made of."""

@@ -1,0 +1,1 @@
+"""soak: hours of constant load on what is applied."""
