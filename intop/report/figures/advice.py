@@ -12,8 +12,7 @@ from intop.report.figures.axes import (
     plain_ticks,
     row_line,
 )
-from intop.report.figures.colours import BLUE, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, ORANGE, Drawing, drawn
 from intop.report.figures.speedup import dots
 
 ROW, NARROW_ROW = 0.36, 0.72

@@ -8,10 +8,8 @@ from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from intop.report.figures.colours import GRID, INK
+from intop.report.figures.drawing import INK, NARROW_WIDTH
 
-NARROW_WIDTH = 4.2
-"""In inches: letters of 9 points are still read where that is as wide as a phone."""
 ROW_HALF = 0.3
 """Half the height of what stands in a row; between the rows their names find room."""
 FEW_TICKS, MANY_TICKS = 5.0, {"x": 100.0, "y": 1000.0}
@@ -26,7 +24,7 @@ def is_narrow(part: Artist) -> bool:
 
 def faint_grid(axes: Axes, which: str = "both") -> None:
     """Lines to read values by, along the ticks of "x", "y" or both."""
-    axes.grid(axis=which, color=GRID, alpha=0.15, linewidth=0.5)  # type: ignore[arg-type]
+    axes.grid(axis=which, color=INK, alpha=0.15, linewidth=0.5)  # type: ignore[arg-type]
 
 
 def legend_below(figure: Figure, axes: Axes, title: str = "") -> None:

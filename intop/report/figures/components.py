@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from intop.domain.training import Components
-from intop.report.figures.colours import BLUE, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, ORANGE, Drawing, drawn
 
 ROW = 0.26
 """The height of a metric's row, in inches."""

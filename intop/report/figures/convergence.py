@@ -7,8 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from intop.domain.search import Search
 from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn
 
 STROKES = ((BLUE, "-"), (ORANGE, "-"), (BLUE, "--"), (ORANGE, "--"), (GREY, "-"), (GREY, "--"))
 TOGETHER = "ensemble"

@@ -9,8 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from intop.domain.drift import Sentinels
 from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
-from intop.report.figures.colours import BLUE, GREY, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, ORANGE, Drawing, drawn
 from intop.report.plain import inert
 from intop.report.text import drift_sentence
 

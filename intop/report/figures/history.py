@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from intop.domain.history import History
 from intop.domain.stats import Interval
 from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
-from intop.report.figures.colours import BLUE, GREY, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, ORANGE, Drawing, drawn
 
 HEIGHT, NARROW_HEIGHT = 3.4, 3.4
 MOST_TICKS = 10

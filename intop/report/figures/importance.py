@@ -15,8 +15,7 @@ from intop.report.figures.axes import (
     name_rows,
     row_line,
 )
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn
 
 MOST_ROWS, NARROW_ROWS = 30, 16
 """Parameters in one figure, unless more are chosen."""

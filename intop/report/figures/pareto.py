@@ -9,8 +9,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from intop.domain.pareto import ObjectiveName, Tradeoff
 from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import PAGE_WIDTH, Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, PAGE_WIDTH, Drawing, drawn
 
 LABELS: dict[ObjectiveName, str] = {
     "p99": "P99 in ms",

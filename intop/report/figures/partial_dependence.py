@@ -16,8 +16,7 @@ from intop.report.figures.axes import (
     plain_ticks,
     row_line,
 )
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn
 
 ROW, NARROW_ROW = 0.34, 0.5
 """The height of a change's row, in inches."""

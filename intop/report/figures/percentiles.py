@@ -10,8 +10,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.percentiles import BEHIND, told_ms
 from intop.domain.sides import Latencies, merged
 from intop.report.figures.axes import faint_grid, plain_ticks
-from intop.report.figures.colours import BLUE, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, INK, ORANGE, Drawing, drawn
 
 HEIGHT = 3.4
 MARKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)

@@ -9,8 +9,7 @@ from matplotlib.patches import Rectangle
 
 from intop.domain.report import Step, StepKind
 from intop.report.figures.axes import is_narrow, legend_below
-from intop.report.figures.colours import BLUE, GREY, INK
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, Drawing, drawn
 
 STYLES: dict[StepKind, tuple[str, str]] = {
     "measured": (BLUE, "-"),

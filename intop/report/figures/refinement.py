@@ -6,8 +6,7 @@ from matplotlib.ticker import MaxNLocator
 
 from intop.domain.refined import Refined
 from intop.report.figures.axes import faint_grid
-from intop.report.figures.colours import BLUE, GREY, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, ORANGE, Drawing, drawn
 
 HEIGHT = 3.2
 

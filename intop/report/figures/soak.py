@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 
 from intop.domain.soak import Soak, SoakBlock
 from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn
 
 HEIGHT, NARROW_HEIGHT = 5.0, 8.4
 SHORT = 2.0

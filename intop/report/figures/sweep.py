@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from intop.domain.baseline import TUNED
 from intop.domain.sweep import UNITS, ArmAt, Sweep
 from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn
 
 HEIGHT, NARROW_HEIGHT = 5.0, 8.4
 MARKS = ("s", "^", "D", "v", "P", "X")
