@@ -28,7 +28,7 @@ from intop.cli.running import run_stage
 @dry_run_option(dry_run.of_stages("collect"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
     """Measure configurations that fill the space of the chosen parameters (SDS, DDS)."""
-    from intop.report import text
+    from intop.report.collect import collected
     from intop.stages.collect import collect as stage
 
-    run_stage(lambda task: stage(task, samples), text.collected, begins=True, new=new, **options)
+    run_stage(lambda task: stage(task, samples), collected, begins=True, new=new, **options)

@@ -153,8 +153,7 @@ def train(
 
 
 def _trained(job: _Job, families: Sequence[str], dask: str | None, *, shows: bool) -> "Training":
-    from intop.report import table as report
-    from intop.report import text
+    from intop.report import train as report
     from intop.report.document.text import show
     from intop.report.progress import progress
     from intop.stages.foreign import train_table
@@ -166,7 +165,7 @@ def _trained(job: _Job, families: Sequence[str], dask: str | None, *, shows: boo
             job.table, families, job.effort, progress=shown, unit=job.unit, dask=dask
         )
     if shows:
-        show(text.errors(job.title, training))
+        show(report.errors(job.title, training))
     return training
 
 

@@ -54,9 +54,9 @@ def command(
         table.train(data, **asked, **options)
         return
     table.without_data(options)
-    from intop.report.components import trained as text
+    from intop.report.train import trained
     from intop.stages.train import train as stage
 
     run_stage(
-        lambda task: stage(task, models), text, connect=connect_to_none, config=config, **asked
+        lambda task: stage(task, models), trained, connect=connect_to_none, config=config, **asked
     )

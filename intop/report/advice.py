@@ -11,9 +11,9 @@ from intop.report import advice_tables
 from intop.report.document.columns import Column, columns, texts
 from intop.report.document.model import Block, Document, Figure, Notes, Paragraph, Section, Table
 from intop.report.figures.advice import effects, shown_rows
-from intop.report.numbers import counted
 from intop.report.page.sections.common import without_empty
 from intop.report.page.sections.trials import NOUNS
+from intop.report.words import counted
 from intop.version import __version__
 
 ALWAYS = ("workload", "link", "rate_rps", "connections", "arch", "cpu", "kernel")

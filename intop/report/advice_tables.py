@@ -7,8 +7,8 @@ from intop.domain.evidence import Source, TrialRow
 from intop.domain.stats import Interval
 from intop.report.document.columns import Column, Link, Value, columns, texts
 from intop.report.document.model import Block, Paragraph, Section, Table
-from intop.report.numbers import counted
 from intop.report.page.sections.common import clock, without_empty
+from intop.report.words import counted
 
 UNKNOWN = "unknown"
 """In place of a value before that is not stored."""

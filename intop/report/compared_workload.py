@@ -12,7 +12,7 @@ from intop.domain.comparison import (
 )
 from intop.domain.ranking import Importance
 from intop.domain.trial import Conditions
-from intop.report import ranks
+from intop.report import screen
 from intop.report.document.columns import Column, Form, Value, columns, texts
 from intop.report.document.model import Section, tabled
 from intop.report.verdict import reference_metrics
@@ -142,7 +142,9 @@ def _ranks(c: Comparison) -> list[Section]:
     found = c.rank_agreement
     if found is None:
         return []
-    return [ranks.section(f"Ranks of the {len(found.common)} parameters that both rank", found)]
+    return [
+        screen.rank_section(f"Ranks of the {len(found.common)} parameters that both rank", found)
+    ]
 
 
 def _importance(found: Importance | None) -> str:

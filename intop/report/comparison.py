@@ -1,6 +1,9 @@
 """Two sides of a store next to each other. Formats, and computes nothing."""
 
+from collections.abc import Iterator, Sequence
+
 from intop.domain.comparison import Compared, Comparison, Contrast, Latency, Side
+from intop.domain.history import History, Moment, Step
 from intop.domain.speedups import ModelSpeedUp
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
@@ -8,8 +11,8 @@ from intop.report import paper
 from intop.report.compared_workload import details, names, rows_by_side
 from intop.report.document.columns import Column, Value, columns, texts, worded
 from intop.report.document.model import Notes, Section, Table, tabled
-from intop.report.numbers import interval, number, percent
 from intop.report.verdict import LUCK, measured_as, models_sentence
+from intop.report.words import interval, number, percent
 
 WIDEST_BAR = 40
 
@@ -220,3 +223,74 @@ def _picture(found: Compared) -> Section:
             rows.append((workload, owner, name, number(value) if latency else "-", bar))
     heads = (*texts("workload", "side", "configuration"), Column("P99"), *texts(""))
     return tabled("P99 in ms, each workload on a scale of its own", heads, rows)
+
+
+# Over time ----------------------------------------------------------------------------------------
+
+
+def histories(found: Sequence[History]) -> list[Section]:
+    """A table of the campaigns of each history, and what changed between them."""
+    return [_history(one) for one in found]
+
+
+def _history(one: History) -> Section:
+    steps = (None, *one.steps)
+    rows = [
+        _moment_cells(moment, step, one.level)
+        for moment, step in zip(one.moments, steps, strict=True)
+    ]
+    return tabled(
+        f"{one.title} over time: P99 in ms by campaign of {one.study}, with {percent(one.level)} "
+        f"intervals",
+        (
+            Column("campaign", "count"),
+            *texts("begun (UTC)"),
+            *columns("span", "default", "default / before", "tuned", "tuned / before", "speed-up"),
+            *texts("verdict"),
+        ),
+        rows,
+        _history_notes(one),
+    )
+
+
+def _moment_cells(moment: Moment, step: Step | None, level: float) -> tuple[Value, ...]:
+    verdict = moment.verdict
+    return (
+        moment.campaign,
+        moment.started_at[:16].replace("T", " "),
+        _latency(moment.default),
+        _contrast_ratio(step.default if step else None),
+        _latency(moment.tuned),
+        _contrast_ratio(step.tuned if step else None),
+        speed_up(verdict, level),
+        verdict.short if verdict else "not verified",
+    )
+
+
+def _contrast_ratio(found: Contrast | None) -> Interval | None:
+    return found.ratio if found else None
+
+
+def _history_notes(one: History) -> Iterator[str]:
+    if not one.steps:
+        yield "Only this campaign has measured it, so there is nothing to compare it with."
+    for before, moment, step in zip(one.moments, one.moments[1:], one.steps, strict=False):
+        about = f"Campaign {before.campaign} to {moment.campaign}"
+        for line in step.incomparable:
+            yield f"{about}: not comparable, {line}"
+        for line in step.changed:
+            yield f"{about}: {line}"
+        if step.default is not None:
+            yield f"{about}: P99 of the {moment.reference} {_contrast_words(step.default)}"
+    if one.steps:
+        yield (
+            "The campaigns were measured one after the other: what changed meanwhile, and is no "
+            "condition, is in no interval"
+        )
+
+
+def _contrast_words(found: Contrast) -> str:
+    ratio = found.ratio
+    if found.outcome == "not separated":
+        return f"is not separated: {100 * (ratio.value - 1):+z.0f} %"
+    return f"is {100 * abs(ratio.value - 1):.0f} % {found.outcome}"

@@ -8,7 +8,7 @@ from intop.report.comparison import differences, sections
 from intop.report.document.columns import texts
 from intop.report.document.markdown import as_markdown, image
 from intop.report.document.model import Paragraph, Section, Table
-from intop.report.text import LOADS
+from intop.report.words import LOADS
 
 SEARCHED = (
     "On each side intop looked for the kernel parameters that lower P99, and measured what it "

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from intop.domain.multi_arm import Contest, Contestant
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Section, tabled
-from intop.report.numbers import counted
-from intop.report.text import few
+from intop.report.words import counted, few
 
 
 def contest(title: str, found: Contest) -> Section:

@@ -9,7 +9,7 @@ from intop.masking import masked_header
 from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.host_states import held
-from intop.report.text import few
+from intop.report.words import few
 
 
 def examined(*found: Diagnosis) -> list[Section]:

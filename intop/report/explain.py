@@ -8,9 +8,8 @@ from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.report.document.columns import Column, Value, columns
 from intop.report.document.model import Notes, Section, Table, widened
-from intop.report.numbers import percent
-from intop.report.text import few
 from intop.report.verdict import sentence as verdict_sentence
+from intop.report.words import few, percent
 
 
 def explanation(title: str, found: Explanation | Verdict) -> Section:

@@ -1,16 +1,17 @@
-"""What is applied on hosts, and what a rollback did, as a document.
+"""What is applied on hosts, and what a roll-out or a rollback did, as documents.
 
-A line is never broken: it may hold a command to copy.
+A line is never broken: it may hold a command or a value to copy.
 """
 
 from collections.abc import Iterable, Sequence
 
 from intop.domain.answer import Answer, Rollback
 from intop.domain.host_state import ForeignChange, HostState, RolledBack, Unrestored
+from intop.domain.rollout import HostRollout, Rollout
 from intop.report.document.columns import texts
 from intop.report.document.model import Block, Table, Verbatim
-from intop.report.numbers import counted
-from intop.report.text import few
+from intop.report.verdict import sentence
+from intop.report.words import counted, few
 
 
 def states(answers: Sequence[Answer[HostState]]) -> list[Block]:
@@ -151,3 +152,49 @@ def _unrestored(key: Unrestored) -> str:
     if key.why:
         return f"{key.key} is not restored: {key.why}. Type there as root: {key.command}"
     return f"{key.key} could not be set to {key.value}. Type there as root: {key.command}"
+
+
+# Roll-outs ----------------------------------------------------------------------------------------
+
+KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothing to apply"
+COSTS = "--accept-costs goes on although a guardrail is broken"
+
+
+def rollouts(made: Sequence[Rollout]) -> list[Verbatim]:
+    """A line for each host, and how to undo it."""
+    lines: list[str] = []
+    for rollout in made:
+        lines += [f"{rollout.title}: {_host_line(host)}" for host in rollout.hosts]
+        if rollout.is_stopped:
+            lines.append(f"{rollout.title}: {_stopped(rollout)}")
+        elif any(not host.lasting for host in rollout.hosts):
+            lines.append(
+                f"{rollout.title}: the values last until the host is started anew; with --persist "
+                "they would come back then"
+            )
+    if any(host.outcome != "stopped" for rollout in made for host in rollout.hosts):
+        lines.append("See what has become of it: intop status. Undo it: intop rollback")
+    return [Verbatim(tuple(lines))]
+
+
+def _host_line(host: HostRollout) -> str:
+    if host.outcome == "already":
+        return f"{host.host}: has these values already"
+    told = sentence(host.verdict) if host.verdict else "not measured"
+    if host.outcome == "stopped":
+        return f"{host.host}: NOT applied, it has its values from before: {told}"
+    files = f", with {', '.join(host.lasting)}" if host.lasting else ""
+    return f"{host.host}: applied{files}: {told}"
+
+
+def _stopped(rollout: Rollout) -> str:
+    *earlier, last = rollout.hosts
+    which = "the canary" if not earlier else last.host
+    costs = last.verdict is not None and last.verdict.broken
+    why = f"breaks a guardrail ({COSTS})" if costs else "shows too little"
+    told = [f"the roll-out stops, since {which} {why}"]
+    if rollout.untouched:
+        told.append(f"not touched: {', '.join(rollout.untouched)}")
+    if earlier:
+        told.append(f"what was applied before stays: {', '.join(h.host for h in earlier)}")
+    return "; ".join(told)

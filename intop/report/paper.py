@@ -11,7 +11,7 @@ from intop.domain.training import TREE_MODELS, Training
 from intop.domain.verdict import Verdict
 from intop.report.document.columns import AS_ABOVE, Column, texts
 from intop.report.document.model import Table
-from intop.report.numbers import counted, interval, number
+from intop.report.words import counted, interval, number
 
 NOT_MEASURED = "not measured"
 TITLE = "The paper's figures, and ours"

@@ -14,8 +14,8 @@ from intop.report.across import worse_here
 from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.explain import kept_sentence
-from intop.report.numbers import counted
 from intop.report.sweep import sentence as sweep_sentence
+from intop.report.words import counted
 
 NOTHING = "no gain: keep the defaults, there is nothing to deploy"
 COLUMNS = (

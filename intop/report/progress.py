@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from intop.masking import masked
-from intop.report.plain import inert
 from intop.report.terminal import console, is_live
+from intop.report.words import duration, inert
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -196,13 +196,3 @@ def _one_line(text: str) -> str:
 def remaining_s(done: int, left: int, elapsed_s: float) -> float:
     """Seconds that `left` steps take when `done` took `elapsed_s`."""
     return elapsed_s / max(done, 1) * left
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a person says them: 45 s, 3 min 20 s, 2 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

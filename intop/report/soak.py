@@ -6,8 +6,7 @@ from intop.domain.baseline import HOST
 from intop.domain.soak import PAUSE_S, WARM_UP_S, WARM_UP_SHARE, Soak, SoakBlock, Trend
 from intop.report.document.columns import Column
 from intop.report.document.model import Notes, Section, Table
-from intop.report.numbers import counted, interval, number, percent
-from intop.report.progress import duration
+from intop.report.words import counted, duration, interval, number, percent
 
 ROWS = 12
 """Of the table over time: blocks are put together where there are more."""

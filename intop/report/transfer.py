@@ -7,7 +7,7 @@ from intop.domain.transfer import Transfer, WarmStart, WorstCase
 from intop.report.contest import contest
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Notes, Section, tabled
-from intop.report.text import few
+from intop.report.words import few
 
 
 def transfer(found: Transfer) -> list[Section]:

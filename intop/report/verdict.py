@@ -13,7 +13,7 @@ from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Block, Notes, Section, Table, widened
-from intop.report.numbers import counted, interval, number, percent
+from intop.report.words import counted, interval, number, percent
 
 WIDTH = 32
 """Characters of the scale that latencies are drawn on."""

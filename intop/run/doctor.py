@@ -35,8 +35,7 @@ from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.readiness import NEEDED, packages_of, readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
 from intop.hosts.sockets import listening, nobody_listens, port_of
-from intop.report.numbers import counted
-from intop.report.text import few
+from intop.report.words import counted, few
 from intop.run import load_paths, load_room, nginx_connections, sysctl_files
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.context import Task, clusters_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.stats import Interval
-from intop.report.numbers import interval, number
+from intop.report.words import interval, number
 
 Form = Literal[
     "text",

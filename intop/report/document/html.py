@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from intop.report.document.columns import Link, worded
 from intop.report.document.model import Document, Figure, Notes, Paragraph, Section, Table, Verbatim
-from intop.report.plain import inert
+from intop.report.words import inert
 
 HERE = Path(__file__).parent
 

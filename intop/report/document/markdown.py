@@ -16,7 +16,7 @@ from intop.report.document.model import (
     Table,
     Verbatim,
 )
-from intop.report.plain import inert
+from intop.report.words import inert
 
 _PLAIN = re.compile(r"[\w .:,/+=-]+", re.ASCII)
 _CODE = ("key", "before", "after")

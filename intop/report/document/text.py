@@ -10,8 +10,8 @@ from rich.text import Text
 
 from intop.report.document.columns import AS_ABOVE, NOTHING, Column, Value, worded
 from intop.report.document.model import Block, Figure, Notes, Paragraph, Section, Table, Verbatim
-from intop.report.plain import inert
 from intop.report.terminal import console
+from intop.report.words import inert
 
 NARROWEST = 120
 """Characters of a file's line at least."""

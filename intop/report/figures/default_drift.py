@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from intop.domain.drift import Sentinels
+from intop.report.collect import drift_sentence
 from intop.report.figures.axes import faint_grid, legend_below, plain_ticks
 from intop.report.figures.drawing import BLUE, GREY, ORANGE, Drawing, drawn
-from intop.report.plain import inert
-from intop.report.text import drift_sentence
+from intop.report.words import inert
 
 HEIGHT = 3.0
 MARKS = ((BLUE, "o"), (GREY, "s"), (BLUE, "D"), (GREY, "^"))

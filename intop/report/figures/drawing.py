@@ -20,7 +20,7 @@ from matplotlib.rcsetup import cycler
 
 from intop.atomic import write_atomically
 from intop.errors import IntopError
-from intop.report.plain import inert
+from intop.report.words import inert
 
 INK = "#24292f"
 """Colour of text, axes and lines of reference. No other colour is as dark."""

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from intop.domain.training import Ceiling, HeldOut, ModelError, Training
 from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
 from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, PAGE_WIDTH, Drawing, drawn
-from intop.report.plain import inert
+from intop.report.words import inert
 
 COLUMNS, NARROW_COLUMNS = 3, 2
 PANEL, NARROW_PANEL = 2.2, 1.9

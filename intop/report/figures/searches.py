@@ -6,7 +6,7 @@ from intop.domain.comparison import Converged
 from intop.domain.training import TREE_MODELS
 from intop.report.figures.bars import Bar, Panel, bars
 from intop.report.figures.drawing import Drawing
-from intop.report.numbers import number
+from intop.report.words import number
 
 
 def generations(about: str, searches: Mapping[str, Sequence[Converged]]) -> Drawing:

@@ -20,18 +20,16 @@ from intop.report.figures.refinement import refinement
 from intop.report.figures.searches import generations, search_time
 from intop.report.page.sections.common import lacking, named, table_name, without_empty
 from intop.report.refine import ending, step_table
-from intop.report.text import (
+from intop.report.screen import (
     EFFECT,
     IMPORTANCE,
-    algorithms,
     cut_sentence,
     effect_cells,
-    error_table,
     importance_cells,
-    judgement,
     power_sentences,
-    run_table,
 )
+from intop.report.search import algorithms, run_table
+from intop.report.train import error_table, judgement
 
 # Importance ---------------------------------------------------------------------------------------
 

@@ -7,13 +7,13 @@ from functools import partial
 
 from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Status
+from intop.report.collect import drift_sentence, replica_sentences
 from intop.report.document.columns import Column, Value, columns, numbers, texts
 from intop.report.document.model import Block, Figure, Paragraph, Section, Table, Verbatim
 from intop.report.figures.default_drift import default_drift
 from intop.report.figures.pipeline import pipeline
-from intop.report.numbers import percent
 from intop.report.page.sections.common import as_sentence, clock, table_name, without_empty
-from intop.report.text import drift_sentence, replica_sentences
+from intop.report.words import percent
 
 NOUNS = {
     "arch": "architecture",

@@ -25,11 +25,9 @@ from intop.report.figures.speedup import architectures, speedup
 from intop.report.figures.sweep import curves
 from intop.report.mediation import mediation_notes, mediation_table
 from intop.report.mediation import sentence as mediation_sentence
-from intop.report.numbers import counted, percent
 from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
 from intop.report.sweep import sentence as sweep_sentence
 from intop.report.sweep import sweep_notes, sweep_tables
-from intop.report.text import LOADS
 from intop.report.verdict import (
     LUCK,
     cause_notes,
@@ -43,6 +41,7 @@ from intop.report.verdict import (
     sentence,
     side_table,
 )
+from intop.report.words import LOADS, counted, percent
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Of the table of latencies; 100 is the slowest request."""

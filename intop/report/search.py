@@ -1,19 +1,87 @@
-"""A front as a document. All of it is predicted, and says so."""
+"""A search as a document: its convergence, or the predicted front of several objectives."""
 
 from collections.abc import Sequence
 
 from intop.domain.pareto import HIGHER_IS_BETTER, Front, LearnedObjective, ObjectiveName, Tradeoff
-from intop.report.document.columns import Column, numbers, texts
-from intop.report.document.model import Notes, Section, Table, Verbatim
+from intop.domain.search import Convergence, Search
+from intop.report.document.columns import Column, columns, numbers, texts
+from intop.report.document.model import Notes, Section, Table, Verbatim, widened
 
+BLOCKS = "▁▂▃▄▅▆▇█"
+ALGORITHMS = {
+    "genetic": "genetic algorithm",
+    "annealing": "simulated annealing",
+    "swarm": "particle swarm",
+    "evolution": "differential evolution",
+    "random": "random search",
+}
+"""Names of the algorithms of a search, for readers."""
 MOST_ROWS = 12
 """Of a longer front, so many are shown: both ends, the knee, and others evenly between."""
-
 NAMES: dict[ObjectiveName, str] = {
     "p99": "P99",
     "cpu": "balancer's CPU",
     "throughput": "requests/s",
 }
+
+
+def search(title: str, found: Search) -> Section:
+    """Convergence of the search, model by model."""
+    column = Column("best by generation", "text")
+    notes = (
+        "Converged: after how many of the generations the best got no better.",
+        "Predicted, not measured; what it is worth, the verdict says.",
+    )
+    return Section(
+        title=f"{title}: search by {algorithms(found) or 'no algorithm'}",
+        blocks=(
+            widened(run_table(found), column, map(sparkline, found.convergences)),
+            Notes(notes),
+        ),
+    )
+
+
+def run_table(found: Search) -> Table:
+    """A row for each model that was searched."""
+    return Table(
+        name="convergence",
+        title="Convergence by model, after how many of all generations",
+        origin="predicted",
+        columns=(
+            Column("model", "text"),
+            *columns("count", "converged at", "generations", "restarts"),
+            Column("time", unit="s"),
+            Column(f"best predicted {found.quantity}", unit="ms"),
+        ),
+        rows=tuple(
+            (
+                r.model,
+                r.converged_at,
+                len(r.best_ms) - 1,
+                r.restarts,
+                r.seconds,
+                r.best_ms[-1] if r.best_ms else None,
+            )
+            for r in found.convergences
+        ),
+    )
+
+
+def algorithms(found: Search) -> str:
+    """What searched, by name."""
+    names = dict.fromkeys(ALGORITHMS.get(r.algorithm, r.algorithm) for r in found.convergences)
+    return " and ".join(names)
+
+
+def sparkline(run: Convergence, width: int = 20) -> str:
+    """The best predicted P99 by generation, high to low, in at most `width` blocks."""
+    values = run.best_ms
+    step = max(1, -(-len(values) // width))
+    picked = values[::-1][::step][::-1]  # from the end, which must not be missing
+    low, high = min(picked), max(picked)
+    if high == low:
+        return BLOCKS[0] * len(picked)
+    return "".join(BLOCKS[round((v - low) / (high - low) * (len(BLOCKS) - 1))] for v in picked)
 
 
 def tradeoff(title: str, found: Tradeoff) -> Section:
@@ -28,7 +96,7 @@ def tradeoff(title: str, found: Tradeoff) -> Section:
         blocks=(
             _objectives(front),
             _points(front),
-            Notes(tuple(_notes(found))),
+            Notes(tuple(_front_notes(found))),
             Verbatim(tuple(_knee(front))),
         ),
     )
@@ -100,7 +168,7 @@ def _range(one: LearnedObjective) -> str:
     return f"{amount(one.name, one.measured_low)} to {amount(one.name, one.measured_high)}"
 
 
-def _notes(found: Tradeoff) -> list[str]:
+def _front_notes(found: Tradeoff) -> list[str]:
     """What these predictions are worth."""
     front = found.front
     lines = ["Predicted, not measured. How far models err on what they have not seen stands above."]
