@@ -81,7 +81,7 @@ def command(
         if stores:
             raise UsageError("--store is for --advice; a report is of the study's store")
         from intop.inspect.report import gather
-        from intop.report.page.sections import document as report_page
+        from intop.report.page import document as report_page
 
         with stored_context(config, arch, workload) as context:
             reported = gather(context)

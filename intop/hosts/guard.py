@@ -41,12 +41,7 @@ from intop.errors import (
 )
 from intop.hosts import guard_script
 from intop.hosts.answers import lines
-from intop.hosts.guard_answers import (
-    foreign_changes,
-    parse_rollback,
-    parse_status,
-    unrestored_keys,
-)
+from intop.hosts.guard_answers import foreign_changes, parse_rollback, parse_status, unrestored_keys
 from intop.hosts.guard_script import STATE_FOLDER_ADVICE
 from intop.hosts.host import Completed, Host, output
 from intop.hosts.nginx_files import (

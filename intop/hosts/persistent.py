@@ -8,14 +8,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from intop.domain.persistent import (
-    FILES,
-    PROCPS_LAST,
-    REREAD,
-    REREAD_LAST,
-    Persistent,
-    Setting,
-)
+from intop.domain.persistent import FILES, PROCPS_LAST, REREAD, REREAD_LAST, Persistent, Setting
 from intop.domain.sysctl_lines import Line, Loader, is_glob, read_lines, unread
 from intop.errors import CommandError
 from intop.hosts import tuned

@@ -9,10 +9,18 @@ from intop.domain.evidence import Evidence, Outcome, Source, effect
 from intop.domain.stats import Interval
 from intop.report import advice_tables
 from intop.report.document.columns import Column, columns, texts
-from intop.report.document.model import Block, Document, Figure, Notes, Paragraph, Section, Table
+from intop.report.document.model import (
+    Block,
+    Document,
+    Figure,
+    Notes,
+    Paragraph,
+    Section,
+    Table,
+    without_empty,
+)
 from intop.report.figures.advice import effects, shown_rows
-from intop.report.page.sections.common import without_empty
-from intop.report.page.sections.trials import NOUNS
+from intop.report.page.trials import NOUNS
 from intop.report.words import counted
 from intop.version import __version__
 

@@ -6,8 +6,8 @@ from intop.domain.advice import Advice
 from intop.domain.evidence import Source, TrialRow
 from intop.domain.stats import Interval
 from intop.report.document.columns import Column, Link, Value, columns, texts
-from intop.report.document.model import Block, Paragraph, Section, Table
-from intop.report.page.sections.common import clock, without_empty
+from intop.report.document.model import Block, Paragraph, Section, Table, without_empty
+from intop.report.page.common import clock
 from intop.report.words import counted
 
 UNKNOWN = "unknown"

@@ -35,12 +35,7 @@ from intop.hosts.load.streams import streams
 from intop.hosts.load.wrk2 import why_not
 from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.nginx_files import tunable_nginx
-from intop.hosts.rig import (
-    Rig,
-    cluster_facts,
-    connected,
-    with_server_started,
-)
+from intop.hosts.rig import Rig, cluster_facts, connected, with_server_started
 from intop.hosts.settle import restart, settle
 from intop.run.available_space import probed_of
 from intop.run.comparability import check_same, conditions_of

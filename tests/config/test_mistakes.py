@@ -28,10 +28,7 @@ from config_files import (
 from intop.config.request_heads import REFUSED_HEADERS
 from intop.config.source import plain
 from intop.config.study import load_study
-from intop.domain.cluster import (
-    native_arch,
-    other_arch,
-)
+from intop.domain.cluster import native_arch, other_arch
 from intop.errors import ConfigurationError, UsageError
 
 

@@ -18,14 +18,7 @@ from config_files import (
     with_budget,
     with_classes,
 )
-from intop.domain.cluster import (
-    Balancing,
-    Cluster,
-    Direction,
-    LabClients,
-    LabSpec,
-    Link,
-)
+from intop.domain.cluster import Balancing, Cluster, Direction, LabClients, LabSpec, Link
 from intop.domain.workload import ALIKE, Clients
 from intop.errors import ConfigurationError, ResultMissingError
 

@@ -10,14 +10,7 @@ from intop.domain.answer import Answer
 from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.host_state import HostState
 from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting, our_file
-from intop.domain.plan import (
-    HostPlan,
-    Plan,
-    PlannedKey,
-    has_applied,
-    planned_key,
-    problems_of,
-)
+from intop.domain.plan import HostPlan, Plan, PlannedKey, has_applied, planned_key, problems_of
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
 KEY, VALUE, DEFAULT = SOMAXCONN.key, SOMAXCONN.value, SOMAXCONN.default

@@ -17,14 +17,12 @@ from intop.domain.ranks import rank_agreement
 from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.training import Ceiling, Components, HeldOut, ModelError
 from intop.errors import IntopError
-from intop.report.figures.components import components
-from intop.report.figures.convergence import convergence
+from intop.report.figures.convergence import convergence, refinement
 from intop.report.figures.drawing import INK, Drawing
 from intop.report.figures.files import write_figures
 from intop.report.figures.importance import agreement, importance
+from intop.report.figures.models import MOST_POINTS, components, predictions
 from intop.report.figures.pareto import front
-from intop.report.figures.predictions import MOST_POINTS, predictions
-from intop.report.figures.refinement import refinement
 from samples import model_error, training
 
 SVG = "{http://www.w3.org/2000/svg}"

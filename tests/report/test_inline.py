@@ -18,13 +18,12 @@ from intop.domain.sides import Latencies
 from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
 from intop.inspect.pipeline import steps
-from intop.report.figures.default_drift import default_drift
+from intop.report.figures.bars import errors, generations, search_time
 from intop.report.figures.drawing import Drawing
-from intop.report.figures.errors import errors
 from intop.report.figures.files import write_figures
+from intop.report.figures.over_time import default_drift
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.pipeline import pipeline
-from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
 from samples import CONDITIONS, model_error, training, trial
 

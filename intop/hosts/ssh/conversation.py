@@ -8,13 +8,7 @@ import paramiko
 
 from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.ssh import sudo
-from intop.hosts.ssh.command import (
-    OUTPUT_LIMIT_BYTES,
-    READ_BYTES,
-    WAKE_S,
-    Patience,
-    started,
-)
+from intop.hosts.ssh.command import OUTPUT_LIMIT_BYTES, READ_BYTES, WAKE_S, Patience, started
 from intop.hosts.ssh.sudo import Dialogue
 from intop.hosts.ssh.transport import Transport, is_over
 

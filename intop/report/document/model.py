@@ -130,6 +130,33 @@ def _tables(blocks: Iterable[Block]) -> Iterator[Table]:
             yield from _tables(block.blocks)
 
 
+def renamed(block: Block, prefix: str) -> Block:
+    """Return a block in which the names of all tables begin with a prefix."""
+    match block:
+        case Table():
+            return replace(block, name=f"{prefix}{block.name}")
+        case Figure():
+            tables = tuple(replace(t, name=f"{prefix}{t.name}") for t in block.tables)
+            return replace(block, tables=tables)
+        case Section():
+            return replace(block, blocks=tuple(renamed(b, prefix) for b in block.blocks))
+    return block
+
+
+def without_empty(table: Table) -> Table:
+    """Return a table without the columns in which no row has anything; the first stays."""
+    kept = [
+        place
+        for place in range(len(table.columns))
+        if place == 0 or any(row[place] is not None for row in table.rows)
+    ]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
+    )
+
+
 def widened(table: Table, column: Column, cells: Iterable[Value]) -> Table:
     """The table with a further column."""
     rows = tuple((*row, cell) for row, cell in zip(table.rows, cells, strict=True))

@@ -5,14 +5,8 @@ from matplotlib.figure import Figure
 from intop.domain.advice import Advice, Change
 from intop.domain.evidence import Evidence, effect
 from intop.domain.stats import Interval
-from intop.report.figures.axes import (
-    faint_grid,
-    legend_below,
-    name_rows,
-    plain_ticks,
-    row_line,
-)
-from intop.report.figures.drawing import BLUE, ORANGE, Drawing, drawn
+from intop.report.figures.axes import faint_grid, legend_below, name_rows, plain_ticks, row_line
+from intop.report.figures.drawing import BLUE, ORANGE, Drawing, NoDataError, drawn
 from intop.report.figures.speedup import dots
 
 ROW, NARROW_ROW = 0.36, 0.72
@@ -26,11 +20,11 @@ WIDEST = 100.0
 def effects(found: Advice) -> Drawing:
     """A row for each campaign that measured a change: by itself, and beside others.
 
-    Raises ValueError where nothing was measured.
+    Raises NoDataError where nothing was measured.
     """
     rows = shown_rows(found)
     if not rows:
-        raise ValueError("no change was measured")
+        raise NoDataError("no change was measured")
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()

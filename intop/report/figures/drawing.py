@@ -64,7 +64,7 @@ _STYLE = {
 }
 
 
-class NothingToDrawError(ValueError):
+class NoDataError(ValueError):
     """A result has nothing that its figure could show."""
 
 

@@ -15,7 +15,7 @@ from intop.report.figures.axes import (
     name_rows,
     row_line,
 )
-from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 
 MOST_ROWS, NARROW_ROWS = 30, 16
 """Parameters in one figure, unless more are chosen."""
@@ -26,10 +26,10 @@ ROW, NARROW_ROW = 0.19, 0.36
 def importance(about: str, ranking: Ranking) -> Drawing:
     """The most important parameters, with standard deviations; those that were chosen stand out.
 
-    The probe level is a line. Raises ValueError for an empty ranking.
+    The probe level is a line. Raises NoDataError for an empty ranking.
     """
     if not ranking.importances:
-        raise ValueError("the ranking has no parameters")
+        raise NoDataError("the ranking has no parameters")
     chosen = set(ranking.chosen)
     rows, narrow_rows = (
         min(max(most, len(chosen)), len(ranking.importances)) for most in (MOST_ROWS, NARROW_ROWS)
@@ -71,10 +71,10 @@ def importance(about: str, ranking: Ranking) -> Drawing:
 def agreement(about: str, found: RankAgreement) -> Drawing:
     """The leading parameters in the order of either ranking, each of them joined by a line.
 
-    Raises ValueError where the two have nothing in common.
+    Raises NoDataError where the two have nothing in common.
     """
     if not found.ranks:
-        raise ValueError("the two rankings have no parameter in common")
+        raise NoDataError("the two rankings have no parameter in common")
     chosen = {*found.chosen_one, *found.chosen_other}
     shown = found.ranks[: max(MOST_ROWS, sum(pair.key in chosen for pair in found.ranks))]
 

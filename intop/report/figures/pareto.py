@@ -9,7 +9,16 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from intop.domain.pareto import ObjectiveName, Tradeoff
 from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
-from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, PAGE_WIDTH, Drawing, drawn
+from intop.report.figures.drawing import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PAGE_WIDTH,
+    Drawing,
+    NoDataError,
+    drawn,
+)
 
 LABELS: dict[ObjectiveName, str] = {
     "p99": "P99 in ms",
@@ -24,11 +33,11 @@ def front(about: str, found: Tradeoff) -> Drawing:
     """Predicted configurations as a line of dots, measured ones as crosses.
 
     Of three objectives, a panel for each two of them, without lines: what is on the front by its
-    third objective need not be on that of the two others. Raises ValueError for an empty front.
+    third objective need not be on that of the two others. Raises NoDataError for an empty front.
     """
     names = [objective.name for objective in found.front.objectives]
     if not found.front.points:
-        raise ValueError("the front has no points")
+        raise NoDataError("the front has no points")
     pairs = list(combinations(range(len(names)), 2))
 
     def paint(figure: Figure) -> None:

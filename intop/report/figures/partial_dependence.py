@@ -16,7 +16,7 @@ from intop.report.figures.axes import (
     plain_ticks,
     row_line,
 )
-from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 
 ROW, NARROW_ROW = 0.34, 0.5
 """The height of a change's row, in inches."""
@@ -74,10 +74,10 @@ def contributions(about: str, found: Explanation) -> Drawing:
 def dependence(about: str, found: Explanation) -> Drawing:
     """Predicted lines along each kept number or choice about the winner, and measured marks.
 
-    Raises ValueError where there are no curves.
+    Raises NoDataError where there are no curves.
     """
     if not found.curves:
-        raise ValueError("there are no curves")
+        raise NoDataError("there are no curves")
     shown = found.curves[:MOST_PANELS]
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)

@@ -10,7 +10,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.percentiles import BEHIND, told_ms
 from intop.domain.sides import Latencies, merged
 from intop.report.figures.axes import faint_grid, plain_ticks
-from intop.report.figures.drawing import BLUE, INK, ORANGE, Drawing, drawn
+from intop.report.figures.drawing import BLUE, INK, ORANGE, Drawing, NoDataError, drawn
 
 HEIGHT = 3.4
 MARKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
@@ -29,7 +29,7 @@ def percentiles(about: str, found: Latencies) -> Drawing:
 
     To the right, one request in so many is slower: 10, 100, 1,000 ... A line ends where fewer than
     ten are; the slowest request is a mark. A band reaches from the lowest to the highest of the
-    single trials, as far as those have ten. Raises ValueError for a side without requests.
+    single trials, as far as those have ten. Raises NoDataError for a side without requests.
     """
     # The slowest requests may have taken equally long: one mark is seen behind the other.
     sides = {
@@ -38,7 +38,7 @@ def percentiles(about: str, found: Latencies) -> Drawing:
     }
     whole = {name: merged(trials) for name, (trials, *_) in sides.items()}
     if not all(histogram.total for histogram in whole.values()):
-        raise ValueError("there are no requests on one of the sides")
+        raise NoDataError("there are no requests on one of the sides")
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()

@@ -20,7 +20,7 @@ from intop.report.figures.axes import (
     plain_ticks,
     row_line,
 )
-from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 
 ROW, NARROW_ROW = 0.34, 0.44
 """The height of a row, in inches."""
@@ -50,10 +50,10 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
     """A row for each verdict by its name, such as `x86 slt`: the ratio of P99, and a line at 1.
 
     Mean and best of the models' own winners stand below it, where they were measured. Raises
-    ValueError where there are no verdicts.
+    NoDataError where there are no verdicts.
     """
     if not verdicts:
-        raise ValueError("there are no verdicts")
+        raise NoDataError("there are no verdicts")
     level = min(verdict.level for verdict in verdicts.values())
     rows = [row for name, verdict in verdicts.items() for row in _rows(name, verdict)]
 
@@ -104,10 +104,10 @@ def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:
 def architectures(about: str, found: Compared) -> Drawing:
     """P99 of the default and of the tuned configuration, a row for each side of each workload.
 
-    Raises ValueError where nothing is compared.
+    Raises NoDataError where nothing is compared.
     """
     if not found.comparisons:
-        raise ValueError("nothing is compared")
+        raise NoDataError("nothing is compared")
     rows = [(c.workload, side) for c in found.comparisons for side in c.sides]
     level = found.comparisons[0].level
 

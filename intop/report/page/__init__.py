@@ -1,1 +1,55 @@
-"""A campaign's report as one page: what stands where in it."""
+"""The sections of the page, in the order in which a reader wants them."""
+
+from collections.abc import Callable, Iterable
+
+from intop.domain.report import Findings, Report
+from intop.report.document.model import Block, Document, Section
+from intop.report.page import ablation, latency, models, soak, trials, verdicts
+from intop.report.page.across import across
+from intop.report.page.common import clock, of_subject
+
+
+def _nothing(_: object) -> tuple[Block, ...]:
+    return ()
+
+
+SECTIONS: tuple[
+    tuple[str, str, Callable[[Report], Iterable[Block]], Callable[[Findings], Iterable[Block]]], ...
+] = (
+    ("found", "What was found", verdicts.found, _nothing),
+    ("change", "What to change", _nothing, verdicts.changes),
+    ("latency", "Latency before and after", _nothing, latency.latency),
+    ("across", "Under all workloads", _nothing, across),
+    ("soak", "Hours of load on what is applied", _nothing, soak.soaked),
+    ("architectures", "X86 against ARM", verdicts.compared, _nothing),
+    ("paper", "The paper and here", verdicts.paper_and_here, _nothing),
+    ("ablation", "Where the gain comes from", _nothing, ablation.ablation),
+    ("importance", "Which parameters matter", _nothing, models.ranking),
+    ("models", "How well the models predict", models.all_models, models.models),
+    ("search", "How the search converged", models.all_searches, models.search),
+    ("refinement", "How the measurements were chosen", _nothing, models.refined),
+    ("drift", "Did the machine change meanwhile", _nothing, trials.drift),
+    ("refused", "What was refused, and why", _nothing, trials.refused),
+    ("provenance", "Pipeline and provenance", trials.provenance, trials.measured),
+    ("checking", "How to check this", trials.checking, _nothing),
+)
+"""Each with its anchor, its title, and what there is to say of all and then of each subject."""
+
+
+def document(report: Report) -> Document:
+    """All that the page shows; what a section has nothing to say of, is left out."""
+    stored = [one for one in report.findings if one.stages]
+    made: list[Section] = []
+    for name, title, of_all, of_each in SECTIONS:
+        parts = (Section(title=one.title, blocks=of_subject(one, of_each(one))) for one in stored)
+        blocks = (*of_all(report), *(part for part in parts if part.blocks))
+        made += [Section(name=name, title=title, blocks=blocks)] if blocks else []
+    until = clock(report.finished_at or "")
+    return Document(
+        title=f"Kernel parameters: {report.study}",
+        subtitle=(
+            f"Campaign {report.campaign}, {clock(report.started_at)} to {until or 'now'} (UTC)"
+            f"{'' if until else ', not finished'}. By intop {report.tool_version}."
+        ),
+        sections=tuple(made),
+    )

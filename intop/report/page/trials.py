@@ -9,10 +9,18 @@ from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Status
 from intop.report.collect import drift_sentence, replica_sentences
 from intop.report.document.columns import Column, Value, columns, numbers, texts
-from intop.report.document.model import Block, Figure, Paragraph, Section, Table, Verbatim
-from intop.report.figures.default_drift import default_drift
+from intop.report.document.model import (
+    Block,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    Verbatim,
+    without_empty,
+)
+from intop.report.figures.over_time import default_drift
 from intop.report.figures.pipeline import pipeline
-from intop.report.page.sections.common import as_sentence, clock, table_name, without_empty
+from intop.report.page.common import as_sentence, clock
 from intop.report.words import percent
 
 NOUNS = {
@@ -63,7 +71,7 @@ def drift(one: Findings) -> Iterator[Block]:
         ),
         tables=(
             Table(
-                name=table_name(one, "default"),
+                name="default",
                 title="All usable trials of the default",
                 origin="measured",
                 columns=(
@@ -74,7 +82,7 @@ def drift(one: Findings) -> Iterator[Block]:
                 rows=tuple((60 * s.hours, s.replica, s.p99_ms) for s in found.sentinels),
             ),
             Table(
-                name=table_name(one, "default-trend"),
+                name="default-trend",
                 title=(
                     f"The line through their logarithms, with its {percent(found.drift.level)} "
                     "interval"
@@ -100,7 +108,7 @@ def refused(one: Findings) -> Iterator[Block]:
         count = sum(r.attempts for r in one.refused_trials)
         yield Paragraph(f"{count} of {attempts} attempts at a trial were no ordinary results.")
         yield Table(
-            name=table_name(one, "refused-trials"),
+            name="refused-trials",
             title="Attempts by reason",
             origin="measured",
             columns=(
@@ -124,13 +132,13 @@ def refused(one: Findings) -> Iterator[Block]:
             "could not. Keys that protect the machine are in no catalogue."
         )
         yield Table(
-            name=table_name(one, "refused-reasons"),
+            name="refused-reasons",
             title="Keys that could not be tuned, by reason",
             columns=(Column("reason", "prose"), Column("keys", "count")),
             rows=tuple((r.reason, len(r.keys)) for r in one.refused_keys),
         )
         table = Table(
-            name=table_name(one, "refused-keys"),
+            name="refused-keys",
             title="Each key that could not be tuned",
             columns=(Column("key", "key"), *columns("prose", "reason", "in detail")),
             rows=tuple(
@@ -177,7 +185,7 @@ def measured(one: Findings) -> Iterator[Block]:
     """What each stage measured, and under which conditions."""
     yield without_empty(
         Table(
-            name=table_name(one, "pipeline"),
+            name="pipeline",
             title="Trials by stage",
             origin="measured",
             columns=(
@@ -230,7 +238,7 @@ def _conditions(one: Findings) -> Table:
     several = len(one.conditions) > 1
     names = [f.name for f in fields(Conditions)]
     return Table(
-        name=table_name(one, "conditions"),
+        name="conditions",
         title="Conditions, the same in all trials"
         if not several
         else "Conditions, which were not the same in all trials",

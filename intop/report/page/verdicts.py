@@ -5,47 +5,19 @@ from functools import partial
 
 from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change
-from intop.domain.explanation import Dependence, Explanation
-from intop.domain.histogram import Histogram
-from intop.domain.mediation import Mediation
-from intop.domain.percentiles import told_ms
-from intop.domain.report import Findings, Judged, Report
-from intop.domain.sides import merged
+from intop.domain.explanation import Explanation
+from intop.domain.report import Findings, Report
 from intop.domain.stats import Interval
-from intop.domain.sweep import Sweep
 from intop.domain.verdict import Verdict
 from intop.report import paper
 from intop.report.comparison import matrix
 from intop.report.document.columns import Column, Value, columns, numbers, texts
-from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, widened
-from intop.report.explain import contribution_table, kept_sentence, smallest
-from intop.report.figures.partial_dependence import contributions, dependence
-from intop.report.figures.percentiles import percentiles
+from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, without_empty
+from intop.report.explain import kept_sentence, smallest
 from intop.report.figures.speedup import architectures, speedup
-from intop.report.figures.sweep import curves
-from intop.report.mediation import mediation_notes, mediation_table
-from intop.report.mediation import sentence as mediation_sentence
-from intop.report.page.sections.common import as_sentence, lacking, named, table_name, without_empty
-from intop.report.sweep import sentence as sweep_sentence
-from intop.report.sweep import sweep_notes, sweep_tables
-from intop.report.verdict import (
-    LUCK,
-    cause_notes,
-    cause_table,
-    guardrail_table,
-    halves_sentence,
-    judged_by,
-    latency_notes,
-    model_table,
-    models_sentence,
-    sentence,
-    side_table,
-)
+from intop.report.page.common import as_sentence, lacking
+from intop.report.verdict import LUCK, model_table, models_sentence, sentence
 from intop.report.words import LOADS, counted, percent
-
-PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
-"""Of the table of latencies; 100 is the slowest request."""
-
 
 # What was found -----------------------------------------------------------------------------------
 
@@ -217,7 +189,7 @@ def changes(one: Findings) -> Iterator[Block]:
         return
     if one.deployment is None:
         yield Paragraph(one.undeployable)
-        yield _configuration(one, one.verdict)
+        yield _configuration(one.verdict)
         return
     count = len(one.deployment.changes)
     if one.deployment.origin == "smallest set" and one.deployment.kept is not None:
@@ -234,7 +206,7 @@ def changes(one: Findings) -> Iterator[Block]:
         yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
         yield from lacking(one, "explain")
     table = Table(
-        name=table_name(one, "changes"),
+        name="changes",
         title="Keys to set on the load balancer",
         origin="measured",
         columns=(
@@ -285,137 +257,13 @@ def _change_cells(one: Change) -> tuple[Value, ...]:
     )
 
 
-def _configuration(one: Findings, verdict: Verdict) -> Table:
+def _configuration(verdict: Verdict) -> Table:
     return Table(
-        name=table_name(one, "changes"),
+        name="changes",
         title="Keys to set on the load balancer",
         origin="measured",
         columns=(Column("key", "key"), Column("set to", "key")),
         rows=tuple(verdict.configuration.values.items()),
-    )
-
-
-# Latency ------------------------------------------------------------------------------------------
-
-
-def latency(one: Findings) -> Iterator[Block]:
-    """All percentiles of both sides of the verdict, and its pairs one by one."""
-    if one.judged is None or one.verdict is None:
-        return
-    told = one.judged.latencies
-    default, tuned = merged(told.default), merged(told.tuned)
-    yield Figure(
-        title="Latency by percentile",
-        draw=partial(percentiles, one.title, told),
-        label=(
-            f"Latency by percentile for {one.title}, {one.verdict.reference} and the winner"
-            f"{_p99s(default, tuned)}"
-        ),
-        caption=(
-            "Latency of all requests of the judging trials, put together. Both axes are "
-            "logarithmic: to the right are rarer, slower requests, and equal steps upwards are "
-            "equal ratios. Where the lines lie apart, users feel it; where they meet, nothing "
-            "changed. Lines end where fewer than ten requests are slower; the slowest one is a "
-            "mark."
-        ),
-        tables=(
-            _percentile_table(one, one.verdict, default, tuned),
-            _pairs(one, one.verdict, one.judged),
-        ),
-    )
-    yield named(one, side_table(one.verdict))
-    yield Paragraph(
-        "Latencies are of all requests put together, so P99 is not quite the mean "
-        f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
-        "the pairs, each interval for itself. In the P99 of the verdict a request that failed "
-        "counts as one that took the whole time-out."
-    )
-    yield from map(Paragraph, latency_notes(one.verdict.sides))
-    if one.verdict.guardrails:
-        yield named(one, guardrail_table(one.verdict))
-    yield Paragraph(judged_by(one.verdict))
-    if one.verdict.halves is not None:
-        yield Paragraph(halves_sentence(one.verdict.halves))
-    if one.verdict.causes is not None:
-        yield from map(Paragraph, cause_notes(one.verdict.causes))
-        if one.verdict.causes.found:
-            yield named(one, cause_table(one.verdict, one.verdict.causes))
-    if one.mediation is not None:
-        yield from _mediation(one, one.mediation)
-    for sweep in one.sweeps:
-        yield from _sweep(one, sweep)
-
-
-def _sweep(one: Findings, found: Sweep) -> Iterator[Block]:
-    """What the winner is worth under other loads."""
-    yield Paragraph(as_sentence(sweep_sentence(found)))
-    tables = tuple(named(one, table) for table in sweep_tables(found))
-    if not found.has_latencies:
-        yield from tables
-        return
-    yield Figure(
-        title="Along the " + found.axis,
-        draw=partial(curves, one.title, found),
-        label=f"{one.title}: {sweep_sentence(found)}",
-        caption=(
-            "P99 with its intervals, the rate that was reached, processor and memory of the load "
-            "balancer. The dotted lines are what was asked, and the limit of P99."
-        ),
-        tables=tables,
-    )
-    yield from map(Paragraph, sweep_notes(found))
-
-
-def _mediation(one: Findings, found: Mediation) -> Iterator[Block]:
-    """What each mechanism brings of the gain."""
-    yield Paragraph(as_sentence(mediation_sentence(found)))
-    if found.mechanisms:
-        yield named(one, mediation_table(found))
-    yield from map(Paragraph, mediation_notes(found))
-
-
-def _p99s(default: Histogram, tuned: Histogram) -> str:
-    """Those that the figure shows, in words."""
-    before, after = told_ms(default, 99), told_ms(tuned, 99)
-    if before is None or after is None:
-        return ""
-    return f": P99 {before:.1f} ms against {after:.1f} ms"
-
-
-def _percentile_table(
-    one: Findings, verdict: Verdict, default: Histogram, tuned: Histogram
-) -> Table:
-    told = [("slowest" if q == 100 else f"P{q:g}", q) for q in PERCENTS]
-    return Table(
-        name=table_name(one, "percentiles"),
-        title=f"Latency by percentile, of {default.total} and {tuned.total} requests",
-        origin="measured",
-        columns=(
-            Column("percentile", "text"),
-            *numbers(f"{verdict.reference} in ms", "tuned in ms"),
-        ),
-        rows=tuple((name, *(_told_ms(side, q) for side in (default, tuned))) for name, q in told),
-    )
-
-
-def _told_ms(side: Histogram, percent: float) -> float | None:
-    """None where too few requests are behind it; the slowest request is no percentile."""
-    return side.max_ms if percent == 100 else told_ms(side, percent)
-
-
-def _pairs(one: Findings, verdict: Verdict, judged: Judged) -> Table:
-    return Table(
-        name=table_name(one, "pairs"),
-        title="The verdict's pairs, one by one: their ratios' geometric mean is the verdict",
-        origin="measured",
-        columns=(
-            Column("round", "text"),
-            *numbers(f"{verdict.reference}: P99 in ms", "tuned: P99 in ms", "ratio"),
-        ),
-        rows=tuple(
-            (str(p.round), p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
-            for p in judged.pairs
-        ),
     )
 
 
@@ -457,91 +305,3 @@ def paper_and_here(report: Report) -> Iterator[Block]:
     ]
     yield Paragraph(paper.NOTE)
     yield paper.table(outcomes, report.compared)
-
-
-# Ablation -----------------------------------------------------------------------------------------
-
-
-def ablation(one: Findings) -> Iterator[Block]:
-    """What each of the winner's changes does."""
-    if one.verdict is None:
-        return
-    explanation = one.explanation
-    if explanation is None:
-        told = lacking(one, "explain")
-        yield from told or (Paragraph("There is no gain, so there is nothing to take apart."),)
-        return
-    yield Paragraph(
-        f"Smaller sets of the winner's changes were measured, in {explanation.trials} trials with "
-        f"those of the smallest set's verdict. Smallest set: {', '.join(explanation.keys)}. It "
-        f"{kept_sentence(explanation.kept)}."
-    )
-    yield Figure(
-        title="What each change does",
-        draw=partial(contributions, one.title, explanation),
-        label=f"What each change of the winner for {one.title} does to P99",
-        caption=(
-            "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
-            "Alone: the default / the default with it. Right of 1 the change helps. A change that "
-            "helps alone and is not missed when it is left out does what another one does, too. "
-            "Missed: the smallest set without it / the smallest set. Dropped changes that were "
-            "not measured one by one are in the table only."
-        ),
-        tables=(_contribution_table(one, explanation), *_interactions(one, explanation)),
-    )
-    if explanation.curves:
-        yield Figure(
-            title="P99 about the winner",
-            draw=partial(dependence, one.title, explanation),
-            label=f"How P99 depends on the kept parameters about the winner for {one.title}",
-            caption=(
-                "Lines are what the models predict when one value moves and the winner's others "
-                "stay. Marks are measured: the winner, with and without the change where both "
-                "were, and, faint, configurations in which all else differs, too."
-            ),
-            tables=(_curves(one, explanation, "predicted"), _curves(one, explanation, "measured")),
-        )
-    elif explanation.without_curves:
-        yield Paragraph(as_sentence(explanation.without_curves))
-
-
-def _contribution_table(one: Findings, found: Explanation) -> Table:
-    kept = ("kept" if c.is_kept else f"dropped: {c.dropped}" for c in found.contributions)
-    return named(one, widened(contribution_table(found), Column("kept", "prose"), kept))
-
-
-def _interactions(one: Findings, found: Explanation) -> tuple[Table, ...]:
-    if not found.interactions:
-        return ()
-    return (
-        Table(
-            name=table_name(one, "interactions"),
-            title="Two changes together / the product of what each does alone",
-            origin="measured",
-            columns=(Column("one", "key"), Column("other", "key"), Column("ratio", "span")),
-            rows=tuple((i.one, i.other, i.ratio) for i in found.interactions),
-        ),
-    )
-
-
-def _curves(one: Findings, found: Explanation, origin: str) -> Table:
-    """The points of all curves that are of this origin."""
-
-    def rows(curve: Dependence) -> Iterator[tuple[Value, ...]]:
-        for point in curve.predicted if origin == "predicted" else ():
-            yield curve.name, str(point.value), point.p99_ms, "line"
-        for name, points in (("winner", curve.measured), ("elsewhere", curve.elsewhere)):
-            for point in points if origin == "measured" else ():
-                yield curve.name, str(point.value), point.p99_ms, name
-
-    return Table(
-        name=table_name(one, f"dependence-{origin}"),
-        title=f"P99 by the value of one parameter, {origin}",
-        origin="predicted" if origin == "predicted" else "measured",
-        columns=(
-            *columns("key", "parameter", "value"),
-            Column("P99 in ms"),
-            Column("where", "text"),
-        ),
-        rows=tuple(row for curve in found.curves for row in rows(curve)),
-    )

@@ -11,14 +11,20 @@ from intop.domain.report import Findings, Report
 from intop.domain.search import Search
 from intop.domain.training import Training
 from intop.report.document.columns import Column, numbers
-from intop.report.document.model import Block, Figure, Notes, Paragraph, Section, Table
-from intop.report.figures.convergence import convergence
-from intop.report.figures.errors import errors
+from intop.report.document.model import (
+    Block,
+    Figure,
+    Notes,
+    Paragraph,
+    Section,
+    Table,
+    without_empty,
+)
+from intop.report.figures.bars import errors, generations, search_time
+from intop.report.figures.convergence import convergence, refinement
 from intop.report.figures.importance import importance
-from intop.report.figures.predictions import predictions
-from intop.report.figures.refinement import refinement
-from intop.report.figures.searches import generations, search_time
-from intop.report.page.sections.common import lacking, named, table_name, without_empty
+from intop.report.figures.models import predictions
+from intop.report.page.common import lacking
 from intop.report.refine import ending, step_table
 from intop.report.screen import (
     EFFECT,
@@ -52,27 +58,27 @@ def ranking(one: Findings) -> Iterator[Block]:
             "chosen. What is below the dashed line is no more than parameters without "
             "any effect reach."
         ),
-        tables=(_importance_table(one, one.ranking),),
+        tables=(_importance_table(one.ranking),),
     )
     yield Paragraph(cut_sentence(one.ranking))
     if one.ranking.screening:
         yield Notes(tuple(power_sentences(one.ranking.screening)))
-        yield _effect_table(one, one.ranking.screening)
+        yield _effect_table(one.ranking.screening)
 
 
-def _effect_table(one: Findings, found: Screening) -> Table:
+def _effect_table(found: Screening) -> Table:
     return Table(
-        name=table_name(one, "effects"),
+        name="effects",
         title="What each parameter does to P99, from its best value to its worst",
         columns=EFFECT,
         rows=tuple(map(effect_cells, found.effects)),
     )
 
 
-def _importance_table(one: Findings, found: Ranking) -> Table:
+def _importance_table(found: Ranking) -> Table:
     chosen = set(found.chosen)
     return Table(
-        name=table_name(one, "importance"),
+        name="importance",
         title="Importance of all parameters that were varied (splits: share of all splits)",
         columns=(*IMPORTANCE, Column("chosen", "text")),
         rows=tuple(
@@ -123,18 +129,19 @@ def models(one: Findings) -> Iterator[Block]:
                 "prediction was right; a bar is its interval. The band is the mean error that a "
                 "perfect model would have."
             ),
-            tables=(_measured_rows(one, one.training), _predicted_rows(one, one.training)),
+            tables=(_measured_rows(one.training), _predicted_rows(one.training)),
         )
 
 
 def _errors(one: Findings, found: Training) -> Table:
     table = error_table(found)
-    return named(one, replace(table, title=f"{table.title}, {one.title}"))
+    name = f"{one.arch}-{one.workload}-{table.name}"
+    return replace(table, name=name, title=f"{table.title}, {one.title}")
 
 
-def _measured_rows(one: Findings, found: Training) -> Table:
+def _measured_rows(found: Training) -> Table:
     return Table(
-        name=table_name(one, "held-out-measured"),
+        name="held-out-measured",
         title=f"What was measured of the held-out configurations ({found.target} in {found.unit})",
         origin="measured",
         columns=(Column("family", "text"), Column("row", "count"), Column("measured")),
@@ -146,9 +153,9 @@ def _measured_rows(one: Findings, found: Training) -> Table:
     )
 
 
-def _predicted_rows(one: Findings, found: Training) -> Table:
+def _predicted_rows(found: Training) -> Table:
     return Table(
-        name=table_name(one, "held-out-predicted"),
+        name="held-out-predicted",
         title=f"What was predicted of them ({found.target} in {found.unit}), row by row",
         origin="predicted",
         columns=(
@@ -210,16 +217,16 @@ def search(one: Findings) -> Iterator[Block]:
                 "the search. A dot is where it improved no more. Predicted, all of it: the "
                 "candidates were measured afterwards, and that is what the verdict rests on."
             ),
-            tables=(named(one, run_table(one.search)), _generations(one, one.search)),
+            tables=(run_table(one.search), _generations(one.search)),
         )
-    candidates = _candidates(one, one.search)
+    candidates = _candidates(one.search)
     title = f"Candidates ({len(candidates.rows)})"
     yield Section(title=title, blocks=(candidates,), folded=True)
 
 
-def _generations(one: Findings, found: Search) -> Table:
+def _generations(found: Search) -> Table:
     return Table(
-        name=table_name(one, "generations"),
+        name="generations",
         title=f"Best predicted {found.quantity} in ms by generation",
         origin="predicted",
         columns=(Column("generation", "count"), *(Column(run.model) for run in found.convergences)),
@@ -236,10 +243,10 @@ def _generations(one: Findings, found: Search) -> Table:
     )
 
 
-def _candidates(one: Findings, found: Search) -> Table:
+def _candidates(found: Search) -> Table:
     return without_empty(
         Table(
-            name=table_name(one, "candidates"),
+            name="candidates",
             title="Candidates",
             origin="predicted",
             columns=(
@@ -286,15 +293,15 @@ def refined(one: Findings) -> Iterator[Block]:
                 "expect most or know least. The best known was chosen by its own trials, which "
                 "flatters it."
             ),
-            tables=(named(one, step_table(one.refined)), _expected(one, one.refined)),
+            tables=(step_table(one.refined), _expected(one.refined)),
         )
     yield Paragraph(" ".join(ending(one.refined)))
 
 
-def _expected(one: Findings, found: Refined) -> Table:
+def _expected(found: Refined) -> Table:
     """An expectation is a prediction, so it stands apart."""
     return Table(
-        name=table_name(one, "refinement-expected"),
+        name="refinement-expected",
         title="By how much the best of a step was expected to shorten the tail of the best known",
         origin="predicted",
         columns=(Column("step", "text"), Column("expected in %")),

@@ -5,8 +5,8 @@ from functools import partial
 
 from intop.domain.report import Findings
 from intop.report.document.model import Block, Figure, Paragraph
-from intop.report.figures.soak import over_time
-from intop.report.page.sections.common import as_sentence, named
+from intop.report.figures.over_time import soak as soak_figure
+from intop.report.page.common import as_sentence
 from intop.report.soak import sentence, soak_notes, soak_tables
 
 
@@ -16,11 +16,11 @@ def soaked(one: Findings) -> Iterator[Block]:
     if found is None:
         return
     yield Paragraph(as_sentence(sentence(found)))
-    tables = tuple(named(one, table) for table in soak_tables(found))
+    tables = tuple(table for table in soak_tables(found))
     if any(block.p99_ms for block in found.blocks):
         yield Figure(
             title="Load over time",
-            draw=partial(over_time, one.title, found),
+            draw=partial(soak_figure, one.title, found),
             label=f"{one.title}: {sentence(found)}",
             caption=(
                 "P50 and P99 of each block, the rate that was reached, nginx's memory, its open "

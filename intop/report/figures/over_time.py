@@ -1,0 +1,255 @@
+"""Over time: the default's P99 in a campaign, both sides by campaign, and a soak."""
+
+from collections.abc import Callable, Sequence
+from itertools import cycle, pairwise
+from textwrap import fill
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from intop.domain.drift import Sentinels
+from intop.domain.history import History
+from intop.domain.soak import Soak, SoakBlock
+from intop.domain.stats import Interval
+from intop.report.collect import drift_sentence
+from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
+from intop.report.words import inert
+
+DRIFT_HEIGHT = 3.0
+MARKS = ((BLUE, "o"), (GREY, "s"), (BLUE, "D"), (GREY, "^"))
+"""Of the replicas."""
+ROOM = 1.3
+"""By so much the axis reaches beyond the sentinels, whatever the interval of their trend."""
+LETTERS = 62
+"""In a line above the marks."""
+SHORT = 2.0
+"""Fewer hours than that are told in minutes."""
+HISTORY_HEIGHT = 3.4
+MOST_TICKS = 10
+HEIGHT, NARROW_HEIGHT = 5.0, 8.4
+Value = Callable[[SoakBlock], float | None]
+
+
+def default_drift(about: str, found: Sentinels) -> Drawing:
+    """Every trial of the default as a mark, replica by replica, and their trend with its interval.
+
+    Raises NoDataError without any trial of the default.
+    """
+    if not found.sentinels:
+        raise NoDataError("there are no trials of the default")
+    unit, scale = _unit(found.drift.hours)
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        _marks(axes, found, scale)
+        _trend(axes, found, scale)
+        values = [s.p99_ms for s in found.sentinels]
+        axes.set_yscale("log")
+        axes.set_ylim(min(values) / ROOM, max(values) * ROOM)
+        plain_ticks(axes.yaxis, axes.get_ylim())
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        faint_grid(axes)
+        told = drift_sentence(found.drift).replace(" (", "\n(").splitlines()
+        axes.set_title(
+            "\n".join(fill(line, LETTERS) for line in told),
+            loc="left",
+            fontsize=8,
+            fontweight="normal",
+        )
+        axes.set_xlabel(f"{unit} since the first trial of the default")
+        axes.set_ylabel("P99 of the default in ms")
+        legend_below(figure, axes)
+
+    return drawn(
+        "drift",
+        f"the default's P99 over time ({len(found.sentinels)} trials)",
+        paint,
+        about=about,
+        height=HEIGHT,
+        width=5.4,
+    )
+
+
+def _marks(axes: Axes, found: Sentinels, scale: float) -> None:
+    replicas = sorted({s.replica for s in found.sentinels})
+    for replica, (colour, mark) in zip(replicas, cycle(MARKS), strict=False):
+        made = [s for s in found.sentinels if s.replica == replica]
+        axes.plot(
+            [scale * s.hours for s in made],
+            [s.p99_ms for s in made],
+            mark,
+            color=colour,
+            markersize=3.5,
+            label=f"measured on {inert(replica)}",
+            gid=f"replica-{inert(replica)}",
+        )
+
+
+def _trend(axes: Axes, found: Sentinels, scale: float) -> None:
+    if not found.trend:
+        return
+    hours = [scale * point.hours for point in found.trend]
+    axes.fill_between(
+        hours,
+        [point.p99_ms.low for point in found.trend],
+        [point.p99_ms.high for point in found.trend],
+        color=ORANGE,
+        alpha=0.25,
+        linewidth=0,
+        gid="interval",
+    )
+    axes.plot(
+        hours,
+        [point.p99_ms.value for point in found.trend],
+        color=ORANGE,
+        linewidth=1.8,
+        label=f"trend with {found.drift.level:.0%} interval",
+        gid="trend",
+    )
+
+
+def history(about: str, found: History) -> Drawing:
+    """Both configurations with intervals, and a vertical line where conditions changed.
+
+    Where the load changed, no line leads on.
+    """
+    starts = [n for n, step in enumerate(found.steps, start=1) if step.incomparable]
+    loads = [range(*ends) for ends in pairwise((0, *starts, len(found.moments)))]
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        for name, colour, mark, shift, latencies in (
+            ("default", ORANGE, "s", -0.06, [m.default for m in found.moments]),
+            ("tuned", BLUE, "o", 0.06, [m.tuned for m in found.moments]),
+        ):
+            placed = [(n, one.mean_ms) for n, one in enumerate(latencies) if one is not None]
+            parts = [[p for p in placed if p[0] in part] for part in loads]
+            for number, part in enumerate(filter(None, parts)):
+                _series(axes, None if number else name, colour, mark, shift, part)
+        _lines(axes, "not comparable", "--", [n - 0.5 for n in starts])
+        others = [n for n, s in enumerate(found.steps) if s.changed and not s.incomparable]
+        _lines(axes, "other conditions", ":", [n + 0.5 for n in others])
+        axes.set_yscale("log")
+        plain_ticks(axes.yaxis, axes.get_ylim())
+        every = -(-len(found.moments) // MOST_TICKS)
+        shown = list(enumerate(found.moments))[::every]
+        axes.set_xticks(
+            [place for place, _ in shown], [f"{m.campaign}\n{m.started_at[:10]}" for _, m in shown]
+        )
+        axes.set_xlim(-0.5, len(found.moments) - 0.5)
+        axes.set_xlabel("campaign")
+        axes.set_ylabel(f"P99 in ms, {found.level:.0%} intervals")
+        faint_grid(axes, "y")
+        legend_below(figure, axes)
+
+    return drawn(
+        "over-time",
+        "P99 by campaign",
+        paint,
+        about=about,
+        height=HEIGHT,
+        narrow_height=NARROW_HEIGHT,
+    )
+
+
+def _lines(axes: Axes, name: str, style: str, places: Sequence[float]) -> None:
+    for place in places:
+        label = name if place == places[0] else None
+        axes.axvline(place, color=GREY, linestyle=style, linewidth=1, label=label)
+
+
+def _series(
+    axes: Axes,
+    name: str | None,
+    colour: str,
+    mark: str,
+    shift: float,
+    placed: Sequence[tuple[int, Interval]],
+) -> None:
+    axes.errorbar(
+        [place + shift for place, _ in placed],
+        [mean.value for _, mean in placed],
+        yerr=[
+            [mean.value - mean.low for _, mean in placed],
+            [mean.high - mean.value for _, mean in placed],
+        ],
+        fmt=f"{mark}-",
+        color=colour,
+        markersize=5,
+        linewidth=0.8,
+        elinewidth=1.4,
+        capsize=2.5,
+        label=name,
+    )
+
+
+def soak(about: str, found: Soak) -> Drawing:
+    """Four panels over time: latencies, the rate, memory, and open files and sockets.
+
+    Dotted lines are limits, and the rate that was asked. Raises NoDataError for a soak of which no
+    block has latencies.
+    """
+    if not any(one.p99_ms for one in found.blocks):
+        raise NoDataError("no block of the soak has latencies")
+    unit, scale = _unit(found.hours)
+
+    def paint(figure: Figure) -> None:
+        columns = 1 if is_narrow(figure) else 2
+        panels = list(figure.subplots(4 // columns, columns, sharex=True, squeeze=False).flat)
+        latency, rate, memory, handles = panels
+        _line(latency, found.blocks, scale, lambda one: one.p99_ms or None, BLUE, "P99")
+        _line(latency, found.blocks, scale, lambda one: one.p50_ms or None, GREY, "P50")
+        _line(rate, found.blocks, scale, lambda one: one.achieved_rps, BLUE, "reached")
+        _line(memory, found.blocks, scale, lambda one: one.nginx_memory_mib, BLUE, "of nginx")
+        _line(handles, found.blocks, scale, lambda one: one.nginx_files, BLUE, "of nginx")
+        _line(handles, found.blocks, scale, lambda one: one.time_wait, ORANGE, "TIME_WAIT")
+        _line(handles, found.blocks, scale, lambda one: one.connections, GREY, "connections")
+        latency.set_yscale("log")
+        for axes, limit in ((latency, found.limits.p99_ms), (memory, found.limits.memory_mib)):
+            if limit is not None:
+                axes.axhline(limit, color=INK, linewidth=0.8, linestyle=":", gid="limit")
+        rate.axhline(found.rate_rps, color=INK, linewidth=0.8, linestyle=":", gid="asked")
+        plain_ticks(latency.yaxis, latency.get_ylim())
+        for axes, name in zip(
+            panels,
+            ("latency in ms", "requests/s", "memory in MiB", "open files, sockets"),
+            strict=True,
+        ):
+            axes.set_ylabel(name)
+            faint_grid(axes)
+        for axes in (rate, memory, handles):
+            axes.set_ylim(bottom=0)
+        for axes in panels[-columns:]:
+            axes.set_xlabel(f"{unit} since the first block")
+        latency.legend(loc="best")
+        legend_below(figure, handles)
+
+    return drawn(
+        "soak", "over time", paint, about=about, height=HEIGHT, narrow_height=NARROW_HEIGHT
+    )
+
+
+def _line(
+    axes: Axes, blocks: Sequence[SoakBlock], scale: float, value: Value, colour: str, name: str
+) -> None:
+    """A quantity over time, with a gap where it is not known; nothing where it never is."""
+    known = [value(one) for one in blocks]
+    if all(one is None for one in known):
+        return
+    axes.plot(
+        [scale * one.hours for one in blocks],
+        [float("nan") if one is None else one for one in known],
+        marker="o",
+        markersize=2,
+        linewidth=1.2,
+        color=colour,
+        label=name,
+        gid=f"line-{name}",
+    )
+
+
+def _unit(hours: float) -> tuple[str, float]:
+    """Return the unit of a time axis, and how many of it are an hour."""
+    return ("minutes", 60.0) if hours < SHORT else ("hours", 1.0)

@@ -1,0 +1,152 @@
+"""Latency before and after: the verdict's sides, what explains them, and other loads."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from intop.domain.histogram import Histogram
+from intop.domain.mediation import Mediation
+from intop.domain.percentiles import told_ms
+from intop.domain.report import Findings, Judged
+from intop.domain.sides import merged
+from intop.domain.sweep import Sweep
+from intop.domain.verdict import Verdict
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Block, Figure, Paragraph, Table
+from intop.report.figures.percentiles import percentiles
+from intop.report.figures.sweep import curves
+from intop.report.mediation import mediation_notes, mediation_table
+from intop.report.mediation import sentence as mediation_sentence
+from intop.report.page.common import as_sentence
+from intop.report.sweep import sentence as sweep_sentence
+from intop.report.sweep import sweep_notes, sweep_tables
+from intop.report.verdict import (
+    cause_notes,
+    cause_table,
+    guardrail_table,
+    halves_sentence,
+    judged_by,
+    latency_notes,
+    side_table,
+)
+
+PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
+"""Of the table of latencies; 100 is the slowest request."""
+
+
+def latency(one: Findings) -> Iterator[Block]:
+    """All percentiles of both sides of the verdict, and its pairs one by one."""
+    if one.judged is None or one.verdict is None:
+        return
+    told = one.judged.latencies
+    default, tuned = merged(told.default), merged(told.tuned)
+    yield Figure(
+        title="Latency by percentile",
+        draw=partial(percentiles, one.title, told),
+        label=(
+            f"Latency by percentile for {one.title}, {one.verdict.reference} and the winner"
+            f"{_p99s(default, tuned)}"
+        ),
+        caption=(
+            "Latency of all requests of the judging trials, put together. Both axes are "
+            "logarithmic: to the right are rarer, slower requests, and equal steps upwards are "
+            "equal ratios. Where the lines lie apart, users feel it; where they meet, nothing "
+            "changed. Lines end where fewer than ten requests are slower; the slowest one is a "
+            "mark."
+        ),
+        tables=(
+            _percentile_table(one.verdict, default, tuned),
+            _pairs(one.verdict, one.judged),
+        ),
+    )
+    yield side_table(one.verdict)
+    yield Paragraph(
+        "Latencies are of all requests put together, so P99 is not quite the mean "
+        f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
+        "the pairs, each interval for itself. In the P99 of the verdict a request that failed "
+        "counts as one that took the whole time-out."
+    )
+    yield from map(Paragraph, latency_notes(one.verdict.sides))
+    if one.verdict.guardrails:
+        yield guardrail_table(one.verdict)
+    yield Paragraph(judged_by(one.verdict))
+    if one.verdict.halves is not None:
+        yield Paragraph(halves_sentence(one.verdict.halves))
+    if one.verdict.causes is not None:
+        yield from map(Paragraph, cause_notes(one.verdict.causes))
+        if one.verdict.causes.found:
+            yield cause_table(one.verdict, one.verdict.causes)
+    if one.mediation is not None:
+        yield from _mediation(one.mediation)
+    for sweep in one.sweeps:
+        yield from _sweep(one, sweep)
+
+
+def _sweep(one: Findings, found: Sweep) -> Iterator[Block]:
+    """What the winner is worth under other loads."""
+    yield Paragraph(as_sentence(sweep_sentence(found)))
+    tables = tuple(table for table in sweep_tables(found))
+    if not found.has_latencies:
+        yield from tables
+        return
+    yield Figure(
+        title="Along the " + found.axis,
+        draw=partial(curves, one.title, found),
+        label=f"{one.title}: {sweep_sentence(found)}",
+        caption=(
+            "P99 with its intervals, the rate that was reached, processor and memory of the load "
+            "balancer. The dotted lines are what was asked, and the limit of P99."
+        ),
+        tables=tables,
+    )
+    yield from map(Paragraph, sweep_notes(found))
+
+
+def _mediation(found: Mediation) -> Iterator[Block]:
+    """What each mechanism brings of the gain."""
+    yield Paragraph(as_sentence(mediation_sentence(found)))
+    if found.mechanisms:
+        yield mediation_table(found)
+    yield from map(Paragraph, mediation_notes(found))
+
+
+def _p99s(default: Histogram, tuned: Histogram) -> str:
+    """Those that the figure shows, in words."""
+    before, after = told_ms(default, 99), told_ms(tuned, 99)
+    if before is None or after is None:
+        return ""
+    return f": P99 {before:.1f} ms against {after:.1f} ms"
+
+
+def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) -> Table:
+    told = [("slowest" if q == 100 else f"P{q:g}", q) for q in PERCENTS]
+    return Table(
+        name="percentiles",
+        title=f"Latency by percentile, of {default.total} and {tuned.total} requests",
+        origin="measured",
+        columns=(
+            Column("percentile", "text"),
+            *numbers(f"{verdict.reference} in ms", "tuned in ms"),
+        ),
+        rows=tuple((name, *(_told_ms(side, q) for side in (default, tuned))) for name, q in told),
+    )
+
+
+def _told_ms(side: Histogram, percent: float) -> float | None:
+    """None where too few requests are behind it; the slowest request is no percentile."""
+    return side.max_ms if percent == 100 else told_ms(side, percent)
+
+
+def _pairs(verdict: Verdict, judged: Judged) -> Table:
+    return Table(
+        name="pairs",
+        title="The verdict's pairs, one by one: their ratios' geometric mean is the verdict",
+        origin="measured",
+        columns=(
+            Column("round", "text"),
+            *numbers(f"{verdict.reference}: P99 in ms", "tuned: P99 in ms", "ratio"),
+        ),
+        rows=tuple(
+            (str(p.round), p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
+            for p in judged.pairs
+        ),
+    )
