@@ -6,7 +6,10 @@ from intop.domain.across import Across, about
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
+from intop.domain.nginx.directive import NginxFacts
+from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import normalised
+from intop.domain.probing import Probe
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
@@ -42,6 +45,28 @@ def deployments(
     return found
 
 
+def sole_deployment(
+    context: Context, *, whole: bool = False, accept_costs: bool = False
+) -> Deployment | None:
+    """What there is to deploy in the context; None: keep the defaults. Reads only the store.
+
+    `whole` and `accept_costs` as in `deployments`.
+
+    Raises UsageError where several architectures have a gain, ResultMissingError where none has a
+    verdict.
+    """
+    found = deployments(context, whole=whole, accept_costs=accept_costs)
+    gains = {arch: deployment for arch, deployment in found.items() if deployment is not None}
+    if len(gains) > 1:
+        raise UsageError(
+            f"{' and '.join(gains)} have a gain each, with other values. Export one at a time: "
+            f"--arch {next(iter(gains))}"
+        )
+    for arch in found.keys() - gains.keys():
+        context.progress.say(f"{arch}: no gain: keep the defaults there")
+    return next(iter(gains.values()), None)
+
+
 def task_of(context: Context, deployment: Deployment) -> Task:
     """What a deployment was found for, and is measured as."""
     return next(
@@ -49,6 +74,18 @@ def task_of(context: Context, deployment: Deployment) -> Task:
         for task in context.subjects()
         if (task.subject.arch, task.workload.name) == (deployment.arch, deployment.workload)
     )
+
+
+def nginx_of(context: Context, deployment: Deployment) -> tuple[Directives, NginxFacts]:
+    """The study's catalogue of directives, and what the nginx was that they were measured on.
+
+    Raises UsageError where the campaign has looked at no nginx.
+    """
+    task = task_of(context, deployment)
+    probe = task.store.get(task.subject, Probe)
+    if probe is None or probe.nginx is None:
+        raise UsageError(f"{deployment.title}: the campaign has tuned no directive of nginx")
+    return context.study.directives, probe.nginx.facts
 
 
 def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) -> Deployment | None:

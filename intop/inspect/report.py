@@ -22,6 +22,7 @@ from intop.domain.report import (
     JudgedPair,
     Missing,
     Report,
+    Step,
     refused_keys,
     refused_trials,
     stage_records,
@@ -35,11 +36,11 @@ from intop.domain.trial import Outline, latest
 from intop.domain.verdict import Verdict
 from intop.errors import IncomparableError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
-from intop.inspect.pipeline import steps
 from intop.run import prerequisites, registry
 from intop.run.available_space import probed_of
 from intop.run.context import Context, Task
 from intop.run.prospect import Prospect
+from intop.run.registry import in_tune
 from intop.stages.blocks import judged_pairs
 from intop.store import Subject
 from intop.version import __version__
@@ -199,4 +200,21 @@ def _missing(task: Task) -> tuple[Missing, ...]:
                 stage=stage.command,
                 command=f"{command} --workload {task.workload.name}",
             )
+    return tuple(found.values())
+
+
+def steps() -> tuple[Step, ...]:
+    """One for each command of `tune`. Where stages share one, the last says what it does."""
+    found: dict[str, Step] = {}
+    for stage in in_tune():
+        found[stage.command] = Step(
+            command=stage.command,
+            does=stage.description,
+            kind="computed"
+            if not stage.measures
+            else "measured"
+            if stage.is_of_the_paper
+            else "measured, not in the paper",
+            hands_on=stage.hands_on,
+        )
     return tuple(found.values())

@@ -21,6 +21,7 @@ from intop.domain.campaign_status import (
     lowest,
     pace_s,
 )
+from intop.domain.job import CampaignProgress, Fleet
 from intop.domain.pilot import Pilot
 from intop.domain.refined import Decisions, Refined
 from intop.domain.soak import Soak
@@ -280,3 +281,27 @@ def _seconds(span: Span | None) -> dict[str, Any]:
     if span is None:
         return {"left_s": None, "most_s": None}
     return {"left_s": span.likely_s, "most_s": span.most_s}
+
+
+def fleet(url: str, store: Store | None) -> Fleet:
+    """What is going on in a store; nothing where there is none yet."""
+    if store is None:
+        return Fleet(store=shown(url), campaigns=(), workers=())
+    counts, jobs = store.counts(), store.jobs.waiting()
+    campaigns: list[CampaignProgress] = []
+    for one in store.campaigns():
+        planned, measured = counts.get(one.id, (0, 0))
+        waiting, held = jobs.get(one.id, (0, 0))
+        campaigns.append(
+            CampaignProgress(
+                campaign=one.id,
+                study=one.study,
+                started_at=one.started_at,
+                finished_at=one.finished_at,
+                planned=planned,
+                measured=measured,
+                waiting=waiting,
+                held=held,
+            )
+        )
+    return Fleet(store=shown(url), campaigns=tuple(campaigns), workers=tuple(store.workers.all()))

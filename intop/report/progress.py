@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from intop.masking import masked
@@ -34,7 +33,20 @@ class Progress(Protocol):
         """The piece of work is over."""
 
 
-class LineProgress:
+class _Ended:
+    """A context that ends the piece of work when it is left."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """The piece of work is over. Nothing has to be tidied up."""
+
+
+class LineProgress(_Ended):
     """Lines without control characters; at most one in LINE_EVERY_S while steps go on.
 
     With `stamped` each begins with its time, UTC in ISO 8601, as the store has it.
@@ -46,12 +58,6 @@ class LineProgress:
         self._title = ""
         self._total = self._done = self._before = 0
         self._started = self._told = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -77,22 +83,13 @@ class LineProgress:
             detail = f" ({text})" if text else ""
             self.say(f"{self._title}: {self._done}/{self._total}, {duration(left)} left{detail}")
 
-    def end(self) -> None:
-        """Nothing to tidy up."""
 
-
-class JsonProgress:
+class JsonProgress(_Ended):
     """A line of JSON for each message and step, with its time, UTC in ISO 8601."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._title = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
     def say(self, text: str) -> None:
         """A line with the message."""
@@ -107,16 +104,13 @@ class JsonProgress:
         """A line for the step."""
         self._print({"message": text, "work": self._title} if self._title else {"message": text})
 
-    def end(self) -> None:
-        """Nothing to tidy up."""
-
-    def _print(self, said: dict[str, object]) -> None:
-        said = {key: masked(text) if isinstance(text, str) else text for key, text in said.items()}
+    def _print(self, fields: dict[str, object]) -> None:
+        fields = {name: masked(v) if isinstance(v, str) else v for name, v in fields.items()}
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        print(json.dumps({"time": at} | said), file=self._stream, flush=True)
+        print(json.dumps({"time": at} | fields), file=self._stream, flush=True)
 
 
-class LiveProgress:
+class LiveProgress(_Ended):
     """A bar that is redrawn in place, by rich."""
 
     def __init__(self) -> None:
@@ -146,17 +140,6 @@ class LiveProgress:
             redirect_stderr=False,
         )
         self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end()
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""

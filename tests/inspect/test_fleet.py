@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from intop.domain.job import Fleet, Request, Spot, WorkerStatus
-from intop.inspect.fleet import fleet
+from intop.inspect.status import fleet
 from intop.report.campaign_status import fleet as document
 from intop.store import opened
 from printed import shown

@@ -17,7 +17,7 @@ from intop.domain.histogram import Histogram
 from intop.domain.sides import Latencies
 from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
-from intop.inspect.pipeline import steps
+from intop.inspect.report import steps
 from intop.report.figures.bars import errors, generations, search_time
 from intop.report.figures.drawing import Drawing
 from intop.report.figures.files import write_figures
