@@ -62,7 +62,7 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
                 host=answer.name,
                 outcome="already",
                 file=file,
-                nginx_files=tuple(one.path for one in there),
+                nginx_files=tuple(file.path for file in there),
             )
             series = rollout.series
         else:
@@ -91,21 +91,21 @@ def _on_host(
         _check_as_planned(ready, plan, number)
         stage = RollOut(ready, configuration, plan.rounds, decided)
         say(f"{task.title}: {name}: A/B against the default in up to {plan.rounds} rounds")
-        found = execute(stage, on=OpenTestbeds((ready,)))
-        if not _is_enough(found, accept_no_loss, plan.accept_costs):
+        verdict = execute(stage, on=OpenTestbeds((ready,)))
+        if not _is_enough(verdict, accept_no_loss, plan.accept_costs):
             ready.give_server_its_own()
-            outcome = HostRollout(host=name, outcome="stopped", verdict=found)
+            outcome = HostRollout(host=name, outcome="stopped", verdict=verdict)
         else:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             file = None
             if path:
                 file = (path, sysctl_file(deployment, written_at=now, host=name))
             ready.leave(configuration, _about(deployment, now), file)
-            say(f"{task.title}: {name}: applied: {sentence(found)}")
+            say(f"{task.title}: {name}: applied: {sentence(verdict)}")
             outcome = HostRollout(
                 host=name,
                 outcome="applied",
-                verdict=found,
+                verdict=verdict,
                 file=path,
                 nginx_files=_edited(plan, number),
             )
@@ -156,15 +156,15 @@ class RollOut(Stage[Verdict]):
         return self._judgement.ask(so_far)
 
     def result(self, trials: Sequence[Trial]) -> Verdict:
-        found = self._judgement.verdict(trials)
-        self._judgement.say_if_early(found)
-        return found
+        verdict = self._judgement.verdict(trials)
+        self._judgement.say_if_early(verdict)
+        return verdict
 
 
-def _is_enough(found: Verdict, accept_no_loss: bool, accept_costs: bool) -> bool:
-    if found.broken and not accept_costs:
+def _is_enough(verdict: Verdict, accept_no_loss: bool, accept_costs: bool) -> bool:
+    if verdict.broken and not accept_costs:
         return False
-    by_p99 = found.p99_outcome
+    by_p99 = verdict.p99_outcome
     return by_p99 == "gain" or (accept_no_loss and by_p99 != "worse")
 
 

@@ -31,18 +31,18 @@ def deployments(
     has one, UsageError where several workloads of the context have a gain (a host can have one
     configuration only), or where the study has changed since, and lacks a key.
     """
-    found: dict[str, Deployment | None] = {}
+    by_arch: dict[str, Deployment | None] = {}
     missing: list[ResultMissingError] = []
     for arch in context.archs:
         try:
-            found[arch] = _of_arch(context, arch, whole=whole, accept_costs=accept_costs)
+            by_arch[arch] = _of_arch(context, arch, whole=whole, accept_costs=accept_costs)
         except ResultMissingError as error:
             missing.append(error)
-    if not found:
+    if not by_arch:
         raise missing[0]
     for absent in missing:
         context.progress.say(f"left out: {absent}")
-    return found
+    return by_arch
 
 
 def sole_deployment(
@@ -55,14 +55,14 @@ def sole_deployment(
     Raises UsageError where several architectures have a gain, ResultMissingError where none has a
     verdict.
     """
-    found = deployments(context, whole=whole, accept_costs=accept_costs)
-    gains = {arch: deployment for arch, deployment in found.items() if deployment is not None}
+    by_arch = deployments(context, whole=whole, accept_costs=accept_costs)
+    gains = {arch: deployment for arch, deployment in by_arch.items() if deployment is not None}
     if len(gains) > 1:
         raise UsageError(
             f"{' and '.join(gains)} have a gain each, with other values. Export one at a time: "
             f"--arch {next(iter(gains))}"
         )
-    for arch in found.keys() - gains.keys():
+    for arch in by_arch.keys() - gains.keys():
         context.progress.say(f"{arch}: no gain: keep the defaults there")
     return next(iter(gains.values()), None)
 
@@ -114,10 +114,10 @@ def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) ->
 
 
 def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
-    found = task.store.get(task.subject, Explanation)
-    if found is not None and found.winner != verdict.configuration:
-        found = None
-    smallest = found if not whole and found and not found.obstacle else None
+    explanation = task.store.get(task.subject, Explanation)
+    if explanation is not None and explanation.winner != verdict.configuration:
+        explanation = None
+    smallest = explanation if not whole and explanation and not explanation.obstacle else None
     campaign = task.subject.campaign
     return Deployment(
         study=campaign.study,
@@ -128,15 +128,17 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         origin="smallest set" if smallest else "winner",
         verdict=smallest.verdict if smallest else verdict,
         kept=smallest.kept if smallest else None,
-        instead=found.obstacle if found and not whole else "",
-        changes=_changes(task, smallest.minimal if smallest else verdict.configuration, found),
+        instead=explanation.obstacle if explanation and not whole else "",
+        changes=_changes(
+            task, smallest.minimal if smallest else verdict.configuration, explanation
+        ),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
         across=about(task.store.get(task.subject, Across), verdict),
     )
 
 
 def _changes(
-    task: Task, configuration: Configuration, found: Explanation | None
+    task: Task, configuration: Configuration, explanation: Explanation | None
 ) -> tuple[Change, ...]:
     """What differs from the campaign's default, in order of evidence where there is any."""
     space = required_space(task)
@@ -155,7 +157,7 @@ def _changes(
                 "Nothing of it is deployed: tune again"
             )
     contributions: Mapping[str, Contribution] = {
-        key: c for c in (found.contributions if found else ()) for key in c.keys
+        key: c for c in (explanation.contributions if explanation else ()) for key in c.keys
     }
     ordered = [key for key in contributions if key in configuration.values]
     ordered += [key for key in configuration.values if key not in contributions]

@@ -103,12 +103,12 @@ def _with_nginx(seen: Seen, nginx: TunableNginx, deployment: Deployment) -> Seen
         for key, value in deployment.directives.items()
         if key in probe.values and key not in probe.unfit
     }
-    found = changed(nginx.directives, nginx.conf, wanted, nginx.facts)
+    edited = changed(nginx.directives, nginx.conf, wanted, nginx.facts)
     edits = tuple(
         FileEdit(path=path, diff=_diff(nginx.conf.sources[path].text, text))
-        for path, text in found.texts.items()
+        for path, text in edited.texts.items()
     )
-    return replace(seen, probe=replace(seen.probe, nginx=probe), edits=edits, kept=found.left)
+    return replace(seen, probe=replace(seen.probe, nginx=probe), edits=edits, kept=edited.left)
 
 
 def _diff(before: str, after: str) -> str:
@@ -257,37 +257,37 @@ def _of_directives(state: HostState) -> list[str]:
     """A record of edited files is not replaced: two would have to be undone in order."""
     if state.applied is None or not state.applied.nginx_files:
         return []
-    told = "has directives of nginx from an earlier apply, and other values don't go over those"
-    return [f"{told}. Give the host back first, then apply again: intop rollback"]
+    reason = "has directives of nginx from an earlier apply, and other values don't go over those"
+    return [f"{reason}. Give the host back first, then apply again: intop rollback"]
 
 
 def _unwritable(seen: Seen, file: str, *, persist: bool) -> list[str]:
-    found = []
+    lines = []
     for folder in seen.unwritable:
         if folder == seen.address.state_dir:
-            found.append(f"its state folder {folder} can't be written. {STATE_FOLDER_ADVICE}")
+            lines.append(f"its state folder {folder} can't be written. {STATE_FOLDER_ADVICE}")
             continue
         written = [edit.path for edit in seen.edits if _folder(edit.path) == folder]
         written += [file] if persist and file and _folder(file) == folder else []
         if written:
             belong = f"{' and '.join(written)} belong{'s' if len(written) == 1 else ''} there"
-            found.append(f"{folder} can't be written, and {belong}: make it writable")
-    return found
+            lines.append(f"{folder} can't be written, and {belong}: make it writable")
+    return lines
 
 
 def _elsewhere(deployment: Deployment, probe: Probe) -> list[str]:
     machine = probe.facts.machine
     if machine in MACHINES.get(deployment.arch, (machine,)):
         return []
-    told = f"its machine is {machine}, and the gain was measured on {deployment.arch}"
-    return [f"{told}: measure there before you deploy there"]
+    warning = f"its machine is {machine}, and the gain was measured on {deployment.arch}"
+    return [f"{warning}: measure there before you deploy there"]
 
 
 def _applied(state: HostState) -> list[str]:
     if state.applied is None:
         return []
-    told = f"it has {state.applied.title} applied, since {state.applied.since}"
-    return [told, *(f"{d.where} is {d.kind} since: {d.detail}" for d in state.drift)]
+    line = f"it has {state.applied.title} applied, since {state.applied.since}"
+    return [line, *(f"{d.where} is {d.kind} since: {d.detail}" for d in state.drift)]
 
 
 def _left_out(task: Task, seen: Seen, deployment: Deployment) -> dict[str, str]:
@@ -322,11 +322,11 @@ def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
         nginx_conf=confs if is_known(confs) else None,
     )
     conditions = conditions_of(task, seen.cluster, described, seen.tool, probe)
-    found = differences(task, conditions, probe, before, name)
-    if not found:
+    lines = differences(task, conditions, probe, before, name)
+    if not lines:
         return []
-    told = "the campaign's trials were made under other conditions (then against now): "
-    return [f"{told}{'; '.join(found)}. Bring them back, or begin anew: intop tune --new"]
+    heading = "the campaign's trials were made under other conditions (then against now): "
+    return [f"{heading}{'; '.join(lines)}. Bring them back, or begin anew: intop tune --new"]
 
 
 def _own(task: Task, seen: Seen, before: Probe | None) -> Probe:

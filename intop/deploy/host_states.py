@@ -35,18 +35,18 @@ def tuned_hosts(
     An optional lab that isn't up is only told to `say`, unless its architecture was asked for.
     Raises UsageError for an architecture that the study doesn't have.
     """
-    found: list[HostAddress] = []
+    addresses: list[HostAddress] = []
     missing: list[Answer[None]] = []
     for name in chosen_archs(study, arch):
         for replica in study.clusters[name]:
             try:
-                found.append(cluster_of(replica).load_balancer)
+                addresses.append(cluster_of(replica).load_balancer)
             except LabError as error:
                 if arch is None and name in study.optional:
                     say(f"{name} is optional in {study.path} and left out: {error}")
                 else:
                     missing.append(Answer(name=replica_name(replica), error=str(error)))
-    return found, missing
+    return addresses, missing
 
 
 def states(addresses: Sequence[HostAddress], connect: Connect) -> list[Answer[HostState]]:

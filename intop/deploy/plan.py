@@ -39,15 +39,15 @@ def plan(
     `deployments` does, and UsageError where it is not clear what `hosts` are to get, or for values
     that no file can have.
     """
-    found = deployments(context, whole=whole, accept_costs=accept_costs)
-    gains = [arch for arch, deployment in found.items() if deployment is not None]
+    by_arch = deployments(context, whole=whole, accept_costs=accept_costs)
+    gains = [arch for arch, deployment in by_arch.items() if deployment is not None]
     if hosts and len(gains) > 1:
         raise UsageError(
             f"{' and '.join(gains)} have a gain, with values of their own: say with --arch which "
             "of them the hosts of --host are to get"
         )
-    plans: dict[str, Plan | None] = dict.fromkeys(found)
-    for arch, deployment in found.items():
+    plans: dict[str, Plan | None] = dict.fromkeys(by_arch)
+    for arch, deployment in by_arch.items():
         if deployment is None:
             continue
         if persist:
@@ -95,23 +95,23 @@ def plan_again(context: Context, saved: SavedPlan) -> dict[str, Plan | None]:
             "the plan is for review only: it is of hosts that the study doesn't have, and what is "
             "applied is measured first. Plan without --host, or add their clusters to the study"
         )
-    found: dict[str, Plan | None] = {}
+    plans: dict[str, Plan | None] = {}
     lines: list[str] = []
     for then in saved.plans:
         now = _made_again(context, then, whole=saved.whole)
         if now is None:
             lines.append(f"{then.deployment.title}: its verdict is no gain any more")
             continue
-        found[then.deployment.arch] = now
+        plans[then.deployment.arch] = now
         lines += changes(then, now)
     if lines:
-        problems = [line for now in found.values() if now for line in now.problems]
-        told = "\n  ".join(dict.fromkeys([*lines, *problems]))
+        problems = [line for now in plans.values() if now for line in now.problems]
+        reasons = "\n  ".join(dict.fromkeys([*lines, *problems]))
         raise IntopError(
             f"what the plan of {saved.made_at} rests on has changed, so nothing was touched on any "
-            f"host:\n  {told}\n{AGAIN}"
+            f"host:\n  {reasons}\n{AGAIN}"
         )
-    return found
+    return plans
 
 
 def _made_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
@@ -186,8 +186,8 @@ def _answer(
 ) -> Answer[HostPlan]:
     if answer.said is None:
         return Answer(name=answer.name, folder=answer.folder, error=answer.error)
-    made = replica_plan(task, answer.said, number, deployment, persist=persist)
-    return Answer(name=answer.name, folder=answer.folder, said=made)
+    planned = replica_plan(task, answer.said, number, deployment, persist=persist)
+    return Answer(name=answer.name, folder=answer.folder, said=planned)
 
 
 # What has changed since a plan was made -----------------------------------------------------------
@@ -221,9 +221,9 @@ def _differs(what: str, then: str, now: str) -> str:
 
 def _deployment_changes(then: Deployment, now: Deployment) -> Iterator[str]:
     for name in ("study", "campaign", "started_at", "workload", "origin"):
-        one, other = str(getattr(then, name)), str(getattr(now, name))
-        if one != other:
-            yield _differs(name, one, other)
+        before, after = str(getattr(then, name)), str(getattr(now, name))
+        if before != after:
+            yield _differs(name, before, after)
     for what, one_side, other_side in (
         ("set to", then.values, now.values),
         (
@@ -233,16 +233,16 @@ def _deployment_changes(then: Deployment, now: Deployment) -> Iterator[str]:
         ),
     ):
         for key in dict.fromkeys([*one_side, *other_side]):
-            one, other = one_side.get(key, "nothing"), other_side.get(key, "nothing")
-            if one != other:
-                yield _differs(f"{key}: {what}", one, other)
+            before, after = one_side.get(key, "nothing"), other_side.get(key, "nothing")
+            if before != after:
+                yield _differs(f"{key}: {what}", before, after)
 
 
 def _host_changes(then: HostPlan, now: HostPlan) -> Iterator[str]:
     for name in ("machine", "kernel", "file"):
-        one, other = getattr(then, name), getattr(now, name)
-        if one != other:
-            yield _differs(name, one, other)
+        before, after = getattr(then, name), getattr(now, name)
+        if before != after:
+            yield _differs(name, before, after)
     keys = {key.change.key: key for key in now.keys}
     for key in then.keys:
         if key.change.key in keys:
@@ -258,13 +258,13 @@ def _key_changes(then: PlannedKey, now: PlannedKey) -> Iterator[str]:
     name = then.change.key
     if then.now != now.now:
         yield _differs(name, *("no value" if v is None else v for v in (then.now, now.now)))
-    for what, one, other in (
+    for what, before, after in (
         ("what is in its way", then.obstacle, now.obstacle),
         ("what else sets it", _rivals(then), _rivals(now)),
         ("our file", _filed(then), _filed(now)),
     ):
-        if one != other:
-            yield _differs(f"{name}: {what}", one or "nothing", other or "nothing")
+        if before != after:
+            yield _differs(f"{name}: {what}", before or "nothing", after or "nothing")
 
 
 def _rivals(key: PlannedKey) -> str:
@@ -282,20 +282,20 @@ def _applied_changes(
     then: Applied | None, now: Applied | None, planned: Collection[str]
 ) -> Iterator[str]:
     """Differences of what an apply has left; the values of `planned` keys are told elsewhere."""
-    one, other = (_record(applied) for applied in (then, now))
-    if one != other:
-        yield _differs("applied", one, other)
+    before, after = (_record(applied) for applied in (then, now))
+    if before != after:
+        yield _differs("applied", before, after)
     if then is None or now is None:
         return
     if then.file_is != now.file_is:
         yield _differs(then.file or now.file, str(then.file_is), str(now.file_is))
     keys = {key.key: key for key in (*now.keys, *now.directives)}
     for key in (*then.keys, *then.directives):
-        found = keys.get(key.key)
+        later = keys.get(key.key)
         for name in ("before", "left") if key.key in planned else ("before", "left", "now"):
-            if found is not None and getattr(key, name) != getattr(found, name):
+            if later is not None and getattr(key, name) != getattr(later, name):
                 what = f"{key.key}, which an apply has left: {name}"
-                yield _differs(what, getattr(key, name), getattr(found, name))
+                yield _differs(what, getattr(key, name), getattr(later, name))
 
 
 def _record(applied: Applied | None) -> str:

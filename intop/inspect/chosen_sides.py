@@ -36,17 +36,17 @@ def chosen_side(context: Context, selector: Selector) -> ChosenSide:
         return ChosenSide(name=selector.text, campaign=context.campaign, arch=arch, workloads=names)
     wanted = {workload.name for workload in context.workloads}
     for campaign in reversed(campaigns_of(context, selector)):
-        found: dict[str, list[str]] = {}
+        by_arch: dict[str, list[str]] = {}
         for subject, conditions in measured(context.store, campaign):
             if subject.workload in wanted and selector.fits(conditions):
-                found.setdefault(subject.arch, []).append(subject.workload)
-        if len(found) > 1:
-            *others, last = found
+                by_arch.setdefault(subject.arch, []).append(subject.workload)
+        if len(by_arch) > 1:
+            *others, last = by_arch
             raise UsageError(
                 f"{selector.text!r} is {', '.join(others)} and {last} in campaign {campaign.id}: "
                 f"say which one, such as {selector.text},{last}"
             )
-        for arch, workloads in found.items():
+        for arch, workloads in by_arch.items():
             return ChosenSide(
                 name=selector.text, campaign=campaign, arch=arch, workloads=tuple(workloads)
             )
@@ -91,5 +91,5 @@ def _choices(context: Context, selector: Selector) -> Iterator[str]:
     for campaign in campaigns[-MOST_LISTED:]:
         study = f"study:{campaign.study}," if "study" in selector.names else ""
         for subject, conditions in measured(context.store, campaign):
-            told = ", ".join(f"{name} {getattr(conditions, name) or '-'}" for name in names)
-            yield f"{study}campaign:{campaign.id},{subject.arch} {subject.workload}: {told}"
+            values = ", ".join(f"{name} {getattr(conditions, name) or '-'}" for name in names)
+            yield f"{study}campaign:{campaign.id},{subject.arch} {subject.workload}: {values}"

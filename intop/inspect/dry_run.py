@@ -56,15 +56,17 @@ def dry_run(
     """What these stages would do on these architectures under these workloads."""
     study = _as_asked(study, request)
     asked = () if request.stages == of_tune() else request.stages
-    found = campaign_status(study, store, archs, workloads, new=request.new, asked=asked)
+    status = campaign_status(study, store, archs, workloads, new=request.new, asked=asked)
     campaign = None if store is None or request.new else store.latest(study.name)
     return DryRun(
         study=study.name,
         store=shown(study.store),
-        campaign=found.campaign,
-        is_finished=found.finished_at is not None,
+        campaign=status.campaign,
+        is_finished=status.finished_at is not None,
         hosts=tuple(touched for arch in archs for touched in _touched(study, arch)),
-        intended=tuple(_intended(study, store, campaign, one, request) for one in found.subjects),
+        intended=tuple(
+            _intended(study, store, campaign, subject, request) for subject in status.subjects
+        ),
     )
 
 

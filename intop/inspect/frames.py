@@ -58,11 +58,11 @@ def trials(
     known += load_directives(configs / "nginx.toml").parameters
     parts: list[Part] = []
     with opened_to_read(str(store)) as opened:
-        for one in opened.campaigns() if opened else ():
-            if opened and study in (None, one.study) and campaign in (None, one.id):
+        for stored in opened.campaigns() if opened else ():
+            if opened and study in (None, stored.study) and campaign in (None, stored.id):
                 parts += [
                     _part(opened, subject)
-                    for subject in opened.subjects(one)
+                    for subject in opened.subjects(stored)
                     if arch in (None, subject.arch) and workload in (None, subject.workload)
                 ]
     if not any(part.trials for part in parts):

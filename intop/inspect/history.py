@@ -22,7 +22,7 @@ def histories(context: Context, side: str) -> tuple[History, ...]:
     what is no selector, ResultMissingError where no campaign has measured it.
     """
     wanted = selector(side) if side else None
-    found: dict[tuple[str, str, str], list[Moment]] = {}
+    moments: dict[tuple[str, str, str], list[Moment]] = {}
     workloads = {workload.name: workload for workload in context.workloads}
     level = context.study.budget.level
     for campaign in campaigns_of(context, wanted):
@@ -36,15 +36,15 @@ def histories(context: Context, side: str) -> tuple[History, ...]:
             )
             if moment := _moment(task, conditions, level):
                 about = campaign.study, subject.arch, subject.workload
-                found.setdefault(about, []).append(moment)
-    if not found:
+                moments.setdefault(about, []).append(moment)
+    if not moments:
         raise ResultMissingError(
             f"no campaign of {context.study.name} has measured the default of "
             f"{side or 'anything'} twice: intop status --campaign"
         )
     return tuple(
         history(study, arch, workload, moments, level=level)
-        for (study, arch, workload), moments in found.items()
+        for (study, arch, workload), moments in moments.items()
     )
 
 

@@ -54,7 +54,7 @@ def gather(context: Context) -> Report:
     """
     attempts = {task.subject: task.store.outlines(task.subject) for task in context.subjects()}
     findings = tuple(_findings(task, attempts[task.subject]) for task in context.subjects())
-    if not any(found.stages for found in findings):
+    if not any(subject.stages for subject in findings):
         raise ResultMissingError(
             f"the latest campaign of {context.study.name} has no trials yet, so there is nothing "
             f"to report: {prerequisites.command_line(context.study, ['tune'])}"
@@ -70,7 +70,7 @@ def gather(context: Context) -> Report:
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         tool_version=__version__,
         tool_versions=tuple(
-            dict.fromkeys(t.tool_version for made in attempts.values() for t in made)
+            dict.fromkeys(t.tool_version for outlines in attempts.values() for t in outlines)
         ),
         level=context.study.budget.level,
         pipeline=steps(),
@@ -148,8 +148,10 @@ def _judged(task: Task, trials: Sequence[Outline], verdict: Verdict | None) -> J
 
 def _mediation(task: Task, verdict: Verdict | None) -> Mediation | None:
     """What mechanisms bring of the winner's gain, where it was this one."""
-    found = task.store.get(task.subject, Mediation)
-    return found if found and verdict and found.winner == verdict.configuration else None
+    mediation = task.store.get(task.subject, Mediation)
+    return (
+        mediation if mediation and verdict and mediation.winner == verdict.configuration else None
+    )
 
 
 def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None, str]:
@@ -190,24 +192,24 @@ def _missing(task: Task) -> tuple[Missing, ...]:
     Whether what needs a verdict will be wanted shows by the verdict only.
     """
     prospect = Prospect.of(task.context.study, task.workload, task.subject, task.store)
-    found: dict[str, Missing] = {}
+    missing: dict[str, Missing] = {}
     for stage in registry.in_tune():
         is_open = prospect.verdict is None and "judge" in stage.needs
-        if stage.is_left(prospect) and not is_open and stage.command not in found:
+        if stage.is_left(prospect) and not is_open and stage.command not in missing:
             command = f"intop {stage.command} --arch {task.subject.arch}"
-            found[stage.command] = Missing(
+            missing[stage.command] = Missing(
                 what=stage.finds,
                 stage=stage.command,
                 command=f"{command} --workload {task.workload.name}",
             )
-    return tuple(found.values())
+    return tuple(missing.values())
 
 
 def steps() -> tuple[Step, ...]:
     """One for each command of `tune`. Where stages share one, the last says what it does."""
-    found: dict[str, Step] = {}
+    by_command: dict[str, Step] = {}
     for stage in in_tune():
-        found[stage.command] = Step(
+        by_command[stage.command] = Step(
             command=stage.command,
             does=stage.description,
             kind="computed"
@@ -217,4 +219,4 @@ def steps() -> tuple[Step, ...]:
             else "measured, not in the paper",
             hands_on=stage.hands_on,
         )
-    return tuple(found.values())
+    return tuple(by_command.values())

@@ -14,12 +14,12 @@ from intop.report.verdict import sentence
 from intop.report.words import counted, duration
 
 
-def campaign(found: CampaignStatus) -> list[Block]:
+def campaign(status: CampaignStatus) -> list[Block]:
     """The campaign, then each of its subjects: stages, what is left, the best so far."""
-    if found.campaign is None:
-        none = f"no campaign of {found.study} in {found.store} yet: intop tune begins one"
+    if status.campaign is None:
+        none = f"no campaign of {status.study} in {status.store} yet: intop tune begins one"
         return [Verbatim((none,))]
-    return [Verbatim(tuple(_campaign_lines(found))), *map(_subject, found.subjects)]
+    return [Verbatim(tuple(_campaign_lines(status))), *map(_subject, status.subjects)]
 
 
 def _subject(subject: SubjectStatus) -> Section:
@@ -27,14 +27,14 @@ def _subject(subject: SubjectStatus) -> Section:
     return Section(title=_subject_line(subject), blocks=(stages(subject.stages), best))
 
 
-def stages(found: tuple[StageStatus, ...]) -> Table:
+def stages(statuses: tuple[StageStatus, ...]) -> Table:
     """A row for each stage."""
     return Table(
         columns=(
             *texts("stage", ""),
             *numbers("trials", "left", "about", "at most", "disturbed", "failed"),
         ),
-        rows=tuple(map(_cells, found)),
+        rows=tuple(map(_cells, statuses)),
     )
 
 
@@ -63,27 +63,27 @@ def about(seconds: float | None) -> str:
     return "?" if seconds is None else duration(seconds)
 
 
-def _campaign_lines(found: CampaignStatus) -> Iterator[str]:
-    ended = f", finished {_utc(found.finished_at)}" if found.finished_at else ""
+def _campaign_lines(status: CampaignStatus) -> Iterator[str]:
+    ended = f", finished {_utc(status.finished_at)}" if status.finished_at else ""
     yield (
-        f"campaign {found.campaign} of {found.study} in {found.store}, begun "
-        f"{_utc(found.started_at)}{ended}: {counted(found.trials, 'trial')}"
+        f"campaign {status.campaign} of {status.study} in {status.store}, begun "
+        f"{_utc(status.started_at)}{ended}: {counted(status.trials, 'trial')}"
     )
-    if found.finished_at:
+    if status.finished_at:
         return
-    if found.silent_s is None:
+    if status.silent_s is None:
         yield "nothing is stored yet"
-    elif found.is_at_work:
-        yield f"last stored {duration(found.silent_s)} ago ({_utc(found.stored_at)}): at work"
+    elif status.is_at_work:
+        yield f"last stored {duration(status.silent_s)} ago ({_utc(status.stored_at)}): at work"
     else:
         yield (
-            f"nothing was stored for {duration(found.silent_s)} (since {_utc(found.stored_at)}): "
+            f"nothing was stored for {duration(status.silent_s)} (since {_utc(status.stored_at)}): "
             f"nobody seems to be at work; go on with: intop tune --resume"
         )
-    if found.left_s is None:
+    if status.left_s is None:
         yield "how long the rest takes can't be told before the pilot"
-    elif found.left_s:
-        yield f"roughly {duration(found.left_s)} are left, models included"
+    elif status.left_s:
+        yield f"roughly {duration(status.left_s)} are left, models included"
 
 
 def _subject_line(subject: SubjectStatus) -> str:
@@ -92,10 +92,10 @@ def _subject_line(subject: SubjectStatus) -> str:
         return f"{subject.title}: all stages are done"
     if not current.trials:
         return f"{subject.title}: {current.name}, which measures nothing"
-    told = f"{subject.title}: {current.name}, {current.done} of {current.trials} trials"
+    sentence = f"{subject.title}: {current.name}, {current.done} of {current.trials} trials"
     if current.left_s:
-        told += f", about {duration(current.left_s)} left"
-    return f"{told} ({pace(subject)})" if subject.trial_s is not None else told
+        sentence += f", about {duration(current.left_s)} left"
+    return f"{sentence} ({pace(subject)})" if subject.trial_s is not None else sentence
 
 
 def pace(subject: SubjectStatus) -> str:
@@ -112,7 +112,7 @@ def pace(subject: SubjectStatus) -> str:
 def _best_lines(subject: SubjectStatus) -> Iterator[str]:
     if subject.verdict is not None:
         yield f"  verdict: {sentence(subject.verdict)}"
-        yield from (f"  {sweep_sentence(one)}" for one in subject.sweeps)
+        yield from (f"  {sweep_sentence(sweep)}" for sweep in subject.sweeps)
         if subject.across is not None:
             yield f"  {across_sentence(subject.across)}; {worse_here(subject.across)}"
     elif subject.best is not None:
@@ -123,10 +123,10 @@ def _best_lines(subject: SubjectStatus) -> Iterator[str]:
 
 def _best(best: Best) -> Iterator[str]:
     trials = counted(best.trials, "trial")
-    told = f"best so far, not a verdict: P99 {best.p99_ms:.1f} ms ({trials})"
+    sentence = f"best so far, not a verdict: P99 {best.p99_ms:.1f} ms ({trials})"
     if best.default_p99_ms is not None:
-        told += f", the default's {best.default_p99_ms:.1f} ms ({best.default_trials})"
-    yield told
+        sentence += f", the default's {best.default_p99_ms:.1f} ms ({best.default_trials})"
+    yield sentence
     if best.by_models:
         yield (
             f"chosen of {best.configurations} configurations by models of all trials so far; what "
@@ -147,23 +147,23 @@ def _utc(at: str) -> str:
 # A whole store ------------------------------------------------------------------------------------
 
 
-def fleet(found: Fleet) -> list[Block]:
+def fleet(fleet: Fleet) -> list[Block]:
     """The campaigns, then the workers."""
-    alive = sum(worker.is_alive for worker in found.workers)
+    alive = sum(worker.is_alive for worker in fleet.workers)
     title = (
-        f"{found.store}: {counted(len(found.campaigns), 'campaign')}, {counted(alive, 'worker')}"
+        f"{fleet.store}: {counted(len(fleet.campaigns), 'campaign')}, {counted(alive, 'worker')}"
     )
     blocks: list[Block] = []
-    if found.campaigns:
-        blocks.append(_campaigns(found.campaigns))
-    if found.workers:
-        blocks.append(_workers(found.workers))
+    if fleet.campaigns:
+        blocks.append(_campaigns(fleet.campaigns))
+    if fleet.workers:
+        blocks.append(_workers(fleet.workers))
     else:
         blocks.append(Paragraph("No worker is at work.", command="intop worker"))
     return [Section(title=title, blocks=tuple(blocks))]
 
 
-def _campaigns(found: tuple[CampaignProgress, ...]) -> Table:
+def _campaigns(campaigns: tuple[CampaignProgress, ...]) -> Table:
     return Table(
         columns=(
             *numbers("campaign"),
@@ -172,21 +172,21 @@ def _campaigns(found: tuple[CampaignProgress, ...]) -> Table:
         ),
         rows=tuple(
             (
-                str(one.campaign),
-                one.study,
-                one.started_at[:16].replace("T", " "),
-                "finished" if one.finished_at else "open",
-                str(one.measured),
-                str(one.planned),
-                str(one.waiting or ""),
-                str(one.held or ""),
+                str(campaign.campaign),
+                campaign.study,
+                campaign.started_at[:16].replace("T", " "),
+                "finished" if campaign.finished_at else "open",
+                str(campaign.measured),
+                str(campaign.planned),
+                str(campaign.waiting or ""),
+                str(campaign.held or ""),
             )
-            for one in found
+            for campaign in campaigns
         ),
     )
 
 
-def _workers(found: tuple[WorkerStatus, ...]) -> Table:
+def _workers(workers: tuple[WorkerStatus, ...]) -> Table:
     return Table(
         columns=(
             *texts("worker", "last heard of", "at"),
@@ -195,14 +195,14 @@ def _workers(found: tuple[WorkerStatus, ...]) -> Table:
         ),
         rows=tuple(
             (
-                one.name,
-                f"{duration(one.silent_s)} ago" + ("" if one.is_alive else ": lost"),
-                one.doing if one.is_alive else "",
-                str(one.trials),
-                str(one.failures or ""),
-                _served(one.reach),
+                worker.name,
+                f"{duration(worker.silent_s)} ago" + ("" if worker.is_alive else ": lost"),
+                worker.doing if worker.is_alive else "",
+                str(worker.trials),
+                str(worker.failures or ""),
+                _served(worker.reach),
             )
-            for one in found
+            for worker in workers
         ),
     )
 

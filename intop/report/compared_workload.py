@@ -18,12 +18,17 @@ from intop.report.document.model import Section, tabled
 from intop.report.verdict import reference_metrics
 
 
-def details(one: Comparison) -> Section:
+def details(comparison: Comparison) -> Section:
     """What was measured, models, searches, parameters and values of both sides."""
-    title = f"{one.workload}: {names(one)}"
-    measured = (_sides(one), *_references(one))
-    learned = (_errors(one), _convergences(one), _parameters(one), *_ranks(one))
-    return Section(title=title, blocks=(*measured, *learned, _values(one)))
+    title = f"{comparison.workload}: {names(comparison)}"
+    measured = (_sides(comparison), *_references(comparison))
+    learned = (
+        _errors(comparison),
+        _convergences(comparison),
+        _parameters(comparison),
+        *_ranks(comparison),
+    )
+    return Section(title=title, blocks=(*measured, *learned, _values(comparison)))
 
 
 def rows_by_side(
@@ -139,16 +144,16 @@ def _parameters(c: Comparison) -> Section:
 
 def _ranks(c: Comparison) -> list[Section]:
     """Both rankings side by side, where there are two."""
-    found = c.rank_agreement
-    if found is None:
+    ranks = c.rank_agreement
+    if ranks is None:
         return []
     return [
-        screen.rank_section(f"Ranks of the {len(found.common)} parameters that both rank", found)
+        screen.rank_section(f"Ranks of the {len(ranks.common)} parameters that both rank", ranks)
     ]
 
 
-def _importance(found: Importance | None) -> str:
-    return "-" if found is None else f"{found.mean:.3f} ± {found.sd:.3f}"
+def _importance(importance: Importance | None) -> str:
+    return "-" if importance is None else f"{importance.mean:.3f} ± {importance.sd:.3f}"
 
 
 def _chosen(c: Comparison, p: ComparedParameter) -> str:
@@ -157,12 +162,12 @@ def _chosen(c: Comparison, p: ComparedParameter) -> str:
         return "both"
     here = p.chosen.index(True)
     there = 1 - here
-    chosen, other = c.sides[here].name, c.sides[there]
+    chosen, lacking = c.sides[here].name, c.sides[there]
     if p.refused[there]:
-        return f"{chosen}; not offered by {other.name}"
-    if other.ranking is None:
-        return f"{chosen}; {other.name} is not screened"
-    return f"{chosen}; not chosen by {other.name}"
+        return f"{chosen}; not offered by {lacking.name}"
+    if lacking.ranking is None:
+        return f"{chosen}; {lacking.name} is not screened"
+    return f"{chosen}; not chosen by {lacking.name}"
 
 
 def _refusals(c: Comparison) -> list[str]:

@@ -17,21 +17,21 @@ from intop.report.words import interval, number, percent
 WIDEST_BAR = 40
 
 
-def sections(found: Compared) -> list[Section]:
+def sections(compared: Compared) -> list[Section]:
     """What there is to say, in order: all workloads in short, then each in detail."""
-    in_short = (matrix(found), *_models(found), *_paper(found), _picture(found))
-    return [*_forced(found), *in_short, *map(details, found.comparisons)]
+    in_short = (matrix(compared), *_models(compared), *_paper(compared), _picture(compared))
+    return [*_forced(compared), *in_short, *map(details, compared.comparisons)]
 
 
 # All workloads ------------------------------------------------------------------------------------
 
 
-def matrix(found: Compared) -> Section:
+def matrix(compared: Compared) -> Section:
     """Workloads by sides."""
-    first = found.comparisons[0]
-    one, other = (side.name for side in first.sides)
+    first = compared.comparisons[0]
+    first_name, second_name = (side.name for side in first.sides)
     rows: list[tuple[Value, ...]] = []
-    for c in found.comparisons:
+    for c in compared.comparisons:
         judged = next((side.verdict for side in c.sides if side.verdict), None)
         default = judged.reference if judged else "default"
         cells: dict[str, tuple[Value, ...]] = {
@@ -48,42 +48,47 @@ def matrix(found: Compared) -> Section:
         origin="measured",
         columns=(
             *texts("workload", "P99"),
-            *columns("span", one, other),
-            Column(f"{other} - {one}", "difference"),
-            Column(f"{other} / {one}", "span"),
+            *columns("span", first_name, second_name),
+            Column(f"{second_name} - {first_name}", "difference"),
+            Column(f"{second_name} / {first_name}", "span"),
         ),
         rows=tuple(rows),
     )
     notes = (
-        *(line for c in found.comparisons for line in _sentences(c)),
-        *_whence(found),
-        *_remarks(found),
-        *(f"Not compared: {reason}" for reason in found.missing),
+        *(line for c in compared.comparisons for line in _sentences(c)),
+        *_whence(compared),
+        *_remarks(compared),
+        *(f"Not compared: {reason}" for reason in compared.missing),
     )
     return Section(title=title, blocks=(table, Notes(notes)))
 
 
-def _models(found: Compared) -> list[Section]:
+def _models(compared: Compared) -> list[Section]:
     """What each tree model's own winner was worth, where that was measured."""
     rows: list[tuple[Value, ...]] = []
     notes: list[str] = []
-    for c in found.comparisons:
+    for c in compared.comparisons:
         by_side = [side.verdict.models if side.verdict else None for side in c.sides]
         winners = rows_by_side(
-            ({m.model: (_model(m),) for m in made.models} if made else {} for made in by_side),
+            (
+                {m.model: (_model(m),) for m in speed_ups.models} if speed_ups else {}
+                for speed_ups in by_side
+            ),
             (None,),
         )
         if winners:
-            winners.append(("mean", *(made.mean if made else None for made in by_side)))
+            winners.append(
+                ("mean", *(speed_ups.mean if speed_ups else None for speed_ups in by_side))
+            )
         rows += [(c.workload, *row) for row in winners]
         notes += [
-            f"{side.name} {c.workload}: {models_sentence(made)}"
-            for side, made in zip(c.sides, by_side, strict=True)
-            if made is not None
+            f"{side.name} {c.workload}: {models_sentence(speed_ups)}"
+            for side, speed_ups in zip(c.sides, by_side, strict=True)
+            if speed_ups is not None
         ]
     if not rows:
         return []
-    names = (side.name for side in found.comparisons[0].sides)
+    names = (side.name for side in compared.comparisons[0].sides)
     return [
         tabled(
             "Speed-up of the models' own winners, in the rounds of picking",
@@ -94,17 +99,17 @@ def _models(found: Compared) -> list[Section]:
     ]
 
 
-def _model(one: ModelSpeedUp) -> Value:
-    remark = measured_as(one)
-    words = worded(one.ratio, Column("", "span"))
-    return f"{words}, {remark}" if remark else one.ratio
+def _model(model: ModelSpeedUp) -> Value:
+    remark = measured_as(model)
+    words = worded(model.ratio, Column("", "span"))
+    return f"{words}, {remark}" if remark else model.ratio
 
 
-def _paper(found: Compared) -> list[Section]:
+def _paper(compared: Compared) -> list[Section]:
     """The paper's figures beside ours, where the sides are those of the paper."""
-    if not found.is_of_architectures:
+    if not compared.is_of_architectures:
         return []
-    table = paper.table(paper.outcomes(found), found)
+    table = paper.table(paper.outcomes(compared), compared)
     return [Section(title=table.title, blocks=(table, Notes((paper.NOTE,))))]
 
 
@@ -122,11 +127,11 @@ def speed_up(verdict: Verdict | None, level: float) -> Value:
     """A verdict's ratio, with its level where it is another one."""
     if verdict is None:
         return None
-    found = verdict.ratio, verdict.ratio_low, verdict.ratio_high
+    ends = verdict.ratio, verdict.ratio_low, verdict.ratio_high
     if verdict.level == level:
-        return Interval(*found)
+        return Interval(*ends)
     # The file may have asked for another level when the verdict was given.
-    return f"{interval(*found)}, at {percent(verdict.level)}"
+    return f"{interval(*ends)}, at {percent(verdict.level)}"
 
 
 def _verdict(side: Side) -> str:
@@ -136,35 +141,35 @@ def _verdict(side: Side) -> str:
     return side.verdict.short + (f", {failures} tuned trials failed" if failures else "")
 
 
-def _forced(found: Compared) -> list[Section]:
+def _forced(compared: Compared) -> list[Section]:
     """What makes the sides incomparable, above all that is compared all the same."""
-    lines = differences(found)
+    lines = differences(compared)
     return [tabled("NOT COMPARABLE, shown by --force", (), (), lines)] if lines else []
 
 
-def differences(found: Compared) -> list[str]:
+def differences(compared: Compared) -> list[str]:
     """In which the sides must not differ, by workload."""
-    return [f"{c.workload}: {line}" for c in found.comparisons for line in c.differences]
+    return [f"{c.workload}: {line}" for c in compared.comparisons for line in c.differences]
 
 
-def _whence(found: Compared) -> list[str]:
+def _whence(compared: Compared) -> list[str]:
     """Which campaigns the sides are of, where that is not the same one."""
-    if found.is_of_architectures:
+    if compared.is_of_architectures:
         return []
     return [
         f"{side.name} is {side.arch} in campaign {about.campaign} of {about.study}, begun "
         f"{about.started_at[:10]}"
-        for side, about in zip(found.comparisons[0].sides, found.provenance, strict=True)
+        for side, about in zip(compared.comparisons[0].sides, compared.provenance, strict=True)
     ]
 
 
-def _remarks(found: Compared) -> list[str]:
+def _remarks(compared: Compared) -> list[str]:
     """What sets the sides apart. What holds for some workloads only, names them."""
     workloads: dict[str, list[str]] = {}
-    for c in found.comparisons:
+    for c in compared.comparisons:
         for line in _remarks_on(c):
             workloads.setdefault(line, []).append(c.workload)
-    everywhere = len(found.comparisons)
+    everywhere = len(compared.comparisons)
     return [
         line if len(where) == everywhere else f"{', '.join(where)}: {line}"
         for line, where in workloads.items()
@@ -186,7 +191,7 @@ def _remarks_on(c: Comparison) -> list[str]:
 
 def _sentences(c: Comparison) -> list[str]:
     """Such as: slt, tuned: P99 on arm is 60 % lower than on x86 (47 to 70 %)."""
-    one, other = (side.name for side in c.sides)
+    first_name, second_name = (side.name for side in c.sides)
     lines: list[str] = []
     for name, contrast in (("default", c.default), ("tuned", c.tuned)):
         if contrast is None:
@@ -194,24 +199,25 @@ def _sentences(c: Comparison) -> list[str]:
         ratio = contrast.ratio
         change, low, high = (100 * (r - 1) for r in (ratio.value, ratio.low, ratio.high))
         if contrast.outcome == "not separated":
-            told = (
-                f"P99 on {other} and on {one} is not separated: {change:+z.0f} % "
+            sentence = (
+                f"P99 on {second_name} and on {first_name} is not separated: {change:+z.0f} % "
                 f"({low:+z.0f} to {high:+z.0f} %)"
             )
         else:
             nearest, farthest = sorted((abs(low), abs(high)))
-            told = (
-                f"P99 on {other} is {abs(change):.0f} % {contrast.outcome} than on {one} "
+            sentence = (
+                f"P99 on {second_name} is {abs(change):.0f} % {contrast.outcome} than on "
+                f"{first_name} "
                 f"({nearest:.0f} to {farthest:.0f} %)"
             )
-        lines.append(f"{c.workload}, {name}: {told}")
+        lines.append(f"{c.workload}, {name}: {sentence}")
     return lines
 
 
-def _picture(found: Compared) -> Section:
+def _picture(compared: Compared) -> Section:
     """Bars on a scale that begins at 0 and is common to a workload's sides."""
     rows: list[tuple[Value, ...]] = []
-    for c in found.comparisons:
+    for c in compared.comparisons:
         bars: list[tuple[str, str, Latency | None]] = []
         for side in c.sides:
             bars += [(side.name, "default", side.default), ("", "tuned", side.tuned)]
@@ -228,19 +234,20 @@ def _picture(found: Compared) -> Section:
 # Over time ----------------------------------------------------------------------------------------
 
 
-def histories(found: Sequence[History]) -> list[Section]:
+def histories(histories: Sequence[History]) -> list[Section]:
     """A table of the campaigns of each history, and what changed between them."""
-    return [_history(one) for one in found]
+    return [_history(history) for history in histories]
 
 
-def _history(one: History) -> Section:
-    steps = (None, *one.steps)
+def _history(history: History) -> Section:
+    steps = (None, *history.steps)
     rows = [
-        _moment_cells(moment, step, one.level)
-        for moment, step in zip(one.moments, steps, strict=True)
+        _moment_cells(moment, step, history.level)
+        for moment, step in zip(history.moments, steps, strict=True)
     ]
     return tabled(
-        f"{one.title} over time: P99 in ms by campaign of {one.study}, with {percent(one.level)} "
+        f"{history.title} over time: P99 in ms by campaign of {history.study}, with "
+        f"{percent(history.level)} "
         f"intervals",
         (
             Column("campaign", "count"),
@@ -249,7 +256,7 @@ def _history(one: History) -> Section:
             *texts("verdict"),
         ),
         rows,
-        _history_notes(one),
+        _history_notes(history),
     )
 
 
@@ -267,14 +274,16 @@ def _moment_cells(moment: Moment, step: Step | None, level: float) -> tuple[Valu
     )
 
 
-def _contrast_ratio(found: Contrast | None) -> Interval | None:
-    return found.ratio if found else None
+def _contrast_ratio(contrast: Contrast | None) -> Interval | None:
+    return contrast.ratio if contrast else None
 
 
-def _history_notes(one: History) -> Iterator[str]:
-    if not one.steps:
+def _history_notes(history: History) -> Iterator[str]:
+    if not history.steps:
         yield "Only this campaign has measured it, so there is nothing to compare it with."
-    for before, moment, step in zip(one.moments, one.moments[1:], one.steps, strict=False):
+    for before, moment, step in zip(
+        history.moments, history.moments[1:], history.steps, strict=False
+    ):
         about = f"Campaign {before.campaign} to {moment.campaign}"
         for line in step.incomparable:
             yield f"{about}: not comparable, {line}"
@@ -282,15 +291,15 @@ def _history_notes(one: History) -> Iterator[str]:
             yield f"{about}: {line}"
         if step.default is not None:
             yield f"{about}: P99 of the {moment.reference} {_contrast_words(step.default)}"
-    if one.steps:
+    if history.steps:
         yield (
             "The campaigns were measured one after the other: what changed meanwhile, and is no "
             "condition, is in no interval"
         )
 
 
-def _contrast_words(found: Contrast) -> str:
-    ratio = found.ratio
-    if found.outcome == "not separated":
+def _contrast_words(contrast: Contrast) -> str:
+    ratio = contrast.ratio
+    if contrast.outcome == "not separated":
         return f"is not separated: {100 * (ratio.value - 1):+z.0f} %"
-    return f"is {100 * abs(ratio.value - 1):.0f} % {found.outcome}"
+    return f"is {100 * abs(ratio.value - 1):.0f} % {contrast.outcome}"

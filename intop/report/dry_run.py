@@ -15,25 +15,25 @@ from intop.report.words import counted, duration, few
 SHOWN_KEYS = 12
 
 
-def measuring(found: DryRun) -> list[Block]:
+def measuring(dry_run: DryRun) -> list[Block]:
     """Hosts, then for each subject its trials, their time, and the keys that may be written."""
     lines = ["dry run: no host is asked, and nothing is written anywhere"]
-    if found.campaign is None:
-        lines.append(f"a new campaign of {found.study} would begin in {found.store}")
+    if dry_run.campaign is None:
+        lines.append(f"a new campaign of {dry_run.study} would begin in {dry_run.store}")
     else:
-        ended = ", which is finished," if found.is_finished else ""
+        ended = ", which is finished," if dry_run.is_finished else ""
         lines.append(
-            f"campaign {found.campaign} of {found.study} in {found.store}{ended} would go on"
+            f"campaign {dry_run.campaign} of {dry_run.study} in {dry_run.store}{ended} would go on"
         )
-    lines += [line for touched in found.hosts for line in _touched(touched)]
-    return [Verbatim(tuple(lines)), *map(_subject, found.intended)]
+    lines += [line for touched in dry_run.hosts for line in _touched(touched)]
+    return [Verbatim(tuple(lines)), *map(_subject, dry_run.intended)]
 
 
-def _subject(one: Intended) -> Section:
-    details = Verbatim(tuple(_details(one)))
-    if not one.stages:
-        return Section(title=one.subject.title, blocks=(details,))
-    return Section(title=_line(one), blocks=(stages(one.stages), details))
+def _subject(intended: Intended) -> Section:
+    details = Verbatim(tuple(_details(intended)))
+    if not intended.stages:
+        return Section(title=intended.subject.title, blocks=(details,))
+    return Section(title=_line(intended), blocks=(stages(intended.stages), details))
 
 
 def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Block]:
@@ -104,23 +104,26 @@ def _touched(touched: Touched) -> Iterator[str]:
     yield f"  load is sent, carried and counted by {', '.join(touched.others)}"
 
 
-def _line(one: Intended) -> str:
-    if not any(stage.is_ahead for stage in one.stages):
-        return f"{one.subject.title}: nothing is left to measure"
+def _line(intended: Intended) -> str:
+    if not any(stage.is_ahead for stage in intended.stages):
+        return f"{intended.subject.title}: nothing is left to measure"
     time = ""
-    if one.left_s is not None and one.most_s is not None:
-        time = f", about {duration(one.left_s)}, at most {duration(one.most_s)}"
-    return f"{one.subject.title}: {counted(one.left, 'trial')} left{time} ({pace(one.subject)})"
+    if intended.left_s is not None and intended.most_s is not None:
+        time = f", about {duration(intended.left_s)}, at most {duration(intended.most_s)}"
+    return (
+        f"{intended.subject.title}: {counted(intended.left, 'trial')} left{time} "
+        f"({pace(intended.subject)})"
+    )
 
 
-def _details(one: Intended) -> Iterator[str]:
-    yield from (f"  {line}" for line in one.lacking)
-    yield from (f"  WARNING  {line}" for line in one.warnings)
-    if one.stages and not one.left:
+def _details(intended: Intended) -> Iterator[str]:
+    yield from (f"  {line}" for line in intended.lacking)
+    yield from (f"  WARNING  {line}" for line in intended.warnings)
+    if intended.stages and not intended.left:
         yield "  no key would be written"
         return
-    keys, varied = one.keys, one.varied
-    known = "" if one.is_probed else ", as far as the host has them, which is not asked yet"
+    keys, varied = intended.keys, intended.varied
+    known = "" if intended.is_probed else ", as far as the host has them, which is not asked yet"
     yield f"  keys that may be written{known}: {len(keys)}, each at first its own value"
     if not varied:
         yield "  no key gets another value: it is the default that is measured"

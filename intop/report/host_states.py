@@ -16,11 +16,11 @@ from intop.report.words import counted, few
 
 def states(answers: Sequence[Answer[HostState]]) -> list[Block]:
     """A line for each host, what is applied, the keys that differ, and what else there is."""
-    said = [(answer.name, answer.said) for answer in answers if answer.said is not None]
+    seen = [(answer.name, answer.said) for answer in answers if answer.said is not None]
     blocks: list[Block] = [Verbatim(tuple(map(_state_line, answers)))]
     # Most hosts of a fleet have the same, which is said once.
     alike: dict[tuple[str, ...], list[str]] = {}
-    for name, state in said:
+    for name, state in seen:
         for key in (*state.applied.keys, *state.applied.directives) if state.applied else ():
             alike.setdefault((key.key, key.before, key.left, key.now), []).append(name)
     if alike:
@@ -29,14 +29,14 @@ def states(answers: Sequence[Answer[HostState]]) -> list[Block]:
         blocks.append(Table(columns=columns, rows=rows))
     changed = tuple(
         (name, change.key, change.before, change.now)
-        for name, state in said
+        for name, state in seen
         for change in state.changed
     )
     if changed:
         blocks.append(Table(columns=texts("host", "key", "before", "now"), rows=changed))
     lines = (
         line
-        for name, state in said
+        for name, state in seen
         for line in (
             *(_foreign(name, change) for change in state.foreign),
             *(f"{name}: {report}" for report in state.reports),
@@ -118,9 +118,9 @@ def _foreign(name: str, change: ForeignChange) -> str:
     )
 
 
-def _outcome(found: Rollback, folder: str) -> str:
-    keys = f"{counted(len(found.done.restored), 'key')} put back"
-    match found.done.outcome:
+def _outcome(rollback: Rollback, folder: str) -> str:
+    keys = f"{counted(len(rollback.done.restored), 'key')} put back"
+    match rollback.done.outcome:
         case "restored":
             return f"as before, {keys}"
         case "nothing":
@@ -128,7 +128,7 @@ def _outcome(found: Rollback, folder: str) -> str:
         case "partly":
             return f"NOT as before, {keys}"
         case "held":
-            holder = held(found.held) if found.held else "held"
+            holder = held(rollback.held) if rollback.held else "held"
             return f"left alone: {holder}. End that session, or take the host from it with --force"
 
 
@@ -160,10 +160,10 @@ KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothin
 COSTS = "--accept-costs goes on although a guardrail is broken"
 
 
-def rollouts(made: Sequence[Rollout]) -> list[Verbatim]:
+def rollouts(finished: Sequence[Rollout]) -> list[Verbatim]:
     """A line for each host, and how to undo it."""
     lines: list[str] = []
-    for rollout in made:
+    for rollout in finished:
         lines += [f"{rollout.title}: {_host_line(host)}" for host in rollout.hosts]
         if rollout.is_stopped:
             lines.append(f"{rollout.title}: {_stopped(rollout)}")
@@ -172,7 +172,7 @@ def rollouts(made: Sequence[Rollout]) -> list[Verbatim]:
                 f"{rollout.title}: the values last until the host is started anew; with --persist "
                 "they would come back then"
             )
-    if any(host.outcome != "stopped" for rollout in made for host in rollout.hosts):
+    if any(host.outcome != "stopped" for rollout in finished for host in rollout.hosts):
         lines.append("See what has become of it: intop status. Undo it: intop rollback")
     return [Verbatim(tuple(lines))]
 
@@ -180,11 +180,11 @@ def rollouts(made: Sequence[Rollout]) -> list[Verbatim]:
 def _host_line(host: HostRollout) -> str:
     if host.outcome == "already":
         return f"{host.host}: has these values already"
-    told = sentence(host.verdict) if host.verdict else "not measured"
+    reason = sentence(host.verdict) if host.verdict else "not measured"
     if host.outcome == "stopped":
-        return f"{host.host}: NOT applied, it has its values from before: {told}"
+        return f"{host.host}: NOT applied, it has its values from before: {reason}"
     files = f", with {', '.join(host.lasting)}" if host.lasting else ""
-    return f"{host.host}: applied{files}: {told}"
+    return f"{host.host}: applied{files}: {reason}"
 
 
 def _stopped(rollout: Rollout) -> str:
@@ -192,9 +192,9 @@ def _stopped(rollout: Rollout) -> str:
     which = "the canary" if not earlier else last.host
     costs = last.verdict is not None and last.verdict.broken
     why = f"breaks a guardrail ({COSTS})" if costs else "shows too little"
-    told = [f"the roll-out stops, since {which} {why}"]
+    parts = [f"the roll-out stops, since {which} {why}"]
     if rollout.untouched:
-        told.append(f"not touched: {', '.join(rollout.untouched)}")
+        parts.append(f"not touched: {', '.join(rollout.untouched)}")
     if earlier:
-        told.append(f"what was applied before stays: {', '.join(h.host for h in earlier)}")
-    return "; ".join(told)
+        parts.append(f"what was applied before stays: {', '.join(h.host for h in earlier)}")
+    return "; ".join(parts)

@@ -27,11 +27,11 @@ COLUMNS = (
 )
 
 
-def sections(found: Mapping[str, Plan | None]) -> list[Section]:
+def sections(plans: Mapping[str, Plan | None]) -> list[Section]:
     """Each architecture: what it is about, each host's changes, and what its keys do."""
     return [
         Section(title=f"{arch}: {NOTHING}") if plan is None else _section(plan)
-        for arch, plan in found.items()
+        for arch, plan in plans.items()
     ]
 
 
@@ -91,11 +91,11 @@ def _origin(plan: Plan) -> Iterator[str]:
     """Where the values come from, how much of the gain they keep, and what the plan is for."""
     deployment = plan.deployment
     count = len(deployment.changes)
-    told = "the whole winner"
+    origin = "the whole winner"
     if deployment.origin == "smallest set":
-        told = "the smallest set that was found to keep the gain"
+        origin = "the smallest set that was found to keep the gain"
     yield (
-        f"{counted(count, 'key')}, {told}, of study {deployment.study}, campaign "
+        f"{counted(count, 'key')}, {origin}, of study {deployment.study}, campaign "
         f"{deployment.campaign} of {deployment.started_at[:10]}"
     )
     if deployment.kept is not None:
@@ -125,7 +125,7 @@ def _doubts(plan: Plan) -> Iterator[str]:
             "others"
         )
     whole = "" if deployment.origin == "winner" else "the whole winner "
-    yield from (f"{whole}{sweep_sentence(one)}" for one in deployment.sweeps)
+    yield from (f"{whole}{sweep_sentence(sweep)}" for sweep in deployment.sweeps)
     if deployment.across is not None:
         mark = "NOTE  " if deployment.across.worse else ""
         yield f"{mark}{whole}{across_sentence(deployment.across)}; {worse_here(deployment.across)}"
@@ -136,22 +136,24 @@ def worth(change: Change, origin: Origin) -> str:
 
     Such as: without it P99 is 3.46 times higher (1.55 to 7.70).
     """
-    found = change.contribution
-    if found is None:
+    contribution = change.contribution
+    if contribution is None:
         return "not measured by itself (intop explain does that)"
-    others = [key for key in found.keys if key != change.key]
+    others = [key for key in contribution.keys if key != change.key]
     it = f"it and {', '.join(others)}" if others else "it"
     is_smallest = origin == "smallest set"
-    if found.missed is not None and (is_smallest or not (found.left_out or found.alone)):
+    if contribution.missed is not None and (
+        is_smallest or not (contribution.left_out or contribution.alone)
+    ):
         beside = "" if is_smallest else "the smallest set's "
-        return f"without {it} {beside}P99 is {_times(found.missed, 'higher')}"
-    if found.left_out is not None:
-        told = _times(found.left_out, "higher")
+        return f"without {it} {beside}P99 is {_times(contribution.missed, 'higher')}"
+    if contribution.left_out is not None:
+        times = _times(contribution.left_out, "higher")
         if origin == "winner":
-            return f"without {it} P99 is {told}"
-        return f"without {it} the whole winner's P99 is {told}"
-    if found.alone is not None:
-        return f"{it} alone: P99 is {_times(found.alone, 'lower')}"
+            return f"without {it} P99 is {times}"
+        return f"without {it} the whole winner's P99 is {times}"
+    if contribution.alone is not None:
+        return f"{it} alone: P99 is {_times(contribution.alone, 'lower')}"
     return "not measured by itself"
 
 
@@ -166,14 +168,14 @@ def _times(ratio: Interval, word: str) -> str:
 
 def _counts(host: HostPlan) -> str:
     """Such as: 2 keys to change, 1 is so already, 1 conflict."""
-    told = [f"{counted(len(host.of('changes')), 'key')} to change"]
+    parts = [f"{counted(len(host.of('changes')), 'key')} to change"]
     if already := host.of("is so"):
-        told.append(f"{len(already)} so already")
+        parts.append(f"{len(already)} so already")
     if impossible := host.of("impossible"):
-        told.append(f"{len(impossible)} impossible")
+        parts.append(f"{len(impossible)} impossible")
     if host.conflicts:
-        told.append(counted(host.conflicts, "conflict"))
-    return ", ".join(told)
+        parts.append(counted(host.conflicts, "conflict"))
+    return ", ".join(parts)
 
 
 def _to_do(key: PlannedKey) -> str:
@@ -243,32 +245,32 @@ def _conflict(key: PlannedKey, rival: Rival) -> str:
     what = _what(rival)
     if setting.key == PARTNERS.get(key.change.key):
         what, value = f"sets its partner {setting.key} to {setting.value}", "0"
-    told = f"{key.change.key}: {setting.place} {what}"
+    words = f"{key.change.key}: {setting.place} {what}"
     if rival.wins == "never":
-        return f"NOTE  {told}; our file comes after it and wins: nothing to do"
+        return f"NOTE  {words}; our file comes after it and wins: nothing to do"
     if rival.wins == "on reload":
         return (
-            f"CONFLICT  {told}; our file wins at boot, but the next sysctl --system reads that "
+            f"CONFLICT  {words}; our file wins at boot, but the next sysctl --system reads that "
             f"after it: take the line out, or let it set {value}"
         )
     if rival.effect in ("drops", "refused"):
-        return f"CONFLICT  {told}, so ours is not set: take the line out"
+        return f"CONFLICT  {words}, so ours is not set: take the line out"
     if rival.effect == "unknown":
         why = setting.doubt or "what the kernel makes of that is not known"
-        told = f"{told} at boot after our file: {why}"
-        return f"CONFLICT  {told}. Take the line out, or let it set {value}"
+        words = f"{words} at boot after our file: {why}"
+        return f"CONFLICT  {words}. Take the line out, or let it set {value}"
     if setting.is_tuned and setting.turn[0] == TUNED_LAST:
         return (
-            f"CONFLICT  {told} at boot after our file, and wins: take it out of the profile, or "
+            f"CONFLICT  {words} at boot after our file, and wins: take it out of the profile, or "
             f"let it set {value}"
         )
     if setting.is_tuned:
         return (
-            f"CONFLICT  {told} at boot after our file, and wins (reapply_sysctl is off): take it "
+            f"CONFLICT  {words} at boot after our file, and wins (reapply_sysctl is off): take it "
             f"out of the profile, or deploy as a TuneD profile (intop export --format tuned)"
         )
     return (
-        f"CONFLICT  {told} at boot after our file, and wins: take the line out, or let it set "
+        f"CONFLICT  {words} at boot after our file, and wins: take the line out, or let it set "
         f"{value}"
     )
 

@@ -25,7 +25,7 @@ NAMES: dict[ObjectiveName, str] = {
 }
 
 
-def search(title: str, found: Search) -> Section:
+def search(title: str, search: Search) -> Section:
     """Convergence of the search, model by model."""
     column = Column("best by generation", "text")
     notes = (
@@ -33,15 +33,15 @@ def search(title: str, found: Search) -> Section:
         "Predicted, not measured; what it is worth, the verdict says.",
     )
     return Section(
-        title=f"{title}: search by {algorithms(found) or 'no algorithm'}",
+        title=f"{title}: search by {algorithms(search) or 'no algorithm'}",
         blocks=(
-            widened(run_table(found), column, map(sparkline, found.convergences)),
+            widened(run_table(search), column, map(sparkline, search.convergences)),
             Notes(notes),
         ),
     )
 
 
-def run_table(found: Search) -> Table:
+def run_table(search: Search) -> Table:
     """A row for each model that was searched."""
     return Table(
         name="convergence",
@@ -51,7 +51,7 @@ def run_table(found: Search) -> Table:
             Column("model", "text"),
             *columns("count", "converged at", "generations", "restarts"),
             Column("time", unit="s"),
-            Column(f"best predicted {found.quantity}", unit="ms"),
+            Column(f"best predicted {search.quantity}", unit="ms"),
         ),
         rows=tuple(
             (
@@ -62,14 +62,14 @@ def run_table(found: Search) -> Table:
                 r.seconds,
                 r.best_ms[-1] if r.best_ms else None,
             )
-            for r in found.convergences
+            for r in search.convergences
         ),
     )
 
 
-def algorithms(found: Search) -> str:
+def algorithms(search: Search) -> str:
     """What searched, by name."""
-    names = dict.fromkeys(ALGORITHMS.get(r.algorithm, r.algorithm) for r in found.convergences)
+    names = dict.fromkeys(ALGORITHMS.get(r.algorithm, r.algorithm) for r in search.convergences)
     return " and ".join(names)
 
 
@@ -84,9 +84,9 @@ def sparkline(run: Convergence, width: int = 20) -> str:
     return "".join(BLOCKS[round((v - low) / (high - low) * (len(BLOCKS) - 1))] for v in picked)
 
 
-def tradeoff(title: str, found: Tradeoff) -> Section:
+def tradeoff(title: str, tradeoff: Tradeoff) -> Section:
     """How well each objective is learned, the front, and the configuration at its knee."""
-    front = found.front
+    front = tradeoff.front
     names = " and ".join(NAMES[o.name] for o in front.objectives)
     return Section(
         title=(
@@ -96,7 +96,7 @@ def tradeoff(title: str, found: Tradeoff) -> Section:
         blocks=(
             _objectives(front),
             _points(front),
-            Notes(tuple(_front_notes(found))),
+            Notes(tuple(_front_notes(tradeoff))),
             Verbatim(tuple(_knee(front))),
         ),
     )
@@ -110,14 +110,14 @@ def _objectives(front: Front) -> Table:
         ),
         rows=tuple(
             (
-                NAMES[one.name],
-                "higher" if one.name in HIGHER_IS_BETTER else "lower",
-                f"{one.mape:.1f} %",
-                f"{one.r2:z.2f}",
-                f"{one.spearman:z.2f}",
-                _range(one),
+                NAMES[objective.name],
+                "higher" if objective.name in HIGHER_IS_BETTER else "lower",
+                f"{objective.mape:.1f} %",
+                f"{objective.r2:z.2f}",
+                f"{objective.spearman:z.2f}",
+                _range(objective),
             )
-            for one in front.objectives
+            for objective in front.objectives
         ),
     )
 
@@ -164,33 +164,41 @@ def amount(name: ObjectiveName, value: float) -> str:
     return f"{100 * value:.2f} %" if name == "cpu" else f"{value:.1f}"
 
 
-def _range(one: LearnedObjective) -> str:
-    return f"{amount(one.name, one.measured_low)} to {amount(one.name, one.measured_high)}"
+def _range(objective: LearnedObjective) -> str:
+    return (
+        f"{amount(objective.name, objective.measured_low)} to "
+        f"{amount(objective.name, objective.measured_high)}"
+    )
 
 
-def _front_notes(found: Tradeoff) -> list[str]:
+def _front_notes(tradeoff: Tradeoff) -> list[str]:
     """What these predictions are worth."""
-    front = found.front
+    front = tradeoff.front
     lines = ["Predicted, not measured. How far models err on what they have not seen stands above."]
     if (count := len(front.points)) > MOST_ROWS:
         lines.append(f"The front has {count} configurations; --json has them all.")
     if count == 1:
         lines.append("One configuration is predicted best in every objective: there is no choice.")
-    for one in front.objectives:
-        name = NAMES[one.name]
-        if not one.varies:
+    for objective in front.objectives:
+        name = NAMES[objective.name]
+        if not objective.varies:
             lines.append(
-                f"{name} hardly varies ({_range(one)}), so it is no objective to choose by."
+                f"{name} hardly varies ({_range(objective)}), so it is no objective to choose by."
             )
-        elif one.is_guesswork:
+        elif objective.is_guesswork:
             lines.append(
-                f"The models know next to nothing of {name} (R² {one.r2:z.2f}): as far as the "
+                f"The models know next to nothing of {name} (R² {objective.r2:z.2f}): as far as "
+                "the "
                 "front goes by that, it is guesswork."
             )
-        if one.name == "throughput" and not one.varies:
-            told = f"It is the constant rate that was asked for ({found.rate_rps:g} requests/s)"
+        if objective.name == "throughput" and not objective.varies:
+            sentence = (
+                f"It is the constant rate that was asked for ({tradeoff.rate_rps:g} requests/s)"
+            )
             others = {o.name for o in front.objectives}
-            lines.append(f"{told}." if "cpu" in others else f"{told}; what may differ is cpu.")
+            lines.append(
+                f"{sentence}." if "cpu" in others else f"{sentence}; what may differ is cpu."
+            )
     return lines
 
 

@@ -63,18 +63,18 @@ def judgement(training: Training) -> Iterator[str]:
 
 def _ceiling(training: Training) -> Iterator[str]:
     """Such as: Noise ceiling: a perfect model would have MAPE 8 %, R² 0.91, ..."""
-    found = training.ceiling
-    if found is None:
+    ceiling = training.ceiling
+    if ceiling is None:
         yield "Noise ceiling: can't be told, nothing was measured twice."
         return
-    if found.scale is None:
-        by = f"by the {found.configurations} configurations that were measured more than once"
+    if ceiling.scale is None:
+        by = f"by the {ceiling.configurations} configurations that were measured more than once"
     else:
-        by = f"by the latencies in each trial, times {found.scale:.2f} by replicates"
+        by = f"by the latencies in each trial, times {ceiling.scale:.2f} by replicates"
     yield (
-        f"Noise ceiling: a perfect model would have MAPE {found.mape:.0f} %, R² {found.r2:.2f} "
-        f"and rank correlation {found.spearman:.2f} (a trial scatters by "
-        f"{percent_change(math.exp(found.sd)).lstrip('+')} %, {by})."
+        f"Noise ceiling: a perfect model would have MAPE {ceiling.mape:.0f} %, R² {ceiling.r2:.2f} "
+        f"and rank correlation {ceiling.spearman:.2f} (a trial scatters by "
+        f"{percent_change(math.exp(ceiling.sd)).lstrip('+')} %, {by})."
     )
     if training.is_at_ceiling:
         yield (
@@ -85,32 +85,36 @@ def _ceiling(training: Training) -> Iterator[str]:
 
 def trained(title: str, training: Training) -> Section:
     """The errors of the families, and the components of what they were trained on."""
-    found, told = errors(title, training), training.components
-    if told is None:
-        return found
-    return replace(found, blocks=(*found.blocks, components(title, told, training.objective)))
+    section, learned = errors(title, training), training.components
+    if learned is None:
+        return section
+    return replace(
+        section, blocks=(*section.blocks, components(title, learned, training.objective))
+    )
 
 
-def components(title: str, found: Components, objective: Objective = "p99") -> Section:
+def components(title: str, components: Components, objective: Objective = "p99") -> Section:
     """The components that are needed, with what they are made of, and the groups of metrics."""
-    places = range(found.needed)
-    left_out = [f"left out, constant: {', '.join(found.constant)}"] if found.constant else []
+    places = range(components.needed)
+    left_out = (
+        [f"left out, constant: {', '.join(components.constant)}"] if components.constant else []
+    )
     rows = (
         (
-            ("share of variance", *(f"{found.explained[n]:.0%}" for n in places)),
+            ("share of variance", *(f"{components.explained[n]:.0%}" for n in places)),
             *(
-                (metric, *(f"{found.loadings[n][row]:+.2f}" for n in places))
-                for row, metric in enumerate(found.metrics)
+                (metric, *(f"{components.loadings[n][row]:+.2f}" for n in places))
+                for row, metric in enumerate(components.metrics)
             ),
         )
-        if found.loadings
+        if components.loadings
         else ()
     )
     return tabled(
-        f"{title}: principal components of the performance metrics ({found.trials} trials)",
+        f"{title}: principal components of the performance metrics ({components.trials} trials)",
         (*texts("correlation with"), *numbers(*(f"{place + 1}" for place in places))),
         rows,
-        (*_component_sentences(found), *left_out, objective_sentence(objective)),
+        (*_component_sentences(components), *left_out, objective_sentence(objective)),
     )
 
 
@@ -124,39 +128,42 @@ def objective_sentence(objective: Objective) -> str:
     return "objective: P99"
 
 
-def _component_sentences(found: Components) -> list[str]:
-    if not found.loadings:
+def _component_sentences(components: Components) -> list[str]:
+    if not components.loadings:
         return [
-            f"can't be told from {found.trials} trials with {len(found.metrics)} metrics that vary"
+            (
+                f"can't be told from {components.trials} trials with {len(components.metrics)} metrics "
+                "that vary"
+            )
         ]
-    several = "component reaches" if found.needed == 1 else "components reach"
-    together = [f"  {', '.join(group)}" for group in found.groups] or ["  none"]
+    several = "component reaches" if components.needed == 1 else "components reach"
+    together = [f"  {', '.join(group)}" for group in components.groups] or ["  none"]
     return [
-        *(_component_sentence(found, n) for n in range(found.needed)),
-        f"{found.needed} {several} 90 % of the variance",
-        f"metrics that move together (chains of correlations above {found.together:g}):",
+        *(_component_sentence(components, n) for n in range(components.needed)),
+        f"{components.needed} {several} 90 % of the variance",
+        f"metrics that move together (chains of correlations above {components.together:g}):",
         *together,
     ]
 
 
-def _component_sentence(found: Components, number: int) -> str:
+def _component_sentence(components: Components, number: int) -> str:
     """Such as: component 1 (61%): up log P99, log max; down achieved rate."""
-    told = list(zip(found.metrics, found.loadings[number], strict=True))
-    rising = ", ".join(metric for metric, loading in told if loading >= STRONG)
-    falling = ", ".join(metric for metric, loading in told if loading <= -STRONG)
+    pairs = list(zip(components.metrics, components.loadings[number], strict=True))
+    rising = ", ".join(metric for metric, loading in pairs if loading >= STRONG)
+    falling = ", ".join(metric for metric, loading in pairs if loading <= -STRONG)
     parts = [f"up {rising}"] * bool(rising) + [f"down {falling}"] * bool(falling)
     what = "; ".join(parts) or f"a little of everything, no correlation reaches {STRONG:g}"
-    return f"component {number + 1} ({found.explained[number]:.0%}): {what}"
+    return f"component {number + 1} ({components.explained[number]:.0%}): {what}"
 
 
-def manifest(name: str, found: Manifest) -> Section:
+def manifest(name: str, manifest: Manifest) -> Section:
     """One artefact: where it comes from, and its models with their held-out errors."""
-    origin, conditions = found.origin, found.origin.conditions
+    origin, conditions = manifest.origin, manifest.origin.conditions
     unit = f" in {origin.unit}" if origin.unit else ""
     notes = (
         (
             f"predict log {origin.target}{unit} from {len(origin.variables)} variables (space "
-            f"{found.space[:12]}), fitted to {origin.trials} trials of {origin.configurations} "
+            f"{manifest.space[:12]}), fitted to {origin.trials} trials of {origin.configurations} "
             f"configurations (data {origin.samples[:12]})"
         ),
         (
@@ -164,7 +171,7 @@ def manifest(name: str, found: Manifest) -> Section:
             f"({conditions.machine}, kernel {conditions.kernel}) at {conditions.rate_rps:g} "
             "requests/s"
         ),
-        f"saved at {found.saved_at} with {_listed(found.versions)}",
+        f"saved at {manifest.saved_at} with {_listed(manifest.versions)}",
     )
     return tabled(
         f"{name}: models of {origin.arch} {origin.workload}",
@@ -179,10 +186,10 @@ def manifest(name: str, found: Manifest) -> Section:
                 f"{model.error.mape:.0f} %",
                 f"{model.error.r2:.2f}",
                 f"{model.error.spearman:.2f}",
-                _listed({k: v for k, v in model.libraries.items() if k not in found.versions}),
+                _listed({k: v for k, v in model.libraries.items() if k not in manifest.versions}),
                 model.sha256[:12],
             )
-            for model in found.models
+            for model in manifest.models
         ),
         notes,
     )
@@ -194,38 +201,38 @@ def _listed(versions: Mapping[str, str]) -> str:
 
 def inventory(title: str, table: ForeignTable) -> Section:
     """What the models learn from, and what was left out, and why."""
-    found = table.inventory
+    inventory = table.inventory
     scales = [v.scale for v in table.variables if not v.choices]
     logarithmic = scales.count("log")
     chosen = [v.name for v in table.variables if v.choices]
     kinds = counted(len(scales), "number")
     kinds += f" ({logarithmic} on a logarithmic scale)" if logarithmic else ""
     heading = (
-        f"{title}: {counted(found.rows, 'row')}, {counted(len(table.variables), 'variable')}: "
+        f"{title}: {counted(inventory.rows, 'row')}, {counted(len(table.variables), 'variable')}: "
         f"{kinds}, {counted(len(chosen), 'choice')}"
     )
-    lines = _inventory_sentences(found)
+    lines = _inventory_sentences(inventory)
     lines += [f"  choices, not numbers: {few(chosen, SHOWN_COLUMNS)}"] if chosen else []
     return Section(title=heading, blocks=(Notes(tuple(lines)),))
 
 
-def _inventory_sentences(found: Inventory) -> list[str]:
-    trials, configurations = counted(found.trials, "trial"), found.configurations
+def _inventory_sentences(inventory: Inventory) -> list[str]:
+    trials, configurations = counted(inventory.trials, "trial"), inventory.configurations
     lines = [f"{trials} of {counted(configurations, 'configuration')}"]
-    if found.replicated:
-        lines[0] += f", {found.replicated} with several"
+    if inventory.replicated:
+        lines[0] += f", {inventory.replicated} with several"
     else:
         lines[0] += "; none has several, which would tell how much they scatter"
-    if found.copies:
-        copies = "1 exact copy" if found.copies == 1 else f"{found.copies} exact copies"
+    if inventory.copies:
+        copies = "1 exact copy" if inventory.copies == 1 else f"{inventory.copies} exact copies"
         lines.append(f"{copies} of earlier trials of the same configuration")
-    if found.failed:
-        failed = f"nothing to learn from {counted(found.failed, 'failed trial')}"
-        if found.lost:
-            failed += f"; {counted(found.lost, 'configuration')} without others left out"
+    if inventory.failed:
+        failed = f"nothing to learn from {counted(inventory.failed, 'failed trial')}"
+        if inventory.lost:
+            failed += f"; {counted(inventory.lost, 'configuration')} without others left out"
         lines.append(failed)
     by_reason: dict[str, list[str]] = {}
-    for name, why in found.left_out.items():
+    for name, why in inventory.left_out.items():
         by_reason.setdefault(why, []).append(name)
     lines += [f"left out, {why}: {few(keys, SHOWN_COLUMNS)}" for why, keys in by_reason.items()]
     return [f"  {line}" for line in lines]

@@ -7,7 +7,7 @@ from intop.report.document.columns import numbers, texts
 from intop.report.document.model import Block, Table, Verbatim
 
 
-def copies(found: Sequence[Copied]) -> Iterator[Block]:
+def copies(campaigns: Sequence[Copied]) -> Iterator[Block]:
     """A row for each campaign."""
     yield Table(
         columns=(
@@ -16,39 +16,39 @@ def copies(found: Sequence[Copied]) -> Iterator[Block]:
         ),
         rows=tuple(
             (
-                str(one.campaign),
-                one.study,
-                one.started_at,
-                f"{'there already' if one.was_there else 'copied'} as {one.copy}",
-                *_cells(one.amounts),
+                str(campaign.campaign),
+                campaign.study,
+                campaign.started_at,
+                f"{'there already' if campaign.was_there else 'copied'} as {campaign.copy}",
+                *_cells(campaign.amounts),
             )
-            for one in found
+            for campaign in campaigns
         ),
     )
 
 
-def check(found: Checked) -> Iterator[Block]:
+def check(checked: Checked) -> Iterator[Block]:
     """What there is, and a line for each problem."""
-    amounts = found.amounts
-    problems = len(found.problems) + found.unlisted
+    amounts = checked.amounts
+    problems = len(checked.problems) + checked.unlisted
     there = ", ".join(
         [
-            _some(found.campaigns, "campaign"),
+            _some(checked.campaigns, "campaign"),
             f"{_some(amounts.plans, 'place')} in plans",
             _some(amounts.trials, "trial"),
             _some(amounts.results, "result"),
         ]
     )
-    lines = [f"{found.store}: {there}: {_some(problems, 'problem') if problems else 'sound'}"]
-    lines += [f"  {problem}" for problem in found.problems]
-    lines += [f"  and {found.unlisted} more"] if found.unlisted else []
+    lines = [f"{checked.store}: {there}: {_some(problems, 'problem') if problems else 'sound'}"]
+    lines += [f"  {problem}" for problem in checked.problems]
+    lines += [f"  and {checked.unlisted} more"] if checked.unlisted else []
     yield Verbatim(tuple(lines))
 
 
-def vacuumed(found: Vacuumed) -> Iterator[Block]:
+def vacuumed(vacuumed: Vacuumed) -> Iterator[Block]:
     """One line."""
-    sizes = f"{found.before / 1e6:.1f} MB before, {found.after / 1e6:.1f} MB now"
-    yield Verbatim((f"{found.store}: {sizes}",))
+    sizes = f"{vacuumed.before / 1e6:.1f} MB before, {vacuumed.after / 1e6:.1f} MB now"
+    yield Verbatim((f"{vacuumed.store}: {sizes}",))
 
 
 def _some(number: int, noun: str) -> str:

@@ -17,26 +17,26 @@ WIDEST = 100.0
 """
 
 
-def effects(found: Advice) -> Drawing:
+def effects(advice: Advice) -> Drawing:
     """A row for each campaign that measured a change: by itself, and beside others.
 
     Raises NoDataError where nothing was measured.
     """
-    rows = shown_rows(found)
+    rows = shown_rows(advice)
     if not rows:
         raise NoDataError("no change was measured")
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for name, colour, mark, shift, ratios in (
-            ("by itself", BLUE, "o", -0.12, [one.by_itself for _, one in rows]),
-            ("beside others", ORANGE, "s", 0.12, [one.beside_others for _, one in rows]),
+            ("by itself", BLUE, "o", -0.12, [evidence.by_itself for _, evidence in rows]),
+            ("beside others", ORANGE, "s", 0.12, [evidence.beside_others for _, evidence in rows]),
         ):
             placed = [(n + shift, r) for n, r in enumerate(ratios) if r is not None]
             dots(axes, name, colour, mark, [(place, *_within(r)) for place, r in placed])
         axes.set_xscale("log")
         row_line(axes, 1, len(rows))
-        name_rows(axes, [_name(change, one) for change, one in rows])
+        name_rows(axes, [_name(change, evidence) for change, evidence in rows])
         plain_ticks(axes.xaxis, axes.get_xlim())
         faint_grid(axes, "x")
         axes.set_xlabel("P99 without the change / with it, above 1 it helps")
@@ -52,22 +52,24 @@ def effects(found: Advice) -> Drawing:
     )
 
 
-def shown_rows(found: Advice) -> list[tuple[Change, Evidence]]:
+def shown_rows(advice: Advice) -> list[tuple[Change, Evidence]]:
     """What the figure shows, in the order of the changes: first what is clear, then the rest."""
     measured = [
-        (change, one)
-        for change in found.changes
-        for one in change.evidence
-        if one.by_itself or one.beside_others
+        (change, evidence)
+        for change in advice.changes
+        for evidence in change.evidence
+        if evidence.by_itself or evidence.beside_others
     ]
     clear = [row for row in measured if _is_clear(row[1])]
     rest = [row for row in measured if not _is_clear(row[1])]
     chosen = (clear + rest)[:MOST_ROWS]
-    return [row for row in measured if any(row is one for one in chosen)]
+    return [row for row in measured if any(row is picked for picked in chosen)]
 
 
-def _is_clear(one: Evidence) -> bool:
-    return any(effect(r) in ("helped", "hurt") for r in (one.by_itself, one.beside_others))
+def _is_clear(evidence: Evidence) -> bool:
+    return any(
+        effect(r) in ("helped", "hurt") for r in (evidence.by_itself, evidence.beside_others)
+    )
 
 
 def _within(ratio: Interval) -> tuple[float, float, float]:
@@ -78,6 +80,6 @@ def _within(ratio: Interval) -> tuple[float, float, float]:
     return value, low, high
 
 
-def _name(change: Change, one: Evidence) -> str:
+def _name(change: Change, evidence: Evidence) -> str:
     """With the campaign in a line of its own, as keys are long."""
-    return f"{change.name}\n[{change.situation}] {one.source.title}"
+    return f"{change.name}\n[{change.situation}] {evidence.source.title}"

@@ -59,8 +59,8 @@ def bars(kind: str, title: str, panels: Sequence[Panel], *, about: str, quantity
         beside = 1 if is_narrow(figure) else columns
         shape = -(-len(shown) // beside), beside
         axes = list(figure.subplots(*shape, sharex=True, squeeze=False).flat)
-        for one, panel in zip(axes, shown, strict=False):
-            _panel(one, panel)
+        for part, panel in zip(axes, shown, strict=False):
+            _panel(part, panel)
         axes[0].set_xlim(0, 1.15 * _highest(shown))
         for empty in axes[len(shown) :]:
             empty.set_axis_off()
@@ -81,15 +81,15 @@ def bars(kind: str, title: str, panels: Sequence[Panel], *, about: str, quantity
 
 def _panel(axes: Axes, panel: Panel) -> None:
     places = range(len(panel.bars))
-    made = axes.barh(
+    patches = axes.barh(
         places,
         [bar.value if math.isfinite(bar.value) else 0.0 for bar in panel.bars],
         color=[BLUE if bar.stands_out else GREY for bar in panel.bars],
         height=0.7,
     )
-    for patch, bar in zip(made, panel.bars, strict=True):
+    for patch, bar in zip(patches, panel.bars, strict=True):
         patch.set_gid(f"bar-{panel.name}-{bar.name}")
-    axes.bar_label(made, [bar.label for bar in panel.bars], fontsize=8, padding=2)
+    axes.bar_label(patches, [bar.label for bar in panel.bars], fontsize=8, padding=2)
     if panel.line is not None:
         axes.axvline(
             panel.line, color=ORANGE, linewidth=1.8, linestyle="--", gid=f"line-{panel.name}"

@@ -17,19 +17,19 @@ TOGETHER = "ensemble"
 HEIGHT = 3.2
 
 
-def convergence(about: str, found: Search) -> Drawing:
+def convergence(about: str, search: Search) -> Drawing:
     """The best prediction after each generation, with a mark where it improved no more.
 
     Raises NoDataError where nothing was searched.
     """
-    if not found.convergences:
+    if not search.convergences:
         raise NoDataError("the search has no generations")
-    values = [value for run in found.convergences for value in run.best_ms]
+    values = [value for run in search.convergences for value in run.best_ms]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         strokes = cycle(STROKES)
-        for run in found.convergences:
+        for run in search.convergences:
             together = run.model == TOGETHER
             colour, line = (INK, "-") if together else next(strokes)
             axes.plot(
@@ -49,22 +49,22 @@ def convergence(about: str, found: Search) -> Drawing:
         plain_ticks(axes.yaxis, values)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("generation")
-        axes.set_ylabel(f"best predicted {found.quantity} in ms")
+        axes.set_ylabel(f"best predicted {search.quantity} in ms")
         faint_grid(axes)
         legend_below(figure, axes, "converged after the marked generation; time in all")
 
     return drawn("convergence", "convergence of the search", paint, about=about, height=4.0)
 
 
-def refinement(about: str, found: Refined) -> Drawing:
+def refinement(about: str, refined: Refined) -> Drawing:
     """Best known P99 after the first design and after each step, beside the default's.
 
     Raises NoDataError for a refinement without a step.
     """
-    if not found.steps:
+    if not refined.steps:
         raise NoDataError("the refinement has no steps")
-    counts = [found.collected, *(found.collected + step.spent for step in found.steps)]
-    best = [found.before.p99_ms, *(step.best.p99_ms for step in found.steps)]
+    counts = [refined.collected, *(refined.collected + step.spent for step in refined.steps)]
+    best = [refined.before.p99_ms, *(step.best.p99_ms for step in refined.steps)]
 
     def paint(figure: Figure) -> None:
         axes: Axes = figure.subplots()
@@ -79,7 +79,7 @@ def refinement(about: str, found: Refined) -> Drawing:
             gid="best-known",
         )
         axes.axhline(
-            found.default_p99_ms,
+            refined.default_p99_ms,
             color=ORANGE,
             linewidth=1.3,
             linestyle="--",
@@ -87,7 +87,7 @@ def refinement(about: str, found: Refined) -> Drawing:
             gid="default",
         )
         axes.axvline(
-            found.collected,
+            refined.collected,
             color=GREY,
             linewidth=0.8,
             label="end of the first design",

@@ -57,8 +57,8 @@ def figures_of(result: object, about: str) -> Iterator[Drawing]:
         with suppress(NoDataError):
             yield draw(about, result)
     if isinstance(result, Compared):
-        for one in result.comparisons:
-            yield from figures_of(one.rank_agreement, f"{about} {one.workload}")
+        for comparison in result.comparisons:
+            yield from figures_of(comparison.rank_agreement, f"{about} {comparison.workload}")
 
 
 def _drift(about: str, collected: Collected) -> Drawing:

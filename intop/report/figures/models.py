@@ -86,8 +86,8 @@ def _edges(shown: Sequence[ModelError]) -> tuple[float, float]:
     """Where the axes begin and end: round what was measured, and predicted within reason."""
     measured = [row.measured for error in shown for row in error.held_out]
     low, high = min(measured) / BEYOND, max(measured) * BEYOND
-    told = [_inside(row.predicted, low, high) for error in shown for row in error.held_out]
-    return 0.9 * min(*measured, *told), 1.1 * max(*measured, *told)
+    predicted = [_inside(row.predicted, low, high) for error in shown for row in error.held_out]
+    return 0.9 * min(*measured, *predicted), 1.1 * max(*measured, *predicted)
 
 
 def _panel(
@@ -155,33 +155,33 @@ def _told(error: ModelError) -> str:
     return f"configurations not seen in training{some}"
 
 
-def components(about: str, found: Components) -> Drawing:
+def components(about: str, components: Components) -> Drawing:
     """A heat map of the loadings of the components that are needed, with their shares above it.
 
     Raises NoDataError where there are none.
     """
-    if not found.loadings:
-        raise NoDataError(f"there are no components of {found.trials} trials")
-    height = METRIC_ROW * len(found.metrics)
+    if not components.loadings:
+        raise NoDataError(f"there are no components of {components.trials} trials")
+    height = METRIC_ROW * len(components.metrics)
 
     def paint(figure: Figure) -> None:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(0.8, height))
-        _shares(above, found)
-        _loadings(below, found)
+        _shares(above, components)
+        _loadings(below, components)
 
     return drawn(
         "components",
-        f"what the metrics of {found.trials} trials have in common",
+        f"what the metrics of {components.trials} trials have in common",
         paint,
         about=about,
         height=1.7 + height,
-        width=3.2 + 0.6 * found.needed,
+        width=3.2 + 0.6 * components.needed,
     )
 
 
-def _shares(axes: Axes, found: Components) -> None:
-    places = [n + 0.5 for n in range(found.needed)]
-    shares = [100 * share for share in found.explained[: found.needed]]
+def _shares(axes: Axes, components: Components) -> None:
+    places = [n + 0.5 for n in range(components.needed)]
+    shares = [100 * share for share in components.explained[: components.needed]]
     bars = axes.bar(places, shares, color=BLUE, width=0.7)
     axes.bar_label(bars, fmt="{:.0f} %", fontsize=8, padding=1)
     axes.set_ylabel("share of\nvariance")
@@ -191,8 +191,11 @@ def _shares(axes: Axes, found: Components) -> None:
     axes.tick_params(axis="x", length=0)
 
 
-def _loadings(axes: Axes, found: Components) -> None:
-    rows = [[found.loadings[n][m] for n in range(found.needed)] for m in range(len(found.metrics))]
+def _loadings(axes: Axes, components: Components) -> None:
+    rows = [
+        [components.loadings[n][m] for n in range(components.needed)]
+        for m in range(len(components.metrics))
+    ]
     side = 1 - GAP
     cells = PatchCollection(
         [
@@ -210,14 +213,14 @@ def _loadings(axes: Axes, found: Components) -> None:
         gid="loadings",
     )
     axes.add_collection(cells)
-    axes.set_xlim(0, found.needed)
+    axes.set_xlim(0, components.needed)
     axes.set_ylim(len(rows), 0)
     for m, row in enumerate(rows):
         for n, loading in enumerate(row):
             axes.text(n + 0.5, m + 0.5, f"{loading:+.2f}", fontsize=8, ha="center", va="center")
-    axes.set_yticks([m + 0.5 for m in range(len(rows))], found.metrics)
+    axes.set_yticks([m + 0.5 for m in range(len(rows))], components.metrics)
     axes.set_xticks(
-        [n + 0.5 for n in range(found.needed)], [str(n + 1) for n in range(found.needed)]
+        [n + 0.5 for n in range(components.needed)], [str(n + 1) for n in range(components.needed)]
     )
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -32,28 +32,28 @@ HEIGHT, NARROW_HEIGHT = 5.0, 8.4
 Value = Callable[[SoakBlock], float | None]
 
 
-def default_drift(about: str, found: Sentinels) -> Drawing:
+def default_drift(about: str, sentinels: Sentinels) -> Drawing:
     """Every trial of the default as a mark, replica by replica, and their trend with its interval.
 
     Raises NoDataError without any trial of the default.
     """
-    if not found.sentinels:
+    if not sentinels.sentinels:
         raise NoDataError("there are no trials of the default")
-    unit, scale = _unit(found.drift.hours)
+    unit, scale = _unit(sentinels.drift.hours)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        _marks(axes, found, scale)
-        _trend(axes, found, scale)
-        values = [s.p99_ms for s in found.sentinels]
+        _marks(axes, sentinels, scale)
+        _trend(axes, sentinels, scale)
+        values = [s.p99_ms for s in sentinels.sentinels]
         axes.set_yscale("log")
         axes.set_ylim(min(values) / ROOM, max(values) * ROOM)
         plain_ticks(axes.yaxis, axes.get_ylim())
         axes.xaxis.set_major_locator(MaxNLocator(6))
         faint_grid(axes)
-        told = drift_sentence(found.drift).replace(" (", "\n(").splitlines()
+        lines = drift_sentence(sentinels.drift).replace(" (", "\n(").splitlines()
         axes.set_title(
-            "\n".join(fill(line, LETTERS) for line in told),
+            "\n".join(fill(line, LETTERS) for line in lines),
             loc="left",
             fontsize=8,
             fontweight="normal",
@@ -64,7 +64,7 @@ def default_drift(about: str, found: Sentinels) -> Drawing:
 
     return drawn(
         "drift",
-        f"the default's P99 over time ({len(found.sentinels)} trials)",
+        f"the default's P99 over time ({len(sentinels.sentinels)} trials)",
         paint,
         about=about,
         height=HEIGHT,
@@ -72,13 +72,13 @@ def default_drift(about: str, found: Sentinels) -> Drawing:
     )
 
 
-def _marks(axes: Axes, found: Sentinels, scale: float) -> None:
-    replicas = sorted({s.replica for s in found.sentinels})
+def _marks(axes: Axes, sentinels: Sentinels, scale: float) -> None:
+    replicas = sorted({s.replica for s in sentinels.sentinels})
     for replica, (colour, mark) in zip(replicas, cycle(MARKS), strict=False):
-        made = [s for s in found.sentinels if s.replica == replica]
+        own = [s for s in sentinels.sentinels if s.replica == replica]
         axes.plot(
-            [scale * s.hours for s in made],
-            [s.p99_ms for s in made],
+            [scale * s.hours for s in own],
+            [s.p99_ms for s in own],
             mark,
             color=colour,
             markersize=3.5,
@@ -87,14 +87,14 @@ def _marks(axes: Axes, found: Sentinels, scale: float) -> None:
         )
 
 
-def _trend(axes: Axes, found: Sentinels, scale: float) -> None:
-    if not found.trend:
+def _trend(axes: Axes, sentinels: Sentinels, scale: float) -> None:
+    if not sentinels.trend:
         return
-    hours = [scale * point.hours for point in found.trend]
+    hours = [scale * point.hours for point in sentinels.trend]
     axes.fill_between(
         hours,
-        [point.p99_ms.low for point in found.trend],
-        [point.p99_ms.high for point in found.trend],
+        [point.p99_ms.low for point in sentinels.trend],
+        [point.p99_ms.high for point in sentinels.trend],
         color=ORANGE,
         alpha=0.25,
         linewidth=0,
@@ -102,45 +102,47 @@ def _trend(axes: Axes, found: Sentinels, scale: float) -> None:
     )
     axes.plot(
         hours,
-        [point.p99_ms.value for point in found.trend],
+        [point.p99_ms.value for point in sentinels.trend],
         color=ORANGE,
         linewidth=1.8,
-        label=f"trend with {found.drift.level:.0%} interval",
+        label=f"trend with {sentinels.drift.level:.0%} interval",
         gid="trend",
     )
 
 
-def history(about: str, found: History) -> Drawing:
+def history(about: str, history: History) -> Drawing:
     """Both configurations with intervals, and a vertical line where conditions changed.
 
     Where the load changed, no line leads on.
     """
-    starts = [n for n, step in enumerate(found.steps, start=1) if step.incomparable]
-    loads = [range(*ends) for ends in pairwise((0, *starts, len(found.moments)))]
+    starts = [n for n, step in enumerate(history.steps, start=1) if step.incomparable]
+    loads = [range(*ends) for ends in pairwise((0, *starts, len(history.moments)))]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for name, colour, mark, shift, latencies in (
-            ("default", ORANGE, "s", -0.06, [m.default for m in found.moments]),
-            ("tuned", BLUE, "o", 0.06, [m.tuned for m in found.moments]),
+            ("default", ORANGE, "s", -0.06, [m.default for m in history.moments]),
+            ("tuned", BLUE, "o", 0.06, [m.tuned for m in history.moments]),
         ):
-            placed = [(n, one.mean_ms) for n, one in enumerate(latencies) if one is not None]
+            placed = [
+                (n, latency.mean_ms) for n, latency in enumerate(latencies) if latency is not None
+            ]
             parts = [[p for p in placed if p[0] in part] for part in loads]
             for number, part in enumerate(filter(None, parts)):
                 _series(axes, None if number else name, colour, mark, shift, part)
         _lines(axes, "not comparable", "--", [n - 0.5 for n in starts])
-        others = [n for n, s in enumerate(found.steps) if s.changed and not s.incomparable]
+        others = [n for n, s in enumerate(history.steps) if s.changed and not s.incomparable]
         _lines(axes, "other conditions", ":", [n + 0.5 for n in others])
         axes.set_yscale("log")
         plain_ticks(axes.yaxis, axes.get_ylim())
-        every = -(-len(found.moments) // MOST_TICKS)
-        shown = list(enumerate(found.moments))[::every]
+        every = -(-len(history.moments) // MOST_TICKS)
+        shown = list(enumerate(history.moments))[::every]
         axes.set_xticks(
             [place for place, _ in shown], [f"{m.campaign}\n{m.started_at[:10]}" for _, m in shown]
         )
-        axes.set_xlim(-0.5, len(found.moments) - 0.5)
+        axes.set_xlim(-0.5, len(history.moments) - 0.5)
         axes.set_xlabel("campaign")
-        axes.set_ylabel(f"P99 in ms, {found.level:.0%} intervals")
+        axes.set_ylabel(f"P99 in ms, {history.level:.0%} intervals")
         faint_grid(axes, "y")
         legend_below(figure, axes)
 
@@ -185,32 +187,32 @@ def _series(
     )
 
 
-def soak(about: str, found: Soak) -> Drawing:
+def soak(about: str, soak: Soak) -> Drawing:
     """Four panels over time: latencies, the rate, memory, and open files and sockets.
 
     Dotted lines are limits, and the rate that was asked. Raises NoDataError for a soak of which no
     block has latencies.
     """
-    if not any(one.p99_ms for one in found.blocks):
+    if not any(block.p99_ms for block in soak.blocks):
         raise NoDataError("no block of the soak has latencies")
-    unit, scale = _unit(found.hours)
+    unit, scale = _unit(soak.hours)
 
     def paint(figure: Figure) -> None:
         columns = 1 if is_narrow(figure) else 2
         panels = list(figure.subplots(4 // columns, columns, sharex=True, squeeze=False).flat)
         latency, rate, memory, handles = panels
-        _line(latency, found.blocks, scale, lambda one: one.p99_ms or None, BLUE, "P99")
-        _line(latency, found.blocks, scale, lambda one: one.p50_ms or None, GREY, "P50")
-        _line(rate, found.blocks, scale, lambda one: one.achieved_rps, BLUE, "reached")
-        _line(memory, found.blocks, scale, lambda one: one.nginx_memory_mib, BLUE, "of nginx")
-        _line(handles, found.blocks, scale, lambda one: one.nginx_files, BLUE, "of nginx")
-        _line(handles, found.blocks, scale, lambda one: one.time_wait, ORANGE, "TIME_WAIT")
-        _line(handles, found.blocks, scale, lambda one: one.connections, GREY, "connections")
+        _line(latency, soak.blocks, scale, lambda block: block.p99_ms or None, BLUE, "P99")
+        _line(latency, soak.blocks, scale, lambda block: block.p50_ms or None, GREY, "P50")
+        _line(rate, soak.blocks, scale, lambda block: block.achieved_rps, BLUE, "reached")
+        _line(memory, soak.blocks, scale, lambda block: block.nginx_memory_mib, BLUE, "of nginx")
+        _line(handles, soak.blocks, scale, lambda block: block.nginx_files, BLUE, "of nginx")
+        _line(handles, soak.blocks, scale, lambda block: block.time_wait, ORANGE, "TIME_WAIT")
+        _line(handles, soak.blocks, scale, lambda block: block.connections, GREY, "connections")
         latency.set_yscale("log")
-        for axes, limit in ((latency, found.limits.p99_ms), (memory, found.limits.memory_mib)):
+        for axes, limit in ((latency, soak.limits.p99_ms), (memory, soak.limits.memory_mib)):
             if limit is not None:
                 axes.axhline(limit, color=INK, linewidth=0.8, linestyle=":", gid="limit")
-        rate.axhline(found.rate_rps, color=INK, linewidth=0.8, linestyle=":", gid="asked")
+        rate.axhline(soak.rate_rps, color=INK, linewidth=0.8, linestyle=":", gid="asked")
         plain_ticks(latency.yaxis, latency.get_ylim())
         for axes, name in zip(
             panels,
@@ -235,12 +237,12 @@ def _line(
     axes: Axes, blocks: Sequence[SoakBlock], scale: float, value: Value, colour: str, name: str
 ) -> None:
     """A quantity over time, with a gap where it is not known; nothing where it never is."""
-    known = [value(one) for one in blocks]
-    if all(one is None for one in known):
+    known = [value(block) for block in blocks]
+    if all(number is None for number in known):
         return
     axes.plot(
-        [scale * one.hours for one in blocks],
-        [float("nan") if one is None else one for one in known],
+        [scale * block.hours for block in blocks],
+        [float("nan") if number is None else number for number in known],
         marker="o",
         markersize=2,
         linewidth=1.2,

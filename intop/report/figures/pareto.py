@@ -29,14 +29,14 @@ PANEL = 2.4
 """The height of a panel below another, in inches."""
 
 
-def front(about: str, found: Tradeoff) -> Drawing:
+def front(about: str, tradeoff: Tradeoff) -> Drawing:
     """Predicted configurations as a line of dots, measured ones as crosses.
 
     Of three objectives, a panel for each two of them, without lines: what is on the front by its
     third objective need not be on that of the two others. Raises NoDataError for an empty front.
     """
-    names = [objective.name for objective in found.front.objectives]
-    if not found.front.points:
+    names = [objective.name for objective in tradeoff.front.objectives]
+    if not tradeoff.front.points:
         raise NoDataError("the front has no points")
     pairs = list(combinations(range(len(names)), 2))
 
@@ -44,12 +44,12 @@ def front(about: str, found: Tradeoff) -> Drawing:
         shape = (len(pairs), 1) if is_narrow(figure) else (1, len(pairs))
         panels = figure.subplots(*shape, squeeze=False).flat
         for panel, (x, y) in zip(panels, pairs, strict=True):
-            _panel(panel, found, names, x, y, joined=len(pairs) == 1)
+            _panel(panel, tradeoff, names, x, y, joined=len(pairs) == 1)
         legend_below(figure, panel)
 
     return drawn(
         "front " + " ".join(names),
-        f"predicted front of {len(found.front.points)} configurations",
+        f"predicted front of {len(tradeoff.front.points)} configurations",
         paint,
         about=about,
         height=3.6 if len(pairs) == 1 else 2.9,
@@ -59,16 +59,16 @@ def front(about: str, found: Tradeoff) -> Drawing:
 
 
 def _panel(
-    axes: Axes, found: Tradeoff, names: Sequence[ObjectiveName], x: int, y: int, *, joined: bool
+    axes: Axes, tradeoff: Tradeoff, names: Sequence[ObjectiveName], x: int, y: int, *, joined: bool
 ) -> None:
-    measured = [p for p in found.measured if not p.configuration.is_default]
-    default = [p for p in found.measured if p.configuration.is_default]
-    points = found.front.points
+    measured = [p for p in tradeoff.measured if not p.configuration.is_default]
+    default = [p for p in tradeoff.measured if p.configuration.is_default]
+    points = tradeoff.front.points
     for name, label, mark, colour, rows in (
         ("measured", "measured", "x", GREY, [p.measured for p in measured]),
         ("default", "default, measured", "s", INK, [p.measured for p in default]),
         ("front", "predicted front", "o-" if joined else "o", BLUE, [p.predicted for p in points]),
-        ("knee", "knee, predicted", "D", ORANGE, [points[found.front.knee].predicted]),
+        ("knee", "knee, predicted", "D", ORANGE, [points[tradeoff.front.knee].predicted]),
     ):
         axes.plot(
             [_shown(names[x], row[x]) for row in rows],
@@ -84,7 +84,7 @@ def _panel(
         )
     axes.set_xlabel(LABELS[names[x]])
     axes.set_ylabel(LABELS[names[y]])
-    rows = [p.measured for p in found.measured] + [p.predicted for p in points]
+    rows = [p.measured for p in tradeoff.measured] + [p.predicted for p in points]
     for axis, place, rescale in (
         (axes.xaxis, x, axes.set_xscale),
         (axes.yaxis, y, axes.set_yscale),

@@ -25,9 +25,9 @@ PANEL = 2.3
 MOST_PANELS = 6
 
 
-def contributions(about: str, found: Explanation) -> Drawing:
+def contributions(about: str, explanation: Explanation) -> Drawing:
     """What was measured of each change by itself, with intervals; above 1 it helps."""
-    shown = [c for c in found.contributions if c.is_kept or c.alone or c.left_out or c.missed]
+    shown = [c for c in explanation.contributions if c.is_kept or c.alone or c.left_out or c.missed]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -58,7 +58,7 @@ def contributions(about: str, found: Explanation) -> Drawing:
         names = [f"{c.name} (kept)" if c.is_kept else c.name for c in shown]
         name_rows(axes, names)
         faint_grid(axes, "x")
-        axes.set_xlabel(f"ratio of P99, above 1 it helps, with {found.level:.0%} intervals")
+        axes.set_xlabel(f"ratio of P99, above 1 it helps, with {explanation.level:.0%} intervals")
         legend_below(figure, axes)
 
     return drawn(
@@ -71,14 +71,14 @@ def contributions(about: str, found: Explanation) -> Drawing:
     )
 
 
-def dependence(about: str, found: Explanation) -> Drawing:
+def dependence(about: str, explanation: Explanation) -> Drawing:
     """Predicted lines along each kept number or choice about the winner, and measured marks.
 
     Raises NoDataError where there are no curves.
     """
-    if not found.curves:
+    if not explanation.curves:
         raise NoDataError("there are no curves")
-    shown = found.curves[:MOST_PANELS]
+    shown = explanation.curves[:MOST_PANELS]
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
 

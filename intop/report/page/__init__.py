@@ -38,12 +38,15 @@ SECTIONS: tuple[
 
 def document(report: Report) -> Document:
     """All that the page shows; what a section has nothing to say of, is left out."""
-    stored = [one for one in report.findings if one.stages]
-    made: list[Section] = []
+    stored = [subject for subject in report.findings if subject.stages]
+    sections: list[Section] = []
     for name, title, of_all, of_each in SECTIONS:
-        parts = (Section(title=one.title, blocks=of_subject(one, of_each(one))) for one in stored)
+        parts = (
+            Section(title=subject.title, blocks=of_subject(subject, of_each(subject)))
+            for subject in stored
+        )
         blocks = (*of_all(report), *(part for part in parts if part.blocks))
-        made += [Section(name=name, title=title, blocks=blocks)] if blocks else []
+        sections += [Section(name=name, title=title, blocks=blocks)] if blocks else []
     until = clock(report.finished_at or "")
     return Document(
         title=f"Kernel parameters: {report.study}",
@@ -51,5 +54,5 @@ def document(report: Report) -> Document:
             f"Campaign {report.campaign}, {clock(report.started_at)} to {until or 'now'} (UTC)"
             f"{'' if until else ', not finished'}. By intop {report.tool_version}."
         ),
-        sections=tuple(made),
+        sections=tuple(sections),
     )

@@ -12,14 +12,14 @@ from intop.report.figures.partial_dependence import contributions, dependence
 from intop.report.page.common import as_sentence, lacking
 
 
-def ablation(one: Findings) -> Iterator[Block]:
+def ablation(findings: Findings) -> Iterator[Block]:
     """What each of the winner's changes does."""
-    if one.verdict is None:
+    if findings.verdict is None:
         return
-    explanation = one.explanation
+    explanation = findings.explanation
     if explanation is None:
-        told = lacking(one, "explain")
-        yield from told or (Paragraph("There is no gain, so there is nothing to take apart."),)
+        missing = lacking(findings, "explain")
+        yield from missing or (Paragraph("There is no gain, so there is nothing to take apart."),)
         return
     yield Paragraph(
         f"Smaller sets of the winner's changes were measured, in {explanation.trials} trials with "
@@ -28,8 +28,8 @@ def ablation(one: Findings) -> Iterator[Block]:
     )
     yield Figure(
         title="What each change does",
-        draw=partial(contributions, one.title, explanation),
-        label=f"What each change of the winner for {one.title} does to P99",
+        draw=partial(contributions, findings.title, explanation),
+        label=f"What each change of the winner for {findings.title} does to P99",
         caption=(
             "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
             "Alone: the default / the default with it. Right of 1 the change helps. A change that "
@@ -42,8 +42,8 @@ def ablation(one: Findings) -> Iterator[Block]:
     if explanation.curves:
         yield Figure(
             title="P99 about the winner",
-            draw=partial(dependence, one.title, explanation),
-            label=f"How P99 depends on the kept parameters about the winner for {one.title}",
+            draw=partial(dependence, findings.title, explanation),
+            label=f"How P99 depends on the kept parameters about the winner for {findings.title}",
             caption=(
                 "Lines are what the models predict when one value moves and the winner's others "
                 "stay. Marks are measured: the winner, with and without the change where both "
@@ -55,13 +55,13 @@ def ablation(one: Findings) -> Iterator[Block]:
         yield Paragraph(as_sentence(explanation.without_curves))
 
 
-def _contribution_table(found: Explanation) -> Table:
-    kept = ("kept" if c.is_kept else f"dropped: {c.dropped}" for c in found.contributions)
-    return widened(contribution_table(found), Column("kept", "prose"), kept)
+def _contribution_table(explanation: Explanation) -> Table:
+    kept = ("kept" if c.is_kept else f"dropped: {c.dropped}" for c in explanation.contributions)
+    return widened(contribution_table(explanation), Column("kept", "prose"), kept)
 
 
-def _interactions(found: Explanation) -> tuple[Table, ...]:
-    if not found.interactions:
+def _interactions(explanation: Explanation) -> tuple[Table, ...]:
+    if not explanation.interactions:
         return ()
     return (
         Table(
@@ -69,12 +69,12 @@ def _interactions(found: Explanation) -> tuple[Table, ...]:
             title="Two changes together / the product of what each does alone",
             origin="measured",
             columns=(Column("one", "key"), Column("other", "key"), Column("ratio", "span")),
-            rows=tuple((i.one, i.other, i.ratio) for i in found.interactions),
+            rows=tuple((i.one, i.other, i.ratio) for i in explanation.interactions),
         ),
     )
 
 
-def _curves(found: Explanation, origin: str) -> Table:
+def _curves(explanation: Explanation, origin: str) -> Table:
     """The points of all curves that are of this origin."""
 
     def rows(curve: Dependence) -> Iterator[tuple[Value, ...]]:
@@ -93,5 +93,5 @@ def _curves(found: Explanation, origin: str) -> Table:
             Column("P99 in ms"),
             Column("where", "text"),
         ),
-        rows=tuple(row for curve in found.curves for row in rows(curve)),
+        rows=tuple(row for curve in explanation.curves for row in rows(curve)),
     )

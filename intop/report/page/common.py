@@ -7,13 +7,13 @@ from intop.domain.report import Findings
 from intop.report.document.model import Block, Paragraph, renamed
 
 
-def lacking(one: Findings, stage: str) -> tuple[Paragraph, ...]:
+def lacking(findings: Findings, stage: str) -> tuple[Paragraph, ...]:
     """What a stage would have made, if it could still be run."""
     return tuple(
         Paragraph(
             as_sentence(f"{missing.what}: not there yet") + " Make it with", command=missing.command
         )
-        for missing in one.missing
+        for missing in findings.missing
         if missing.stage == stage
     )
 

@@ -33,17 +33,18 @@ PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Of the table of latencies; 100 is the slowest request."""
 
 
-def latency(one: Findings) -> Iterator[Block]:
+def latency(findings: Findings) -> Iterator[Block]:
     """All percentiles of both sides of the verdict, and its pairs one by one."""
-    if one.judged is None or one.verdict is None:
+    if findings.judged is None or findings.verdict is None:
         return
-    told = one.judged.latencies
-    default, tuned = merged(told.default), merged(told.tuned)
+    latencies = findings.judged.latencies
+    default, tuned = merged(latencies.default), merged(latencies.tuned)
     yield Figure(
         title="Latency by percentile",
-        draw=partial(percentiles, one.title, told),
+        draw=partial(percentiles, findings.title, latencies),
         label=(
-            f"Latency by percentile for {one.title}, {one.verdict.reference} and the winner"
+            f"Latency by percentile for {findings.title}, {findings.verdict.reference} and the "
+            "winner"
             f"{_p99s(default, tuned)}"
         ),
         caption=(
@@ -54,59 +55,59 @@ def latency(one: Findings) -> Iterator[Block]:
             "mark."
         ),
         tables=(
-            _percentile_table(one.verdict, default, tuned),
-            _pairs(one.verdict, one.judged),
+            _percentile_table(findings.verdict, default, tuned),
+            _pairs(findings.verdict, findings.judged),
         ),
     )
-    yield side_table(one.verdict)
+    yield side_table(findings.verdict)
     yield Paragraph(
         "Latencies are of all requests put together, so P99 is not quite the mean "
-        f"over trials that the verdict has. Ratios are {one.verdict.reference} / tuned, over "
+        f"over trials that the verdict has. Ratios are {findings.verdict.reference} / tuned, over "
         "the pairs, each interval for itself. In the P99 of the verdict a request that failed "
         "counts as one that took the whole time-out."
     )
-    yield from map(Paragraph, latency_notes(one.verdict.sides))
-    if one.verdict.guardrails:
-        yield guardrail_table(one.verdict)
-    yield Paragraph(judged_by(one.verdict))
-    if one.verdict.halves is not None:
-        yield Paragraph(halves_sentence(one.verdict.halves))
-    if one.verdict.causes is not None:
-        yield from map(Paragraph, cause_notes(one.verdict.causes))
-        if one.verdict.causes.found:
-            yield cause_table(one.verdict, one.verdict.causes)
-    if one.mediation is not None:
-        yield from _mediation(one.mediation)
-    for sweep in one.sweeps:
-        yield from _sweep(one, sweep)
+    yield from map(Paragraph, latency_notes(findings.verdict.sides))
+    if findings.verdict.guardrails:
+        yield guardrail_table(findings.verdict)
+    yield Paragraph(judged_by(findings.verdict))
+    if findings.verdict.halves is not None:
+        yield Paragraph(halves_sentence(findings.verdict.halves))
+    if findings.verdict.causes is not None:
+        yield from map(Paragraph, cause_notes(findings.verdict.causes))
+        if findings.verdict.causes.found:
+            yield cause_table(findings.verdict, findings.verdict.causes)
+    if findings.mediation is not None:
+        yield from _mediation(findings.mediation)
+    for sweep in findings.sweeps:
+        yield from _sweep(findings, sweep)
 
 
-def _sweep(one: Findings, found: Sweep) -> Iterator[Block]:
+def _sweep(findings: Findings, sweep: Sweep) -> Iterator[Block]:
     """What the winner is worth under other loads."""
-    yield Paragraph(as_sentence(sweep_sentence(found)))
-    tables = tuple(table for table in sweep_tables(found))
-    if not found.has_latencies:
+    yield Paragraph(as_sentence(sweep_sentence(sweep)))
+    tables = tuple(table for table in sweep_tables(sweep))
+    if not sweep.has_latencies:
         yield from tables
         return
     yield Figure(
-        title="Along the " + found.axis,
-        draw=partial(curves, one.title, found),
-        label=f"{one.title}: {sweep_sentence(found)}",
+        title="Along the " + sweep.axis,
+        draw=partial(curves, findings.title, sweep),
+        label=f"{findings.title}: {sweep_sentence(sweep)}",
         caption=(
             "P99 with its intervals, the rate that was reached, processor and memory of the load "
             "balancer. The dotted lines are what was asked, and the limit of P99."
         ),
         tables=tables,
     )
-    yield from map(Paragraph, sweep_notes(found))
+    yield from map(Paragraph, sweep_notes(sweep))
 
 
-def _mediation(found: Mediation) -> Iterator[Block]:
+def _mediation(mediation: Mediation) -> Iterator[Block]:
     """What each mechanism brings of the gain."""
-    yield Paragraph(as_sentence(mediation_sentence(found)))
-    if found.mechanisms:
-        yield mediation_table(found)
-    yield from map(Paragraph, mediation_notes(found))
+    yield Paragraph(as_sentence(mediation_sentence(mediation)))
+    if mediation.mechanisms:
+        yield mediation_table(mediation)
+    yield from map(Paragraph, mediation_notes(mediation))
 
 
 def _p99s(default: Histogram, tuned: Histogram) -> str:
@@ -118,7 +119,7 @@ def _p99s(default: Histogram, tuned: Histogram) -> str:
 
 
 def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) -> Table:
-    told = [("slowest" if q == 100 else f"P{q:g}", q) for q in PERCENTS]
+    named = [("slowest" if q == 100 else f"P{q:g}", q) for q in PERCENTS]
     return Table(
         name="percentiles",
         title=f"Latency by percentile, of {default.total} and {tuned.total} requests",
@@ -127,7 +128,7 @@ def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) ->
             Column("percentile", "text"),
             *numbers(f"{verdict.reference} in ms", "tuned in ms"),
         ),
-        rows=tuple((name, *(_told_ms(side, q) for side in (default, tuned))) for name, q in told),
+        rows=tuple((name, *(_told_ms(side, q) for side in (default, tuned))) for name, q in named),
     )
 
 

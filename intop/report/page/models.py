@@ -40,17 +40,17 @@ from intop.report.train import error_table, judgement
 # Importance ---------------------------------------------------------------------------------------
 
 
-def ranking(one: Findings) -> Iterator[Block]:
+def ranking(findings: Findings) -> Iterator[Block]:
     """The parameters by importance."""
-    if one.ranking is None or not one.ranking.importances:
-        yield from lacking(one, "screen")
+    if findings.ranking is None or not findings.ranking.importances:
+        yield from lacking(findings, "screen")
         return
     yield Figure(
-        title=f"Importance of parameters ({one.ranking.trials} trials)",
-        draw=partial(importance, one.title, one.ranking),
+        title=f"Importance of parameters ({findings.ranking.trials} trials)",
+        draw=partial(importance, findings.title, findings.ranking),
         label=(
-            f"Importance of the parameters for {one.title}: "
-            f"{one.ranking.importances[0].key} comes first"
+            f"Importance of the parameters for {findings.title}: "
+            f"{findings.ranking.importances[0].key} comes first"
         ),
         caption=(
             "By how much of the variance of log P99 a model's error grows when a parameter's "
@@ -58,31 +58,32 @@ def ranking(one: Findings) -> Iterator[Block]:
             "chosen. What is below the dashed line is no more than parameters without "
             "any effect reach."
         ),
-        tables=(_importance_table(one.ranking),),
+        tables=(_importance_table(findings.ranking),),
     )
-    yield Paragraph(cut_sentence(one.ranking))
-    if one.ranking.screening:
-        yield Notes(tuple(power_sentences(one.ranking.screening)))
-        yield _effect_table(one.ranking.screening)
+    yield Paragraph(cut_sentence(findings.ranking))
+    if findings.ranking.screening:
+        yield Notes(tuple(power_sentences(findings.ranking.screening)))
+        yield _effect_table(findings.ranking.screening)
 
 
-def _effect_table(found: Screening) -> Table:
+def _effect_table(screening: Screening) -> Table:
     return Table(
         name="effects",
         title="What each parameter does to P99, from its best value to its worst",
         columns=EFFECT,
-        rows=tuple(map(effect_cells, found.effects)),
+        rows=tuple(map(effect_cells, screening.effects)),
     )
 
 
-def _importance_table(found: Ranking) -> Table:
-    chosen = set(found.chosen)
+def _importance_table(ranking: Ranking) -> Table:
+    chosen = set(ranking.chosen)
     return Table(
         name="importance",
         title="Importance of all parameters that were varied (splits: share of all splits)",
         columns=(*IMPORTANCE, Column("chosen", "text")),
         rows=tuple(
-            (*importance_cells(i), "chosen" if i.key in chosen else None) for i in found.importances
+            (*importance_cells(i), "chosen" if i.key in chosen else None)
+            for i in ranking.importances
         ),
     )
 
@@ -92,7 +93,11 @@ def _importance_table(found: Ranking) -> Table:
 
 def all_models(report: Report) -> Iterator[Block]:
     """How far the families of models err on what they have not seen."""
-    trained = {one.title: one.training for one in report.findings if one.training is not None}
+    trained = {
+        subject.title: subject.training
+        for subject in report.findings
+        if subject.training is not None
+    }
     if any(training.errors for training in trained.values()):
         yield Figure(
             title="Model error by family and architecture",
@@ -105,23 +110,26 @@ def all_models(report: Report) -> Iterator[Block]:
                 "it was right, only the verdict's measurements say."
             ),
             tables=tuple(
-                _errors(one, one.training) for one in report.findings if one.training is not None
+                _errors(subject, subject.training)
+                for subject in report.findings
+                if subject.training is not None
             ),
         )
 
 
-def models(one: Findings) -> Iterator[Block]:
+def models(findings: Findings) -> Iterator[Block]:
     """How far one machine's models err, and on what."""
-    if one.training is None:
-        yield from lacking(one, "train")
+    if findings.training is None:
+        yield from lacking(findings, "train")
         return
-    yield Paragraph(" ".join(judgement(one.training)))
-    if any(error.held_out for error in one.training.errors):
+    yield Paragraph(" ".join(judgement(findings.training)))
+    if any(error.held_out for error in findings.training.errors):
         yield Figure(
             title="Predicted against measured",
-            draw=partial(predictions, one.title, one.training),
+            draw=partial(predictions, findings.title, findings.training),
             label=(
-                f"Predicted against measured {one.training.target} for {one.title}, a panel for "
+                f"Predicted against measured {findings.training.target} for {findings.title}, a "
+                "panel for "
                 "each family"
             ),
             caption=(
@@ -129,34 +137,37 @@ def models(one: Findings) -> Iterator[Block]:
                 "prediction was right; a bar is its interval. The band is the mean error that a "
                 "perfect model would have."
             ),
-            tables=(_measured_rows(one.training), _predicted_rows(one.training)),
+            tables=(_measured_rows(findings.training), _predicted_rows(findings.training)),
         )
 
 
-def _errors(one: Findings, found: Training) -> Table:
-    table = error_table(found)
-    name = f"{one.arch}-{one.workload}-{table.name}"
-    return replace(table, name=name, title=f"{table.title}, {one.title}")
+def _errors(findings: Findings, training: Training) -> Table:
+    table = error_table(training)
+    name = f"{findings.arch}-{findings.workload}-{table.name}"
+    return replace(table, name=name, title=f"{table.title}, {findings.title}")
 
 
-def _measured_rows(found: Training) -> Table:
+def _measured_rows(training: Training) -> Table:
     return Table(
         name="held-out-measured",
-        title=f"What was measured of the held-out configurations ({found.target} in {found.unit})",
+        title=(
+            f"What was measured of the held-out configurations ({training.target} in "
+            f"{training.unit})"
+        ),
         origin="measured",
         columns=(Column("family", "text"), Column("row", "count"), Column("measured")),
         rows=tuple(
             (error.family, number, row.measured)
-            for error in found.errors
+            for error in training.errors
             for number, row in enumerate(error.held_out, start=1)
         ),
     )
 
 
-def _predicted_rows(found: Training) -> Table:
+def _predicted_rows(training: Training) -> Table:
     return Table(
         name="held-out-predicted",
-        title=f"What was predicted of them ({found.target} in {found.unit}), row by row",
+        title=f"What was predicted of them ({training.target} in {training.unit}), row by row",
         origin="predicted",
         columns=(
             Column("family", "text"),
@@ -165,7 +176,7 @@ def _predicted_rows(found: Training) -> Table:
         ),
         rows=tuple(
             (error.family, number, row.predicted, row.low, row.high)
-            for error in found.errors
+            for error in training.errors
             for number, row in enumerate(error.held_out, start=1)
         ),
     )
@@ -176,7 +187,11 @@ def _predicted_rows(found: Training) -> Table:
 
 def all_searches(report: Report) -> Iterator[Block]:
     """How the search of the models went. The data are below the convergence of each search."""
-    runs = {one.title: found for one in report.findings if (found := converged(one.search))}
+    runs = {
+        subject.title: searches
+        for subject in report.findings
+        if (searches := converged(subject.search))
+    }
     if not runs:
         return
     yield Figure(
@@ -200,50 +215,55 @@ def all_searches(report: Report) -> Iterator[Block]:
     )
 
 
-def search(one: Findings) -> Iterator[Block]:
+def search(findings: Findings) -> Iterator[Block]:
     """How one machine's search went, and what it proposes."""
-    if one.search is None:
-        yield from lacking(one, "search")
+    if findings.search is None:
+        yield from lacking(findings, "search")
         return
-    if one.search.convergences:
+    if findings.search.convergences:
         yield Figure(
-            title=f"Convergence of the search ({algorithms(one.search)})",
-            draw=partial(convergence, one.title, one.search),
+            title=f"Convergence of the search ({algorithms(findings.search)})",
+            draw=partial(convergence, findings.title, findings.search),
             label=(
-                f"Best predicted {one.search.quantity} by generation of the search for {one.title}"
+                f"Best predicted {findings.search.quantity} by generation of the search for "
+                f"{findings.title}"
             ),
             caption=(
-                f"The best {one.search.quantity} that a model predicts, after each generation of "
+                f"The best {findings.search.quantity} that a model predicts, after each generation "
+                "of "
                 "the search. A dot is where it improved no more. Predicted, all of it: the "
                 "candidates were measured afterwards, and that is what the verdict rests on."
             ),
-            tables=(run_table(one.search), _generations(one.search)),
+            tables=(run_table(findings.search), _generations(findings.search)),
         )
-    candidates = _candidates(one.search)
+    candidates = _candidates(findings.search)
     title = f"Candidates ({len(candidates.rows)})"
     yield Section(title=title, blocks=(candidates,), folded=True)
 
 
-def _generations(found: Search) -> Table:
+def _generations(search: Search) -> Table:
     return Table(
         name="generations",
-        title=f"Best predicted {found.quantity} in ms by generation",
+        title=f"Best predicted {search.quantity} in ms by generation",
         origin="predicted",
-        columns=(Column("generation", "count"), *(Column(run.model) for run in found.convergences)),
+        columns=(
+            Column("generation", "count"),
+            *(Column(run.model) for run in search.convergences),
+        ),
         rows=tuple(
             (
                 number,
                 *(
                     run.best_ms[number] if number < len(run.best_ms) else None
-                    for run in found.convergences
+                    for run in search.convergences
                 ),
             )
-            for number in range(max(len(run.best_ms) for run in found.convergences))
+            for number in range(max(len(run.best_ms) for run in search.convergences))
         ),
     )
 
 
-def _candidates(found: Search) -> Table:
+def _candidates(search: Search) -> Table:
     return without_empty(
         Table(
             name="candidates",
@@ -252,7 +272,7 @@ def _candidates(found: Search) -> Table:
             columns=(
                 Column("candidate", "count"),
                 *numbers(
-                    f"predicted {found.quantity} in ms", "with the penalty for uncertainty in ms"
+                    f"predicted {search.quantity} in ms", "with the penalty for uncertainty in ms"
                 ),
                 Column("model", "text"),
                 Column("keys", "count"),
@@ -267,7 +287,7 @@ def _candidates(found: Search) -> Table:
                     len(c.configuration.values),
                     c.configuration.digest,
                 )
-                for number, c in enumerate(found.candidates, start=1)
+                for number, c in enumerate(search.candidates, start=1)
             ),
         )
     )
@@ -276,34 +296,34 @@ def _candidates(found: Search) -> Table:
 # Refinement ---------------------------------------------------------------------------------------
 
 
-def refined(one: Findings) -> Iterator[Block]:
+def refined(findings: Findings) -> Iterator[Block]:
     """What the measurements that the models asked for came to."""
-    if one.refined is None:
-        told = lacking(one, "refine")
-        yield from told or (Paragraph("The study has no refinement (refine_trials = 0)."),)
+    if findings.refined is None:
+        missing = lacking(findings, "refine")
+        yield from missing or (Paragraph("The study has no refinement (refine_trials = 0)."),)
         return
-    if one.refined.steps:
+    if findings.refined.steps:
         yield Figure(
-            title=f"Refinement ({one.refined.spent} of {one.refined.budget} trials)",
-            draw=partial(refinement, one.title, one.refined),
-            label=f"Best known P99 by the number of measurements for {one.title}",
+            title=f"Refinement ({findings.refined.spent} of {findings.refined.budget} trials)",
+            draw=partial(refinement, findings.title, findings.refined),
+            label=f"Best known P99 by the number of measurements for {findings.title}",
             caption=(
                 "The lowest P99 that was known after so many measurements, beside the default's. "
                 "The first design fills the space; after it, each step goes where the models "
                 "expect most or know least. The best known was chosen by its own trials, which "
                 "flatters it."
             ),
-            tables=(step_table(one.refined), _expected(one.refined)),
+            tables=(step_table(findings.refined), _expected(findings.refined)),
         )
-    yield Paragraph(" ".join(ending(one.refined)))
+    yield Paragraph(" ".join(ending(findings.refined)))
 
 
-def _expected(found: Refined) -> Table:
+def _expected(refined: Refined) -> Table:
     """An expectation is a prediction, so it stands apart."""
     return Table(
         name="refinement-expected",
         title="By how much the best of a step was expected to shorten the tail of the best known",
         origin="predicted",
         columns=(Column("step", "text"), Column("expected in %")),
-        rows=tuple((str(s.number), expected_percent(s.improvement)) for s in found.steps),
+        rows=tuple((str(s.number), expected_percent(s.improvement)) for s in refined.steps),
     )

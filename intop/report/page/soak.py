@@ -10,18 +10,18 @@ from intop.report.page.common import as_sentence
 from intop.report.soak import sentence, soak_notes, soak_tables
 
 
-def soaked(one: Findings) -> Iterator[Block]:
+def soaked(findings: Findings) -> Iterator[Block]:
     """The last soak: its verdict, and each block over time."""
-    found = one.soak
-    if found is None:
+    soak = findings.soak
+    if soak is None:
         return
-    yield Paragraph(as_sentence(sentence(found)))
-    tables = tuple(table for table in soak_tables(found))
-    if any(block.p99_ms for block in found.blocks):
+    yield Paragraph(as_sentence(sentence(soak)))
+    tables = tuple(table for table in soak_tables(soak))
+    if any(block.p99_ms for block in soak.blocks):
         yield Figure(
             title="Load over time",
-            draw=partial(soak_figure, one.title, found),
-            label=f"{one.title}: {sentence(found)}",
+            draw=partial(soak_figure, findings.title, soak),
+            label=f"{findings.title}: {sentence(soak)}",
             caption=(
                 "P50 and P99 of each block, the rate that was reached, nginx's memory, its open "
                 "files and the load balancer's sockets. The dotted lines are limits, and the rate "
@@ -31,4 +31,4 @@ def soaked(one: Findings) -> Iterator[Block]:
         )
     else:
         yield from tables
-    yield from map(Paragraph, soak_notes(found))
+    yield from map(Paragraph, soak_notes(soak))

@@ -25,30 +25,32 @@ from intop.report.words import LOADS, counted, percent
 def found(report: Report) -> Iterator[Block]:
     """A sentence for each architecture and workload, and all verdicts in a table."""
     yield from map(_finding, report.findings)
-    if any(one.verdict for one in report.findings):
+    if any(subject.verdict for subject in report.findings):
         yield _verdicts(report)
         yield _speedup(report)
         yield from _models(report)
         yield from map(Paragraph, _scope(report))
 
 
-def _finding(one: Findings) -> Block:
-    load = LOADS.get(one.workload)
-    lead = f"{one.arch}, {load} ({one.workload})" if load else one.title
-    if one.verdict is None:
-        state = "no verdict yet" if one.stages else "nothing measured yet"
-        command = f"intop tune --resume --arch {one.arch} --workload {one.workload}"
+def _finding(findings: Findings) -> Block:
+    load = LOADS.get(findings.workload)
+    lead = f"{findings.arch}, {load} ({findings.workload})" if load else findings.title
+    if findings.verdict is None:
+        state = "no verdict yet" if findings.stages else "nothing measured yet"
+        command = f"intop tune --resume --arch {findings.arch} --workload {findings.workload}"
         return Paragraph(f"{lead}: {state}. Make it with", command=command)
-    told = [as_sentence(sentence(one.verdict))]
-    if one.verdict.p99_outcome == "gain":
-        told.append(
-            f"{_default(one.verdict)} has {one.verdict.default_p99_ms:.1f} ms, the winner "
-            f"{one.verdict.tuned_p99_ms:.1f} ms, over {one.verdict.pairs} interleaved pairs of "
+    sentences = [as_sentence(sentence(findings.verdict))]
+    if findings.verdict.p99_outcome == "gain":
+        sentences.append(
+            f"{_default(findings.verdict)} has {findings.verdict.default_p99_ms:.1f} ms, the "
+            "winner "
+            f"{findings.verdict.tuned_p99_ms:.1f} ms, over {findings.verdict.pairs} interleaved "
+            "pairs of "
             f"fresh trials."
         )
-    if one.explanation is not None:
-        told.append(as_sentence(smallest(one.explanation)))
-    return Paragraph(" ".join(told), lead=f"{lead}:")
+    if findings.explanation is not None:
+        sentences.append(as_sentence(smallest(findings.explanation)))
+    return Paragraph(" ".join(sentences), lead=f"{lead}:")
 
 
 def _default(verdict: Verdict) -> str:
@@ -57,12 +59,14 @@ def _default(verdict: Verdict) -> str:
 
 def _verdicts(report: Report) -> Table:
     rows: list[tuple[Value, ...]] = []
-    for one in report.findings:
-        if one.verdict is not None:
-            rows.append((one.arch, one.workload, "whole winner", *_verdict_cells(one.verdict)))
-        if one.explanation is not None:
-            smaller = _verdict_cells(one.explanation.verdict)
-            rows.append((one.arch, one.workload, "smallest set", *smaller))
+    for subject in report.findings:
+        if subject.verdict is not None:
+            rows.append(
+                (subject.arch, subject.workload, "whole winner", *_verdict_cells(subject.verdict))
+            )
+        if subject.explanation is not None:
+            smaller = _verdict_cells(subject.explanation.verdict)
+            rows.append((subject.arch, subject.workload, "smallest set", *smaller))
     table = Table(
         name="verdicts",
         title="Verdicts",
@@ -96,11 +100,11 @@ def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
 
 def _speedup(report: Report) -> Figure:
     verdicts: dict[str, Verdict] = {}
-    for one in report.findings:
-        if one.verdict is not None:
-            verdicts[one.title] = one.verdict
-        if one.explanation is not None:
-            verdicts[f"{one.title}, smallest set"] = one.explanation.verdict
+    for subject in report.findings:
+        if subject.verdict is not None:
+            verdicts[subject.title] = subject.verdict
+        if subject.explanation is not None:
+            verdicts[f"{subject.title}, smallest set"] = subject.explanation.verdict
     return Figure(
         title="Speed-up over the default",
         draw=partial(speedup, report.study, verdicts),
@@ -118,16 +122,18 @@ def _speedup(report: Report) -> Figure:
 def _models(report: Report) -> Iterator[Block]:
     """What each tree model's own winner was worth, where that was measured."""
     measured = [
-        (one, one.verdict.models)
-        for one in report.findings
-        if one.verdict is not None and one.verdict.models is not None
+        (subject, subject.verdict.models)
+        for subject in report.findings
+        if subject.verdict is not None and subject.verdict.models is not None
     ]
     if not measured:
         return
     rows: list[tuple[Value, ...]] = []
-    for one, found in measured:
-        mean = (f"mean over {found.counted}", None, found.mean, found.rounds, None)
-        rows += [(one.arch, one.workload, *row) for row in (*model_table(found).rows, mean)]
+    for subject, speed_ups in measured:
+        mean = (f"mean over {speed_ups.counted}", None, speed_ups.mean, speed_ups.rounds, None)
+        rows += [
+            (subject.arch, subject.workload, *row) for row in (*model_table(speed_ups).rows, mean)
+        ]
     yield Table(
         name="model-speed-ups",
         title="Speed-up of each model's own winner over the default",
@@ -135,32 +141,34 @@ def _models(report: Report) -> Iterator[Block]:
         columns=(*texts("architecture", "workload"), *model_table(measured[0][1]).columns),
         rows=tuple(rows),
     )
-    for one, found in measured:
-        yield Paragraph(models_sentence(found), lead=f"{one.title}:")
+    for subject, speed_ups in measured:
+        yield Paragraph(models_sentence(speed_ups), lead=f"{subject.title}:")
     yield Paragraph(LUCK)
 
 
 def _scope(report: Report) -> Iterator[str]:
     """What the figures hold for, and what they can't tell."""
-    levels = sorted({percent(one.verdict.level) for one in report.findings if one.verdict})
+    levels = sorted(
+        {percent(subject.verdict.level) for subject in report.findings if subject.verdict}
+    )
     yield (
         "P99 is the time within which 99 of 100 requests are answered, counted from when each was "
         "due. The default and the tuned configuration were measured in turn, in random order, so "
         "that whatever else went on hit both alike. An interval says how far a ratio may be off by "
         f"chance, at {' and '.join(levels)}."
     )
-    for one in report.findings:
-        if one.judged is not None:
-            load = one.judged.conditions
+    for subject in report.findings:
+        if subject.judged is not None:
+            load = subject.judged.conditions
             yield (
-                f"{one.title} holds for what was measured: {load.rate_rps:g} requests/s over "
+                f"{subject.title} holds for what was measured: {load.rate_rps:g} requests/s over "
                 f"{load.connections} connections ({load.paths}), over this "
                 f"link: {load.link}. Under another load or link it may be more, less or nothing."
             )
     emulated = dict.fromkeys(
-        f"{one.arch} ({load.emulation})"
-        for one in report.findings
-        for load in one.conditions
+        f"{subject.arch} ({load.emulation})"
+        for subject in report.findings
+        for load in subject.conditions
         if load.emulation not in AT_FULL_SPEED
     )
     if emulated:
@@ -173,38 +181,40 @@ def _scope(report: Report) -> Iterator[str]:
 # What to change -----------------------------------------------------------------------------------
 
 
-def changes(one: Findings) -> Iterator[Block]:
+def changes(findings: Findings) -> Iterator[Block]:
     """The keys to set, the fewest that keep the gain, and how to set them."""
-    if one.verdict is None:
+    if findings.verdict is None:
         return
-    if one.verdict.outcome == "no gain: it costs":
+    if findings.verdict.outcome == "no gain: it costs":
         yield Paragraph(
             f"Nothing: keep the defaults. P99 was shown to be lower, at more than was accepted: "
-            f"{one.verdict.costs}. Whoever accepts that, deploys it with",
-            command=f"intop plan --accept-costs --arch {one.arch} --workload {one.workload}",
+            f"{findings.verdict.costs}. Whoever accepts that, deploys it with",
+            command=(
+                f"intop plan --accept-costs --arch {findings.arch} --workload {findings.workload}"
+            ),
         )
         return
-    if not one.verdict.is_gain:
+    if not findings.verdict.is_gain:
         yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
         return
-    if one.deployment is None:
-        yield Paragraph(one.undeployable)
-        yield _configuration(one.verdict)
+    if findings.deployment is None:
+        yield Paragraph(findings.undeployable)
+        yield _configuration(findings.verdict)
         return
-    count = len(one.deployment.changes)
-    if one.deployment.origin == "smallest set" and one.deployment.kept is not None:
+    count = len(findings.deployment.changes)
+    if findings.deployment.origin == "smallest set" and findings.deployment.kept is not None:
         yield Paragraph(
-            f"{_of_the_winner(one.verdict, one.explanation, count)} The smallest set "
-            f"{kept_sentence(one.deployment.kept)}."
+            f"{_of_the_winner(findings.verdict, findings.explanation, count)} The smallest set "
+            f"{kept_sentence(findings.deployment.kept)}."
         )
-    elif one.explanation is not None:
+    elif findings.explanation is not None:
         yield Paragraph(
             f"All {count} keys of the winner, not the smallest set that was found: "
-            f"{one.explanation.obstacle}."
+            f"{findings.explanation.obstacle}."
         )
     else:
         yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
-        yield from lacking(one, "explain")
+        yield from lacking(findings, "explain")
     table = Table(
         name="changes",
         title="Keys to set on the load balancer",
@@ -221,10 +231,10 @@ def changes(one: Findings) -> Iterator[Block]:
             Column("risk", "text"),
             Column("what it does", "prose"),
         ),
-        rows=tuple(_change_cells(c) for c in one.deployment.changes),
+        rows=tuple(_change_cells(c) for c in findings.deployment.changes),
     )
     yield without_empty(table)
-    subject = f"--arch {one.arch} --workload {one.workload}"
+    subject = f"--arch {findings.arch} --workload {findings.workload}"
     yield Verbatim(
         (
             f"intop plan {subject}",
@@ -234,26 +244,30 @@ def changes(one: Findings) -> Iterator[Block]:
     )
 
 
-def _of_the_winner(verdict: Verdict, found: Explanation | None, count: int) -> str:
+def _of_the_winner(verdict: Verdict, explanation: Explanation | None, count: int) -> str:
     """How many of its keys are set; beside them, the values of what the winner was held against."""
-    whole, kept = len(verdict.configuration.values), len(found.keys) if found else count
+    whole, kept = len(verdict.configuration.values), len(explanation.keys) if explanation else count
     if not verdict.against:
         return f"{kept} of the winner's {whole} keys."
     return f"{kept} of the winner's {whole} keys, beside values of {verdict.against}: {count} keys."
 
 
-def _change_cells(one: Change) -> tuple[Value, ...]:
-    found = one.contribution
-    ratios = (found.alone, found.left_out, found.missed) if found else (None, None, None)
-    others = [key for key in found.keys if key != one.key] if found else []
+def _change_cells(change: Change) -> tuple[Value, ...]:
+    contribution = change.contribution
+    ratios = (
+        (contribution.alone, contribution.left_out, contribution.missed)
+        if contribution
+        else (None, None, None)
+    )
+    others = [key for key in contribution.keys if key != change.key] if contribution else []
     return (
-        one.key,
-        one.default or "unset",
-        one.value,
+        change.key,
+        change.default or "unset",
+        change.value,
         *ratios,
         ", ".join(others) or None,
-        one.risk,
-        one.mechanism,
+        change.risk,
+        change.mechanism,
     )
 
 
@@ -294,14 +308,14 @@ def paper_and_here(report: Report) -> Iterator[Block]:
     """The paper's figures beside those of this campaign."""
     outcomes = [
         paper.Outcome(
-            arch=one.arch,
-            workload=one.workload,
-            training=one.training,
-            convergences=converged(one.search),
-            verdict=one.verdict,
-            emulated=any(load.emulation not in AT_FULL_SPEED for load in one.conditions),
+            arch=subject.arch,
+            workload=subject.workload,
+            training=subject.training,
+            convergences=converged(subject.search),
+            verdict=subject.verdict,
+            emulated=any(load.emulation not in AT_FULL_SPEED for load in subject.conditions),
         )
-        for one in report.findings
+        for subject in report.findings
     ]
     yield Paragraph(paper.NOTE)
     yield paper.table(outcomes, report.compared)
