@@ -3,7 +3,7 @@
 `apply` carries out such a plan and no other. Hosts are only read.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from intop.deploy.deployable import deployments, task_of
@@ -13,7 +13,7 @@ from intop.domain.answer import Answer
 from intop.domain.applied import Applied
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.deployment import Deployment
-from intop.domain.plan import HostPlan, Plan, PlannedKey, SavedPlan
+from intop.domain.plan import HostPlan, Plan, SavedPlan
 from intop.domain.sysctl_file import plain_values
 from intop.errors import IntopError, LabError, UsageError
 from intop.hosts.host import Host
@@ -199,10 +199,11 @@ def changes(then: Plan, now: Plan) -> list[str]:
     A host that has by now all that is planned is no difference: nothing is left to be done there.
     """
     title = then.deployment.title
-    lines = [f"{title}: {line}" for line in _deployment_changes(then.deployment, now.deployment)]
-    before, names = ([answer.name for answer in plan.hosts] for plan in (then, now))
-    if before != names:
-        lines.append(_differs(f"{title}: load balancers", ", ".join(before), ", ".join(names)))
+    facts = [_deployment_facts(plan.deployment) for plan in (then, now)]
+    lines = [f"{title}: {line}" for line in _differences(*facts)]
+    before, after = ([answer.name for answer in plan.hosts] for plan in (then, now))
+    if before != after:
+        lines.append(_differs(f"{title}: load balancers", ", ".join(before), ", ".join(after)))
         return lines
     for earlier, answer in zip(then.hosts, now.hosts, strict=True):
         was, host = earlier.said, answer.said
@@ -215,87 +216,74 @@ def changes(then: Plan, now: Plan) -> list[str]:
     return lines
 
 
+def _differences(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for what in dict.fromkeys([*then, *now]):
+        before, after = then.get(what, "nothing"), now.get(what, "nothing")
+        if before != after:
+            yield _differs(what, before, after)
+
+
+def _shared_differences(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Differences of the facts that both have."""
+    shared = [what for what in then if what in now]
+    return _differences(*({what: facts[what] for what in shared} for facts in (then, now)))
+
+
 def _differs(what: str, then: str, now: str) -> str:
     return f"{what}: {then or 'empty'} in the plan, {now or 'empty'} now"
 
 
-def _deployment_changes(then: Deployment, now: Deployment) -> Iterator[str]:
-    for name in ("study", "campaign", "started_at", "workload", "origin"):
-        before, after = str(getattr(then, name)), str(getattr(now, name))
-        if before != after:
-            yield _differs(name, before, after)
-    for what, one_side, other_side in (
-        ("set to", then.values, now.values),
-        (
-            "the default",
-            {change.key: change.default for change in then.changes},
-            {change.key: change.default for change in now.changes},
-        ),
-    ):
-        for key in dict.fromkeys([*one_side, *other_side]):
-            before, after = one_side.get(key, "nothing"), other_side.get(key, "nothing")
-            if before != after:
-                yield _differs(f"{key}: {what}", before, after)
+def _deployment_facts(deployment: Deployment) -> dict[str, str]:
+    names = ("study", "campaign", "started_at", "workload", "origin")
+    facts = {name: str(getattr(deployment, name)) for name in names}
+    facts |= {f"{key}: set to": value for key, value in deployment.values.items()}
+    return facts | {f"{c.key}: the default": c.default for c in deployment.changes}
 
 
 def _host_changes(then: HostPlan, now: HostPlan) -> Iterator[str]:
-    for name in ("machine", "kernel", "file"):
-        before, after = getattr(then, name), getattr(now, name)
-        if before != after:
-            yield _differs(name, before, after)
-    keys = {key.change.key: key for key in now.keys}
-    for key in then.keys:
-        if key.change.key in keys:
-            yield from _key_changes(key, keys[key.change.key])
-    one_side, other_side = ({edit.path: edit.diff for edit in host.edits} for host in (then, now))
-    for path in dict.fromkeys([*one_side, *other_side]):
-        if one_side.get(path) != other_side.get(path):
+    yield from _shared_differences(_host_facts(then), _host_facts(now))
+    diffs = [{edit.path: edit.diff for edit in host.edits} for host in (then, now)]
+    for path in dict.fromkeys([*diffs[0], *diffs[1]]):
+        if diffs[0].get(path) != diffs[1].get(path):
             yield f"{path}: other lines would change there than in the plan"
-    yield from _applied_changes(then.applied, now.applied, planned=keys)
+    planned = {key.change.key for key in now.keys}
+    yield from _applied_changes(then.applied, now.applied, planned)
 
 
-def _key_changes(then: PlannedKey, now: PlannedKey) -> Iterator[str]:
-    name = then.change.key
-    if then.now != now.now:
-        yield _differs(name, *("no value" if v is None else v for v in (then.now, now.now)))
-    for what, before, after in (
-        ("what is in its way", then.obstacle, now.obstacle),
-        ("what else sets it", _rivals(then), _rivals(now)),
-        ("our file", _filed(then), _filed(now)),
-    ):
-        if before != after:
-            yield _differs(f"{name}: {what}", before or "nothing", after or "nothing")
-
-
-def _rivals(key: PlannedKey) -> str:
-    """Who sets it to something else, and whether that wins; what sets the same is no matter."""
-    return ", ".join(
-        f"{rival.setting.place} to {rival.setting.value} ({rival.wins})" for rival in key.rivals
-    )
-
-
-def _filed(key: PlannedKey) -> str:
-    return "" if key.filed is None else f"{key.filed.place} has {key.filed.value}"
+def _host_facts(host: HostPlan) -> dict[str, str]:
+    """Return what a plan rests on; what sets a key to the same value is no matter."""
+    facts = {"machine": host.machine, "kernel": host.kernel, "file": host.file}
+    for key in host.keys:
+        name, filed = key.change.key, key.filed
+        rivals = (f"{r.setting.place} to {r.setting.value} ({r.wins})" for r in key.rivals)
+        facts |= {
+            name: "no value" if key.now is None else key.now,
+            f"{name}: what is in its way": key.obstacle or "nothing",
+            f"{name}: what else sets it": ", ".join(rivals) or "nothing",
+            f"{name}: our file": f"{filed.place} has {filed.value}" if filed else "nothing",
+        }
+    return facts
 
 
 def _applied_changes(
     then: Applied | None, now: Applied | None, planned: Collection[str]
 ) -> Iterator[str]:
     """Differences of what an apply has left; the values of `planned` keys are told elsewhere."""
-    before, after = (_record(applied) for applied in (then, now))
-    if before != after:
-        yield _differs("applied", before, after)
+    yield from _differences({"applied": _record(then)}, {"applied": _record(now)})
     if then is None or now is None:
         return
     if then.file_is != now.file_is:
         yield _differs(then.file or now.file, str(then.file_is), str(now.file_is))
-    keys = {key.key: key for key in (*now.keys, *now.directives)}
-    for key in (*then.keys, *then.directives):
-        later = keys.get(key.key)
-        for name in ("before", "left") if key.key in planned else ("before", "left", "now"):
-            if later is not None and getattr(key, name) != getattr(later, name):
-                what = f"{key.key}, which an apply has left: {name}"
-                yield _differs(what, getattr(key, name), getattr(later, name))
+    yield from _shared_differences(_left_facts(then, planned), _left_facts(now, planned))
+
+
+def _left_facts(applied: Applied, planned: Collection[str]) -> dict[str, str]:
+    return {
+        f"{key.key}, which an apply has left: {name}": getattr(key, name)
+        for key in (*applied.keys, *applied.directives)
+        for name in ("before", "left", "now")
+        if name != "now" or key.key not in planned
+    }
 
 
 def _record(applied: Applied | None) -> str:

@@ -45,8 +45,7 @@ def compare(
     if (here.campaign.id, here.arch) == (there.campaign.id, there.arch):
         raise UsageError(
             f"{first_name} and {second_name} are the same: {here.arch} in campaign "
-            f"{here.campaign.id}. Name two "
-            f"sides, such as: intop compare x86 arm"
+            f"{here.campaign.id}. Name two sides, such as: intop compare x86 arm"
         )
     comparisons: list[Comparison] = []
     missing: list[ResultMissingError] = []

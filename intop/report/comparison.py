@@ -207,8 +207,7 @@ def _sentences(c: Comparison) -> list[str]:
             nearest, farthest = sorted((abs(low), abs(high)))
             sentence = (
                 f"P99 on {second_name} is {abs(change):.0f} % {contrast.outcome} than on "
-                f"{first_name} "
-                f"({nearest:.0f} to {farthest:.0f} %)"
+                f"{first_name} ({nearest:.0f} to {farthest:.0f} %)"
             )
         lines.append(f"{c.workload}, {name}: {sentence}")
     return lines
@@ -247,8 +246,7 @@ def _history(history: History) -> Section:
     ]
     return tabled(
         f"{history.title} over time: P99 in ms by campaign of {history.study}, with "
-        f"{percent(history.level)} "
-        f"intervals",
+        f"{percent(history.level)} intervals",
         (
             Column("campaign", "count"),
             *texts("begun (UTC)"),

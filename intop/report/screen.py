@@ -33,8 +33,7 @@ def ranking(title: str, ranking: Ranking) -> Section:
     if ranking.saved:
         lines.append(
             f"The choice was stable before the end, so {ranking.saved} trials that were planned "
-            "were "
-            "not measured."
+            "were not measured."
         )
     if ranking.drift:
         lines.append(drift_sentence(ranking.drift))
@@ -102,8 +101,7 @@ def _chosen_sentence(screening: Screening) -> str:
     return (
         f"{chosen} of {counted(count, 'parameter')} {'was' if chosen == 1 else 'were'} found to "
         f"act, {looked}. Of parameters found so, {screening.discovery_rate:.0%} at most are "
-        "expected "
-        "to do nothing (false discovery rate)."
+        "expected to do nothing (false discovery rate)."
     )
 
 
@@ -190,8 +188,7 @@ def rank_notes(agreement: RankAgreement) -> tuple[str, ...]:
         if agreement.spearman is None or agreement.kendall is None
         else f"Rank correlation of the importances: {agreement.spearman:z.2f} (Spearman), "
         f"{agreement.kendall:z.2f} (Kendall); what is no more than noise on either side is ranked "
-        "by "
-        "chance, which draws them to zero",
+        "by chance, which draws them to zero",
         f"Chosen by both: {len(both)} of {len(agreement.chosen_one)} in {agreement.one} and "
         f"{len(agreement.chosen_other)} in {agreement.other}"
         + (f": {few(both, 8)}" if both else ""),

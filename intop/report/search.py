@@ -188,8 +188,7 @@ def _front_notes(tradeoff: Tradeoff) -> list[str]:
         elif objective.is_guesswork:
             lines.append(
                 f"The models know next to nothing of {name} (R² {objective.r2:z.2f}): as far as "
-                "the "
-                "front goes by that, it is guesswork."
+                "the front goes by that, it is guesswork."
             )
         if objective.name == "throughput" and not objective.varies:
             sentence = (

@@ -130,12 +130,8 @@ def objective_sentence(objective: Objective) -> str:
 
 def _component_sentences(components: Components) -> list[str]:
     if not components.loadings:
-        return [
-            (
-                f"can't be told from {components.trials} trials with {len(components.metrics)} metrics "
-                "that vary"
-            )
-        ]
+        varying = f"{len(components.metrics)} metrics that vary"
+        return [f"can't be told from {components.trials} trials with {varying}"]
     several = "component reaches" if components.needed == 1 else "components reach"
     together = [f"  {', '.join(group)}" for group in components.groups] or ["  none"]
     return [

@@ -197,15 +197,8 @@ def guardrail_table(verdict: Verdict) -> Table:
             *texts("accepted", "state"),
         ),
         rows=tuple(
-            (
-                MEANT[guardrail.quantity],
-                guardrail.default,
-                guardrail.tuned,
-                _effect(guardrail),
-                _accepted(guardrail),
-                guardrail.state,
-            )
-            for guardrail in verdict.guardrails
+            (MEANT[g.quantity], g.default, g.tuned, _effect(g), _accepted(g), g.state)
+            for g in verdict.guardrails
         ),
     )
 
@@ -230,16 +223,9 @@ def cause_table(verdict: Verdict, causes: Causes) -> Table:
             Column("meaning", "remark"),
         ),
         rows=tuple(
-            (
-                cause.mechanism,
-                counter.name,
-                counter.default,
-                counter.tuned,
-                counter.times,
-                counter.meaning,
-            )
+            (cause.mechanism, c.name, c.default, c.tuned, c.times, c.meaning)
             for cause in causes.found
-            for counter in cause.counters
+            for c in cause.counters
         ),
     )
 

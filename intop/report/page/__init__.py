@@ -6,12 +6,19 @@ from intop.domain.report import Findings, Report
 from intop.report.document.model import Block, Document, Section
 from intop.report.page import ablation, latency, models, soak, trials, verdicts
 from intop.report.page.across import across
-from intop.report.page.common import clock, of_subject
+from intop.report.page.common import clock, of_result, of_subject
 
 
 def _nothing(_: object) -> tuple[Block, ...]:
     return ()
 
+
+SOAK = of_result("soak", "soak", soak.soaked)
+RANKING = of_result("ranking", "screen", models.ranking)
+TRAINING = of_result("training", "train", models.models)
+SEARCH = of_result("search", "search", models.search)
+NO_REFINEMENT = "The study has no refinement (refine_trials = 0)."
+REFINED = of_result("refined", "refine", models.refined, otherwise=NO_REFINEMENT)
 
 SECTIONS: tuple[
     tuple[str, str, Callable[[Report], Iterable[Block]], Callable[[Findings], Iterable[Block]]], ...
@@ -20,14 +27,14 @@ SECTIONS: tuple[
     ("change", "What to change", _nothing, verdicts.changes),
     ("latency", "Latency before and after", _nothing, latency.latency),
     ("across", "Under all workloads", _nothing, across),
-    ("soak", "Hours of load on what is applied", _nothing, soak.soaked),
+    ("soak", "Hours of load on what is applied", _nothing, SOAK),
     ("architectures", "X86 against ARM", verdicts.compared, _nothing),
     ("paper", "The paper and here", verdicts.paper_and_here, _nothing),
     ("ablation", "Where the gain comes from", _nothing, ablation.ablation),
-    ("importance", "Which parameters matter", _nothing, models.ranking),
-    ("models", "How well the models predict", models.all_models, models.models),
-    ("search", "How the search converged", models.all_searches, models.search),
-    ("refinement", "How the measurements were chosen", _nothing, models.refined),
+    ("importance", "Which parameters matter", _nothing, RANKING),
+    ("models", "How well the models predict", models.all_models, TRAINING),
+    ("search", "How the search converged", models.all_searches, SEARCH),
+    ("refinement", "How the measurements were chosen", _nothing, REFINED),
     ("drift", "Did the machine change meanwhile", _nothing, trials.drift),
     ("refused", "What was refused, and why", _nothing, trials.refused),
     ("provenance", "Pipeline and provenance", trials.provenance, trials.measured),

@@ -1,7 +1,8 @@
 """What all sections do alike."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import Any
 
 from intop.domain.report import Findings
 from intop.report.document.model import Block, Paragraph, renamed
@@ -16,6 +17,28 @@ def lacking(findings: Findings, stage: str) -> tuple[Paragraph, ...]:
         for missing in findings.missing
         if missing.stage == stage
     )
+
+
+def of_result(
+    name: str,
+    stage: str,
+    blocks: Callable[[str, Any], Iterable[Block]],
+    *,
+    otherwise: str = "",
+) -> Callable[[Findings], Iterable[Block]]:
+    """Return the section of a stage's result: its blocks by the subject's title.
+
+    `name` is that of the field of the findings. Without a result the section says how to make it,
+    or else a sentence.
+    """
+
+    def section(findings: Findings) -> Iterable[Block]:
+        result = getattr(findings, name)
+        if result is not None:
+            return blocks(findings.title, result)
+        return lacking(findings, stage) or ((Paragraph(otherwise),) if otherwise else ())
+
+    return section
 
 
 def clock(time: str) -> str | None:

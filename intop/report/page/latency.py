@@ -37,14 +37,13 @@ def latency(findings: Findings) -> Iterator[Block]:
     """All percentiles of both sides of the verdict, and its pairs one by one."""
     if findings.judged is None or findings.verdict is None:
         return
-    latencies = findings.judged.latencies
+    verdict, latencies = findings.verdict, findings.judged.latencies
     default, tuned = merged(latencies.default), merged(latencies.tuned)
     yield Figure(
         title="Latency by percentile",
         draw=partial(percentiles, findings.title, latencies),
         label=(
-            f"Latency by percentile for {findings.title}, {findings.verdict.reference} and the "
-            "winner"
+            f"Latency by percentile for {findings.title}, {verdict.reference} and the winner"
             f"{_p99s(default, tuned)}"
         ),
         caption=(
@@ -54,28 +53,25 @@ def latency(findings: Findings) -> Iterator[Block]:
             "changed. Lines end where fewer than ten requests are slower; the slowest one is a "
             "mark."
         ),
-        tables=(
-            _percentile_table(findings.verdict, default, tuned),
-            _pairs(findings.verdict, findings.judged),
-        ),
+        tables=(_percentile_table(verdict, default, tuned), _pairs(verdict, findings.judged)),
     )
-    yield side_table(findings.verdict)
+    yield side_table(verdict)
     yield Paragraph(
         "Latencies are of all requests put together, so P99 is not quite the mean "
-        f"over trials that the verdict has. Ratios are {findings.verdict.reference} / tuned, over "
+        f"over trials that the verdict has. Ratios are {verdict.reference} / tuned, over "
         "the pairs, each interval for itself. In the P99 of the verdict a request that failed "
         "counts as one that took the whole time-out."
     )
-    yield from map(Paragraph, latency_notes(findings.verdict.sides))
-    if findings.verdict.guardrails:
-        yield guardrail_table(findings.verdict)
-    yield Paragraph(judged_by(findings.verdict))
-    if findings.verdict.halves is not None:
-        yield Paragraph(halves_sentence(findings.verdict.halves))
-    if findings.verdict.causes is not None:
-        yield from map(Paragraph, cause_notes(findings.verdict.causes))
-        if findings.verdict.causes.found:
-            yield cause_table(findings.verdict, findings.verdict.causes)
+    yield from map(Paragraph, latency_notes(verdict.sides))
+    if verdict.guardrails:
+        yield guardrail_table(verdict)
+    yield Paragraph(judged_by(verdict))
+    if verdict.halves is not None:
+        yield Paragraph(halves_sentence(verdict.halves))
+    if verdict.causes is not None:
+        yield from map(Paragraph, cause_notes(verdict.causes))
+        if verdict.causes.found:
+            yield cause_table(verdict, verdict.causes)
     if findings.mediation is not None:
         yield from _mediation(findings.mediation)
     for sweep in findings.sweeps:
@@ -85,7 +81,7 @@ def latency(findings: Findings) -> Iterator[Block]:
 def _sweep(findings: Findings, sweep: Sweep) -> Iterator[Block]:
     """What the winner is worth under other loads."""
     yield Paragraph(as_sentence(sweep_sentence(sweep)))
-    tables = tuple(table for table in sweep_tables(sweep))
+    tables = sweep_tables(sweep)
     if not sweep.has_latencies:
         yield from tables
         return

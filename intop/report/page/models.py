@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 
 from intop.domain.comparison import converged
 from intop.domain.ranking import Ranking, Screening
 from intop.domain.refined import Refined, expected_percent
 from intop.domain.report import Findings, Report
 from intop.domain.search import Search
-from intop.domain.training import Training
+from intop.domain.training import HeldOut, Training
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import (
     Block,
@@ -24,7 +25,6 @@ from intop.report.figures.bars import errors, generations, search_time
 from intop.report.figures.convergence import convergence, refinement
 from intop.report.figures.importance import importance
 from intop.report.figures.models import predictions
-from intop.report.page.common import lacking
 from intop.report.refine import ending, step_table
 from intop.report.screen import (
     EFFECT,
@@ -40,17 +40,15 @@ from intop.report.train import error_table, judgement
 # Importance ---------------------------------------------------------------------------------------
 
 
-def ranking(findings: Findings) -> Iterator[Block]:
+def ranking(title: str, ranking: Ranking) -> Iterator[Block]:
     """The parameters by importance."""
-    if findings.ranking is None or not findings.ranking.importances:
-        yield from lacking(findings, "screen")
+    if not ranking.importances:
         return
     yield Figure(
-        title=f"Importance of parameters ({findings.ranking.trials} trials)",
-        draw=partial(importance, findings.title, findings.ranking),
+        title=f"Importance of parameters ({ranking.trials} trials)",
+        draw=partial(importance, title, ranking),
         label=(
-            f"Importance of the parameters for {findings.title}: "
-            f"{findings.ranking.importances[0].key} comes first"
+            f"Importance of the parameters for {title}: {ranking.importances[0].key} comes first"
         ),
         caption=(
             "By how much of the variance of log P99 a model's error grows when a parameter's "
@@ -58,12 +56,12 @@ def ranking(findings: Findings) -> Iterator[Block]:
             "chosen. What is below the dashed line is no more than parameters without "
             "any effect reach."
         ),
-        tables=(_importance_table(findings.ranking),),
+        tables=(_importance_table(ranking),),
     )
-    yield Paragraph(cut_sentence(findings.ranking))
-    if findings.ranking.screening:
-        yield Notes(tuple(power_sentences(findings.ranking.screening)))
-        yield _effect_table(findings.ranking.screening)
+    yield Paragraph(cut_sentence(ranking))
+    if ranking.screening:
+        yield Notes(tuple(power_sentences(ranking.screening)))
+        yield _effect_table(ranking.screening)
 
 
 def _effect_table(screening: Screening) -> Table:
@@ -117,27 +115,22 @@ def all_models(report: Report) -> Iterator[Block]:
         )
 
 
-def models(findings: Findings) -> Iterator[Block]:
+def models(title: str, training: Training) -> Iterator[Block]:
     """How far one machine's models err, and on what."""
-    if findings.training is None:
-        yield from lacking(findings, "train")
-        return
-    yield Paragraph(" ".join(judgement(findings.training)))
-    if any(error.held_out for error in findings.training.errors):
+    yield Paragraph(" ".join(judgement(training)))
+    if any(error.held_out for error in training.errors):
         yield Figure(
             title="Predicted against measured",
-            draw=partial(predictions, findings.title, findings.training),
+            draw=partial(predictions, title, training),
             label=(
-                f"Predicted against measured {findings.training.target} for {findings.title}, a "
-                "panel for "
-                "each family"
+                f"Predicted against measured {training.target} for {title}, a panel for each family"
             ),
             caption=(
                 "Each dot is a configuration that the model had not seen. On the diagonal the "
                 "prediction was right; a bar is its interval. The band is the mean error that a "
                 "perfect model would have."
             ),
-            tables=(_measured_rows(findings.training), _predicted_rows(findings.training)),
+            tables=(_measured_rows(training), _predicted_rows(training)),
         )
 
 
@@ -148,19 +141,13 @@ def _errors(findings: Findings, training: Training) -> Table:
 
 
 def _measured_rows(training: Training) -> Table:
+    held_out = f"held-out configurations ({training.target} in {training.unit})"
     return Table(
         name="held-out-measured",
-        title=(
-            f"What was measured of the held-out configurations ({training.target} in "
-            f"{training.unit})"
-        ),
+        title=f"What was measured of the {held_out}",
         origin="measured",
         columns=(Column("family", "text"), Column("row", "count"), Column("measured")),
-        rows=tuple(
-            (error.family, number, row.measured)
-            for error in training.errors
-            for number, row in enumerate(error.held_out, start=1)
-        ),
+        rows=tuple((family, n, row.measured) for family, n, row in _held_out(training)),
     )
 
 
@@ -175,11 +162,16 @@ def _predicted_rows(training: Training) -> Table:
             *numbers("predicted", "low", "high"),
         ),
         rows=tuple(
-            (error.family, number, row.predicted, row.low, row.high)
-            for error in training.errors
-            for number, row in enumerate(error.held_out, start=1)
+            (family, n, row.predicted, row.low, row.high) for family, n, row in _held_out(training)
         ),
     )
+
+
+def _held_out(training: Training) -> Iterator[tuple[str, int, HeldOut]]:
+    """Return the held-out rows of each family with their numbers."""
+    for error in training.errors:
+        for number, row in enumerate(error.held_out, start=1):
+            yield error.family, number, row
 
 
 # Search -------------------------------------------------------------------------------------------
@@ -215,50 +207,36 @@ def all_searches(report: Report) -> Iterator[Block]:
     )
 
 
-def search(findings: Findings) -> Iterator[Block]:
+def search(title: str, search: Search) -> Iterator[Block]:
     """How one machine's search went, and what it proposes."""
-    if findings.search is None:
-        yield from lacking(findings, "search")
-        return
-    if findings.search.convergences:
+    if search.convergences:
         yield Figure(
-            title=f"Convergence of the search ({algorithms(findings.search)})",
-            draw=partial(convergence, findings.title, findings.search),
-            label=(
-                f"Best predicted {findings.search.quantity} by generation of the search for "
-                f"{findings.title}"
-            ),
+            title=f"Convergence of the search ({algorithms(search)})",
+            draw=partial(convergence, title, search),
+            label=f"Best predicted {search.quantity} by generation of the search for {title}",
             caption=(
-                f"The best {findings.search.quantity} that a model predicts, after each generation "
-                "of "
-                "the search. A dot is where it improved no more. Predicted, all of it: the "
+                f"The best {search.quantity} that a model predicts, after each generation "
+                "of the search. A dot is where it improved no more. Predicted, all of it: the "
                 "candidates were measured afterwards, and that is what the verdict rests on."
             ),
-            tables=(run_table(findings.search), _generations(findings.search)),
+            tables=(run_table(search), _generations(search)),
         )
-    candidates = _candidates(findings.search)
-    title = f"Candidates ({len(candidates.rows)})"
-    yield Section(title=title, blocks=(candidates,), folded=True)
+    candidates = _candidates(search)
+    heading = f"Candidates ({len(candidates.rows)})"
+    yield Section(title=heading, blocks=(candidates,), folded=True)
 
 
 def _generations(search: Search) -> Table:
+    runs = search.convergences
     return Table(
         name="generations",
         title=f"Best predicted {search.quantity} in ms by generation",
         origin="predicted",
-        columns=(
-            Column("generation", "count"),
-            *(Column(run.model) for run in search.convergences),
-        ),
+        columns=(Column("generation", "count"), *(Column(run.model) for run in runs)),
+        # A search that converged earlier has no value in later generations.
         rows=tuple(
-            (
-                number,
-                *(
-                    run.best_ms[number] if number < len(run.best_ms) else None
-                    for run in search.convergences
-                ),
-            )
-            for number in range(max(len(run.best_ms) for run in search.convergences))
+            (number, *values)
+            for number, values in enumerate(zip_longest(*(run.best_ms for run in runs)))
         ),
     )
 
@@ -296,26 +274,22 @@ def _candidates(search: Search) -> Table:
 # Refinement ---------------------------------------------------------------------------------------
 
 
-def refined(findings: Findings) -> Iterator[Block]:
+def refined(title: str, refined: Refined) -> Iterator[Block]:
     """What the measurements that the models asked for came to."""
-    if findings.refined is None:
-        missing = lacking(findings, "refine")
-        yield from missing or (Paragraph("The study has no refinement (refine_trials = 0)."),)
-        return
-    if findings.refined.steps:
+    if refined.steps:
         yield Figure(
-            title=f"Refinement ({findings.refined.spent} of {findings.refined.budget} trials)",
-            draw=partial(refinement, findings.title, findings.refined),
-            label=f"Best known P99 by the number of measurements for {findings.title}",
+            title=f"Refinement ({refined.spent} of {refined.budget} trials)",
+            draw=partial(refinement, title, refined),
+            label=f"Best known P99 by the number of measurements for {title}",
             caption=(
                 "The lowest P99 that was known after so many measurements, beside the default's. "
                 "The first design fills the space; after it, each step goes where the models "
                 "expect most or know least. The best known was chosen by its own trials, which "
                 "flatters it."
             ),
-            tables=(step_table(findings.refined), _expected(findings.refined)),
+            tables=(step_table(refined), _expected(refined)),
         )
-    yield Paragraph(" ".join(ending(findings.refined)))
+    yield Paragraph(" ".join(ending(refined)))
 
 
 def _expected(refined: Refined) -> Table:

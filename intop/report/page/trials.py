@@ -129,8 +129,7 @@ def refused(findings: Findings) -> Iterator[Block]:
         count = sum(len(r.keys) for r in findings.refused_keys)
         yield Paragraph(
             f"Of the catalogue's keys {findings.offered} could be tuned on these hosts, and "
-            f"{count} "
-            "could not. Keys that protect the machine are in no catalogue."
+            f"{count} could not. Keys that protect the machine are in no catalogue."
         )
         yield Table(
             name="refused-reasons",

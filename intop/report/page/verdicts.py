@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from intop.domain.comparison import AT_FULL_SPEED, converged
-from intop.domain.deployment import Change
+from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Explanation
 from intop.domain.report import Findings, Report
 from intop.domain.stats import Interval
@@ -33,40 +33,34 @@ def found(report: Report) -> Iterator[Block]:
 
 
 def _finding(findings: Findings) -> Block:
-    load = LOADS.get(findings.workload)
+    load, verdict = LOADS.get(findings.workload), findings.verdict
     lead = f"{findings.arch}, {load} ({findings.workload})" if load else findings.title
-    if findings.verdict is None:
+    if verdict is None:
         state = "no verdict yet" if findings.stages else "nothing measured yet"
         command = f"intop tune --resume --arch {findings.arch} --workload {findings.workload}"
         return Paragraph(f"{lead}: {state}. Make it with", command=command)
-    sentences = [as_sentence(sentence(findings.verdict))]
-    if findings.verdict.p99_outcome == "gain":
+    sentences = [as_sentence(sentence(verdict))]
+    if verdict.p99_outcome == "gain":
         sentences.append(
-            f"{_default(findings.verdict)} has {findings.verdict.default_p99_ms:.1f} ms, the "
-            "winner "
-            f"{findings.verdict.tuned_p99_ms:.1f} ms, over {findings.verdict.pairs} interleaved "
-            "pairs of "
-            f"fresh trials."
+            f"{verdict.against or 'The default'} has {verdict.default_p99_ms:.1f} ms, the winner "
+            f"{verdict.tuned_p99_ms:.1f} ms, over {verdict.pairs} interleaved pairs of fresh "
+            "trials."
         )
     if findings.explanation is not None:
         sentences.append(as_sentence(smallest(findings.explanation)))
     return Paragraph(" ".join(sentences), lead=f"{lead}:")
 
 
-def _default(verdict: Verdict) -> str:
-    return verdict.against or "The default"
+def _whole_and_smallest(report: Report) -> Iterator[tuple[Findings, str, Verdict]]:
+    """Return the verdicts of each subject's winner and of its smallest set."""
+    for subject in report.findings:
+        if subject.verdict is not None:
+            yield subject, "whole winner", subject.verdict
+        if subject.explanation is not None:
+            yield subject, "smallest set", subject.explanation.verdict
 
 
 def _verdicts(report: Report) -> Table:
-    rows: list[tuple[Value, ...]] = []
-    for subject in report.findings:
-        if subject.verdict is not None:
-            rows.append(
-                (subject.arch, subject.workload, "whole winner", *_verdict_cells(subject.verdict))
-            )
-        if subject.explanation is not None:
-            smaller = _verdict_cells(subject.explanation.verdict)
-            rows.append((subject.arch, subject.workload, "smallest set", *smaller))
     table = Table(
         name="verdicts",
         title="Verdicts",
@@ -80,7 +74,10 @@ def _verdicts(report: Report) -> Table:
             Column("pairs", "count"),
             Column("verdict", "text"),
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            (subject.arch, subject.workload, configuration, *_verdict_cells(verdict))
+            for subject, configuration, verdict in _whole_and_smallest(report)
+        ),
     )
     return without_empty(table)
 
@@ -99,12 +96,10 @@ def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
 
 
 def _speedup(report: Report) -> Figure:
-    verdicts: dict[str, Verdict] = {}
-    for subject in report.findings:
-        if subject.verdict is not None:
-            verdicts[subject.title] = subject.verdict
-        if subject.explanation is not None:
-            verdicts[f"{subject.title}, smallest set"] = subject.explanation.verdict
+    verdicts = {
+        subject.title if name == "whole winner" else f"{subject.title}, {name}": verdict
+        for subject, name, verdict in _whole_and_smallest(report)
+    }
     return Figure(
         title="Speed-up over the default",
         draw=partial(speedup, report.study, verdicts),
@@ -148,9 +143,7 @@ def _models(report: Report) -> Iterator[Block]:
 
 def _scope(report: Report) -> Iterator[str]:
     """What the figures hold for, and what they can't tell."""
-    levels = sorted(
-        {percent(subject.verdict.level) for subject in report.findings if subject.verdict}
-    )
+    levels = sorted({percent(f.verdict.level) for f in report.findings if f.verdict})
     yield (
         "P99 is the time within which 99 of 100 requests are answered, counted from when each was "
         "due. The default and the tuned configuration were measured in turn, in random order, so "
@@ -183,65 +176,49 @@ def _scope(report: Report) -> Iterator[str]:
 
 def changes(findings: Findings) -> Iterator[Block]:
     """The keys to set, the fewest that keep the gain, and how to set them."""
-    if findings.verdict is None:
+    verdict, deployment = findings.verdict, findings.deployment
+    subject = f"--arch {findings.arch} --workload {findings.workload}"
+    if verdict is None:
         return
-    if findings.verdict.outcome == "no gain: it costs":
+    if verdict.outcome == "no gain: it costs":
         yield Paragraph(
             f"Nothing: keep the defaults. P99 was shown to be lower, at more than was accepted: "
-            f"{findings.verdict.costs}. Whoever accepts that, deploys it with",
-            command=(
-                f"intop plan --accept-costs --arch {findings.arch} --workload {findings.workload}"
-            ),
+            f"{verdict.costs}. Whoever accepts that, deploys it with",
+            command=f"intop plan --accept-costs {subject}",
         )
-        return
-    if not findings.verdict.is_gain:
+    elif not verdict.is_gain:
         yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
-        return
-    if findings.deployment is None:
+    elif deployment is None:
         yield Paragraph(findings.undeployable)
-        yield _configuration(findings.verdict)
-        return
-    count = len(findings.deployment.changes)
-    if findings.deployment.origin == "smallest set" and findings.deployment.kept is not None:
-        yield Paragraph(
-            f"{_of_the_winner(findings.verdict, findings.explanation, count)} The smallest set "
-            f"{kept_sentence(findings.deployment.kept)}."
+        yield _configuration(verdict)
+    else:
+        yield from _origin(findings, verdict, deployment)
+        yield _changes(deployment)
+        yield Verbatim(
+            (
+                f"intop plan {subject}",
+                f"intop apply {subject}",
+                f"intop export {subject} --format sysctl",
+            )
         )
-    elif findings.explanation is not None:
+
+
+def _origin(findings: Findings, verdict: Verdict, deployment: Deployment) -> Iterator[Block]:
+    """Which of the winner's keys are set, and why."""
+    explanation, count = findings.explanation, len(deployment.changes)
+    if deployment.origin == "smallest set" and deployment.kept is not None:
+        yield Paragraph(
+            f"{_of_the_winner(verdict, explanation, count)} The smallest set "
+            f"{kept_sentence(deployment.kept)}."
+        )
+    elif explanation is not None:
         yield Paragraph(
             f"All {count} keys of the winner, not the smallest set that was found: "
-            f"{findings.explanation.obstacle}."
+            f"{explanation.obstacle}."
         )
     else:
         yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
         yield from lacking(findings, "explain")
-    table = Table(
-        name="changes",
-        title="Keys to set on the load balancer",
-        origin="measured",
-        columns=(
-            *columns("key", "key", "default", "set to"),
-            *columns(
-                "span",
-                "alone: times lower",
-                "left out of the winner: times higher",
-                "left out of the smallest set: times higher",
-            ),
-            Column("measured together with", "key"),
-            Column("risk", "text"),
-            Column("what it does", "prose"),
-        ),
-        rows=tuple(_change_cells(c) for c in findings.deployment.changes),
-    )
-    yield without_empty(table)
-    subject = f"--arch {findings.arch} --workload {findings.workload}"
-    yield Verbatim(
-        (
-            f"intop plan {subject}",
-            f"intop apply {subject}",
-            f"intop export {subject} --format sysctl",
-        )
-    )
 
 
 def _of_the_winner(verdict: Verdict, explanation: Explanation | None, count: int) -> str:
@@ -252,14 +229,35 @@ def _of_the_winner(verdict: Verdict, explanation: Explanation | None, count: int
     return f"{kept} of the winner's {whole} keys, beside values of {verdict.against}: {count} keys."
 
 
-def _change_cells(change: Change) -> tuple[Value, ...]:
-    contribution = change.contribution
-    ratios = (
-        (contribution.alone, contribution.left_out, contribution.missed)
-        if contribution
-        else (None, None, None)
+def _changes(deployment: Deployment) -> Table:
+    return without_empty(
+        Table(
+            name="changes",
+            title="Keys to set on the load balancer",
+            origin="measured",
+            columns=(
+                *columns("key", "key", "default", "set to"),
+                *columns(
+                    "span",
+                    "alone: times lower",
+                    "left out of the winner: times higher",
+                    "left out of the smallest set: times higher",
+                ),
+                Column("measured together with", "key"),
+                Column("risk", "text"),
+                Column("what it does", "prose"),
+            ),
+            rows=tuple(map(_change_cells, deployment.changes)),
+        )
     )
-    others = [key for key in contribution.keys if key != change.key] if contribution else []
+
+
+def _change_cells(change: Change) -> tuple[Value, ...]:
+    ratios: tuple[Value, ...] = (None, None, None)
+    others: list[str] = []
+    if part := change.contribution:
+        ratios = (part.alone, part.left_out, part.missed)
+        others = [key for key in part.keys if key != change.key]
     return (
         change.key,
         change.default or "unset",
