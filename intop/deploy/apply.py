@@ -113,7 +113,7 @@ def _on_host(
 
 
 class RollOut(Stage[Verdict]):
-    """What is deployed against the default on one host, before it stays.
+    """The deployed values against the default on one host, before they stay.
 
     Fresh rounds, or those that were begun on this host and led to no decision yet: `decided` is the
     last series that did.
@@ -169,7 +169,7 @@ def _is_enough(verdict: Verdict, accept_no_loss: bool, accept_costs: bool) -> bo
 
 
 def _persistent_path(plan: Plan, number: int) -> str:
-    """Where a host is to keep its values, "" for nowhere."""
+    """Return the file in which a host keeps its values; "" without --persist."""
     host = plan.hosts[number].said
     return host.file if host is not None and plan.persist else ""
 
@@ -194,7 +194,7 @@ def _check_as_planned(ready: ClusterTestbed, plan: Plan, number: int) -> None:
 
 
 def _about(deployment: Deployment, now: str) -> dict[str, str]:
-    """What the host is told of where its values come from."""
+    """Return the provenance that the host keeps with its values."""
     user = "somebody"
     with suppress(KeyError, OSError):
         user = getpass.getuser()

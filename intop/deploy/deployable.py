@@ -1,4 +1,4 @@
-"""What leaves a campaign: the configuration of a verdict of gain, with what is known of it."""
+"""Deployments of a campaign: the configuration of a verdict of gain, with all evidence."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ from intop.stages.collected import required_space, why_gone
 def deployments(
     context: Context, *, whole: bool = False, accept_costs: bool = False
 ) -> dict[str, Deployment | None]:
-    """What to deploy on each architecture of the context; None: keep the defaults.
+    """Return the deployment of each architecture of the context; None: keep the defaults.
 
     That is the smallest set where its own verdict is a gain and it keeps the share of the winner's
     gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner. A lower P99
@@ -48,7 +48,7 @@ def deployments(
 def sole_deployment(
     context: Context, *, whole: bool = False, accept_costs: bool = False
 ) -> Deployment | None:
-    """What there is to deploy in the context; None: keep the defaults. Reads only the store.
+    """Return the one deployment of the context; None: keep the defaults. Reads only the store.
 
     `whole` and `accept_costs` as in `deployments`.
 
@@ -68,7 +68,7 @@ def sole_deployment(
 
 
 def task_of(context: Context, deployment: Deployment) -> Task:
-    """What a deployment was found for, and is measured as."""
+    """Return the architecture and workload that a deployment is for, as a task to measure."""
     return next(
         task
         for task in context.subjects()
@@ -140,7 +140,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
 def _changes(
     task: Task, configuration: Configuration, explanation: Explanation | None
 ) -> tuple[Change, ...]:
-    """What differs from the campaign's default, in order of evidence where there is any."""
+    """Return the keys that differ from the campaign's default, first those with evidence."""
     space = required_space(task)
     parameters = {p.key: p for p in space.parameters}
     if gone := configuration.values.keys() - parameters.keys():

@@ -36,31 +36,34 @@ from intop.run.context import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a load balancer said. `unwritable` are folders that an apply has to write to;
-    `nginx_conf` are the configurations of its server, and `edits` what a deployment changes there.
-    """
+    """The answers of a load balancer."""
 
     address: HostAddress
     state: HostState
     probe: Probe
     persistent: Persistent
     unwritable: tuple[str, ...] = ()
+    """Folders that an apply has to write to and can't."""
     nginx_conf: tuple[str, ...] = ()
+    """Configurations of its server."""
     edits: tuple[FileEdit, ...] = ()
+    """Changes of a deployment in the files of its server."""
     kept: tuple[str, ...] = ()
+    """Remarks about lines that those changes leave alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenCluster:
-    """The same of a replica. `tool` is its load generator's, `others` are its other hosts by name,
-    and `problems` name those that could not be asked.
-    """
+    """The answers of all hosts of a replica."""
 
     cluster: Cluster
     balancer: Seen
     tool: LoadTool | None
+    """The load tool of its load generator."""
     problems: tuple[str, ...]
+    """A line for each host that could not be asked."""
     others: Mapping[str, HostFacts] = field(default_factory=dict)
+    """Facts of its other hosts by name."""
 
 
 def look(
@@ -112,7 +115,7 @@ def _with_nginx(seen: Seen, nginx: TunableNginx, deployment: Deployment) -> Seen
 
 
 def _diff(before: str, after: str) -> str:
-    """Without lines of context: a file of nginx may hold secrets, and a plan goes to others."""
+    """Return a diff without context, since a file of nginx may hold secrets."""
     lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
     return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
@@ -149,7 +152,7 @@ def host_plan(
     left_out: Mapping[str, str] | None = None,
     problems: Iterable[str] = (),
 ) -> HostPlan:
-    """What deploying changes on one host; `parameters` by key.
+    """Return the changes of a deployment on one host; `parameters` by key.
 
     `left_out` says which keys can't be set there for another reason than what the host says of
     them, and `problems` what else is in the way.
@@ -192,7 +195,7 @@ def host_plan(
 def replica_plan(
     task: Task, seen: SeenCluster, number: int, deployment: Deployment, *, persist: bool
 ) -> HostPlan:
-    """What deploying changes on a replica of the study, the `number`th from 0.
+    """Return the changes of a deployment on a replica of the study, the `number`th from 0.
 
     All that taking the host and measuring there would find is looked for here.
     """
@@ -309,7 +312,7 @@ def _left_out(task: Task, seen: Seen, deployment: Deployment) -> dict[str, str]:
 
 
 def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
-    """What the campaign's trials were made under, and is no longer so."""
+    """Return a line with the conditions that are no longer those of the campaign's trials."""
     if seen.tool is None or task.workload.duration_s is None:
         return []  # without a duration there are no trials yet
     name, confs = seen.balancer.address.name, seen.balancer.nginx_conf
@@ -330,7 +333,7 @@ def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
 
 
 def _own(task: Task, seen: Seen, before: Probe | None) -> Probe:
-    """What the host says, with its own values where an apply has left others.
+    """Return the host's readings, with its own values in place of those of an apply.
 
     Which keys refuse their own values is only seen by writing, so that is taken from `before`.
     """

@@ -50,7 +50,7 @@ def tuned_hosts(
 
 
 def states(addresses: Sequence[HostAddress], connect: Connect) -> list[Answer[HostState]]:
-    """What is applied on each host, by whom and since when, and its drift. Raises nothing."""
+    """Return the state of each host: what is applied by whom, and its drift. Raises nothing."""
     return ask_all(addresses, connect, state_of)
 
 
@@ -115,5 +115,5 @@ def _check_root(host: Host) -> None:
 
 
 def replica_name(replica: Cluster | LabSpec) -> str:
-    """What a replica is called in an answer, whether it is up or not."""
+    """Return the name of a replica in an answer, whether it is up or not."""
     return f"lab {replica.name}" if isinstance(replica, LabSpec) else replica.load_balancer.name

@@ -25,7 +25,7 @@ class ChosenSide:
 
 
 def chosen_side(context: Context, selector: Selector) -> ChosenSide:
-    """What a selector means: the latest campaign of the study that has such a side.
+    """Return the side that a selector means, in the latest campaign that has such a side.
 
     An architecture alone is the context's campaign's. Raises UsageError where there is no such
     side, or more than one architecture has it.
@@ -71,7 +71,7 @@ def campaigns_of(context: Context, selector: Selector | None) -> list[Campaign]:
 
 
 def measured(store: Store, campaign: Campaign) -> Iterator[tuple[Subject, Conditions]]:
-    """What a campaign has trials of that may be compared, and what the last one was made under."""
+    """Return the subjects with comparable trials, and the conditions of the last trial."""
     for subject in store.subjects(campaign):
         for stage, conditions in reversed(store.conditions(subject).items()):
             if not registry.stage(stage).is_apart:
@@ -80,7 +80,7 @@ def measured(store: Store, campaign: Campaign) -> Iterator[tuple[Subject, Condit
 
 
 def _choices(context: Context, selector: Selector) -> Iterator[str]:
-    """What there is instead, by what the selector asks for."""
+    """Return the sides that there are, with the conditions that the selector asks for."""
     shown = [n for n in ("kernel", "nginx") if n not in selector.names]
     names = [*sorted(selector.names.difference(STORED, ("arch",))), *shown]
     campaigns = context.store.campaigns()

@@ -97,7 +97,7 @@ def _provenance(campaign: Campaign) -> Provenance:
 
 
 def _about_pilots(context: Context, comparisons: Sequence[Comparison]) -> str:
-    """What to do where the pilots of the two sides chose different durations."""
+    """Return the remedy where the pilots of the two sides chose different durations."""
     longest = {
         c.workload: max(side.conditions.duration_s for side in c.sides)
         for c in comparisons
@@ -158,7 +158,7 @@ def _judged(trials: Sequence[Outline], verdict: Verdict) -> tuple[list[float], l
 
 
 def _missing(context: Context, chosen: ChosenSide, task: Task, why: str) -> ResultMissingError:
-    """With the commands that make it, where it is a campaign that can still be gone on with."""
+    """Return the error, with the commands that help where the campaign can go on."""
     reason = f"nothing to compare ({why})"
     if chosen.campaign.id == context.campaign.id:
         return prerequisites.missing(task, reason, "collect")

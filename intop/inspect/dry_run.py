@@ -1,4 +1,4 @@
-"""What a command would measure and write: no host is asked, and the store is only read."""
+"""Dry runs: trials and writes of a command. No host is asked, and the store is only read."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,21 +24,22 @@ from intop.store import Campaign, Store, Subject, shown
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for: these stages, of a new campaign or of the latest.
-
-    `samples` and `rounds` take the place of the file's numbers. `arms` is how many meet in a round
-    of a stage that is measured when it is asked for, which is planned anew with `again`; or its
-    `own_trials` are known, and what each of them takes (`trial_s`) where that is not the usual.
-    """
+    """A request for stages, of a new campaign or of the latest."""
 
     stages: tuple[str, ...]
     new: bool = False
     again: bool = False
+    """Whether a stage that is measured when it is asked for is planned anew."""
     samples: int | None = None
+    """Samples in place of the file's number."""
     rounds: int | None = None
+    """Rounds in place of the file's number."""
     arms: int = 0
+    """Arms that meet in a round of a stage that is measured when it is asked for."""
     own_trials: int | None = None
+    """Trials of such a stage, where they are known."""
     trial_s: float | None = None
+    """Seconds of each of these trials, where that is not the usual time."""
 
 
 def of_tune() -> tuple[str, ...]:
@@ -53,7 +54,7 @@ def dry_run(
     workloads: Sequence[Workload],
     request: Request,
 ) -> DryRun:
-    """What these stages would do on these architectures under these workloads."""
+    """Return the plans of these stages on these architectures under these workloads."""
     study = _as_asked(study, request)
     asked = () if request.stages == of_tune() else request.stages
     status = campaign_status(study, store, archs, workloads, new=request.new, asked=asked)
@@ -191,7 +192,7 @@ def _allowed(study: Study) -> tuple[str, ...]:
 def _varied(
     keys: tuple[str, ...], chosen: Collection[str] | None, measured: Collection[str]
 ) -> tuple[str, ...]:
-    """What gets other values than its own: the default's trials vary nothing."""
+    """Return the keys that get other values than their own; trials of the default vary none."""
     stages = [registry.stage(name) for name in measured]
     if all(stage.prepares or not stage.sets_values for stage in stages):
         return ()

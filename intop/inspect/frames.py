@@ -128,7 +128,7 @@ def _outside(table: "DataFrame", recipe: Recipe) -> dict[str, tuple[str, ...]]:
 
 
 def _recipe(task: Task) -> Recipe:
-    """What `train` goes by. Raises ResultMissingError and IntopError, as it does."""
+    """Return the settings of `train`. Raises ResultMissingError and IntopError, as it does."""
     study, budget = task.context.study, task.context.study.budget
     _, samples, _ = learned_samples(task)
     return Recipe(

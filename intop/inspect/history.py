@@ -49,7 +49,7 @@ def histories(context: Context, side: str) -> tuple[History, ...]:
 
 
 def _moment(task: Task, conditions: Conditions, level: float) -> Moment | None:
-    """What a campaign has of the default and of its winner, None where that is no interval.
+    """Return a campaign's default and winner; None where its trials give no interval.
 
     No trial is decoded, since a store may have very many.
     """

@@ -81,7 +81,7 @@ def gather(context: Context) -> Report:
 
 
 def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
-    """Of one architecture under one workload, by all attempts at its trials."""
+    """Return the findings of one subject by all attempts at its trials."""
     compared = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     get, subject = task.store.get, task.subject
     verdict, explanation = get(subject, Verdict), get(subject, Explanation)
@@ -147,7 +147,7 @@ def _judged(task: Task, trials: Sequence[Outline], verdict: Verdict | None) -> J
 
 
 def _mediation(task: Task, verdict: Verdict | None) -> Mediation | None:
-    """What mechanisms bring of the winner's gain, where it was this one."""
+    """Return the mediation, if it is of this verdict's winner."""
     mediation = task.store.get(task.subject, Mediation)
     return (
         mediation if mediation and verdict and mediation.winner == verdict.configuration else None
@@ -155,7 +155,7 @@ def _mediation(task: Task, verdict: Verdict | None) -> Mediation | None:
 
 
 def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None, str]:
-    """What would be deployed, or why it can't be told."""
+    """Return the deployment, or the reason why there is none."""
     if verdict is None or not verdict.is_gain:
         return None, ""
     arch = task.subject.arch
@@ -187,7 +187,7 @@ def _compared(
 
 
 def _missing(task: Task) -> tuple[Missing, ...]:
-    """What a campaign has in the end, and this one has not yet.
+    """Return the results of a whole campaign that this one lacks.
 
     Whether what needs a verdict will be wanted shows by the verdict only.
     """

@@ -1,4 +1,4 @@
-"""How far a campaign is, by its store alone: no host is asked, and nothing is written.
+"""The progress of a campaign by its store alone: no host is asked, and nothing is written.
 
 It may be asked while another process measures.
 """
@@ -84,22 +84,20 @@ def campaign_status(
 
 
 def is_begun(study: Study, store: Store | None, arch: str) -> bool:
-    """Whether the study's latest campaign has plans of an architecture."""
+    """Return whether the study's latest campaign has plans of an architecture."""
     campaign = None if store is None else store.latest(study.name)
     return store is not None and campaign is not None and not store.is_empty(campaign, arch)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Known:
-    """What the store says of one architecture under one workload.
-
-    `measured` has the trials of this campaign and of the one before it, which tell the pace.
-    """
+    """The records of the store about one architecture under one workload."""
 
     prospect: Prospect
     asked: Collection[str]
     duration_s: int | None
     measured: Sequence[tuple[int, Sequence[Place]]] = ()
+    """Trials of this campaign and of the one before it, which tell the pace."""
     refined: Refined | None = None
     decisions: Decisions | None = None
     sweeps: Sweeps | None = None
@@ -179,7 +177,7 @@ class _Known:
         )
 
     def _pace(self) -> tuple[float | None, int | None]:
-        """What a trial takes, and the campaign that says so: this one, else the one before it."""
+        """Return a trial's time and the campaign that tells it: this one, else the one before."""
         for campaign, places in self.measured:
             own = [place for place in places if not self._has_its_own_duration(place)]
             if (pace := pace_s(own)) is not None:
@@ -187,7 +185,7 @@ class _Known:
         return None, None
 
     def _has_its_own_duration(self, place: Place) -> bool:
-        """Whether a trial may be longer or shorter than those of most stages."""
+        """Return whether a trial may be longer or shorter than those of most stages."""
         is_longer = self.prospect.budget.judge_duration_s is not None and place.stage == "judge"
         is_longer |= place.role == "soak"
         stage = registry.stage(place.stage)
@@ -201,7 +199,7 @@ class _Known:
         return self.prospect.trial(self.duration_s).of(share, share)
 
     def _stages(self, trial: Span | None) -> tuple[StageStatus, ...]:
-        """Those of `tune` that the study has, then others that were begun by themselves."""
+        """Return the stages of `tune` in this study, then others that were begun by themselves."""
         of_tune = [s for s in registry.stages() if not s.of_its_own and self._belongs(s)]
         done = [stage.is_done(self.prospect) for stage in of_tune]
         begun = [n for n, stage in enumerate(of_tune) if done[n] or self._of(stage)]
@@ -227,7 +225,7 @@ class _Known:
         return self.prospect.places(stage.name)
 
     def _belongs(self, stage: type[AnyStage]) -> bool:
-        """Whether `tune` has this stage in this study."""
+        """Return whether `tune` has this stage in this study."""
         begun = bool(self._of(stage)) or self.prospect.has(stage.result_type)
         return stage.is_wanted(self.prospect) or begun or stage.name in self.asked
 
@@ -285,7 +283,7 @@ def _seconds(span: Span | None) -> dict[str, Any]:
 
 
 def fleet(url: str, store: Store | None) -> Fleet:
-    """What is going on in a store; nothing where there is none yet."""
+    """Return the campaigns and workers of a store; none where there is no store yet."""
     if store is None:
         return Fleet(store=shown(url), campaigns=(), workers=())
     counts, jobs = store.counts(), store.jobs.waiting()

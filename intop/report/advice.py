@@ -85,7 +85,7 @@ def _title(situation: Situation) -> str:
 
 
 def _sentences(advice: Advice, situation: Situation) -> Iterator[str]:
-    """How many gains there were, which changes helped or hurt, and what is not known."""
+    """Sentences about gains, about changes that helped or hurt, and about unknown effects."""
     verdicts = [judged for judged in advice.verdicts if judged.situation == situation.number]
     gains = sum(judged.verdict.is_gain for judged in verdicts)
     if verdicts:
@@ -136,7 +136,7 @@ def _listed(
 
 
 def _hurtful(evidence: Evidence) -> Interval | None:
-    """Where it hurt, else what was measured by itself."""
+    """Return the ratio that shows harm, else the ratio by itself."""
     return (
         evidence.beside_others if evidence.outcome_beside_others == "hurt" else evidence.by_itself
     )

@@ -1,4 +1,4 @@
-"""How far a campaign is, and all campaigns and workers of a store, as documents."""
+"""The progress of a campaign, and all campaigns and workers of a store, as documents."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def _cells(stage: StageStatus) -> tuple[str, ...]:
 
 
 def _times(stage: StageStatus) -> tuple[str, str]:
-    """What is left of it likely takes, and hardly exceeds."""
+    """Return the likely and the highest time that is left."""
     return (about(stage.left_s), about(stage.most_s)) if stage.is_ahead else ("", "")
 
 
@@ -99,7 +99,7 @@ def _subject_line(subject: SubjectStatus) -> str:
 
 
 def pace(subject: SubjectStatus) -> str:
-    """What a trial takes, all replicas together, and where that comes from."""
+    """Return a trial's time on all replicas together, and its source."""
     if subject.trial_s is None:
         return "how long a trial takes, the pilot chooses"
     if subject.measured_in is not None:

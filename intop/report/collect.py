@@ -12,7 +12,7 @@ from intop.report.words import percent_change
 
 
 def collected(title: str, collected: Collected) -> Section:
-    """What the trials of a stage look like, by status, the default's drift, and the noise."""
+    """Return the trials of a stage by status, the default's drift, and the noise."""
     rows: list[tuple[Value, ...]] = []
     for name, default in (("default", True), ("configurations", False)):
         trials = [t for t in collected.trials if t.configuration.is_default == default]
@@ -35,7 +35,7 @@ def collected(title: str, collected: Collected) -> Section:
 
 
 def replica_sentences(agreement: Agreement) -> list[str]:
-    """Which replicas agree with the first one, and which were set aside later, a sentence each."""
+    """Return a sentence for each replica: agreement with the first, or why it was set aside."""
     _, *others = agreement.replicas
     return [replica_sentence(replica) for replica in others] + [
         f"replica {replica.name} was set aside: "

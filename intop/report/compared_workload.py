@@ -19,7 +19,7 @@ from intop.report.verdict import reference_metrics
 
 
 def details(comparison: Comparison) -> Section:
-    """What was measured, models, searches, parameters and values of both sides."""
+    """Return measurements, models, searches, parameters and values of both sides."""
     title = f"{comparison.workload}: {names(comparison)}"
     measured = (_sides(comparison), *_references(comparison))
     learned = (
@@ -41,7 +41,7 @@ def rows_by_side(
 
 
 def _sides(c: Comparison) -> Section:
-    """What was measured, and on what."""
+    """Return the conditions of both sides."""
     here, there = (side.conditions for side in c.sides)
     odd = [
         f.name
@@ -78,7 +78,7 @@ def _source(side: Side) -> str:
 
 
 def _references(c: Comparison) -> list[Section]:
-    """What each side's verdict has beside latencies, of its default and of its winner."""
+    """Return the reference metrics of each side's default and winner."""
     by_side = [
         {name: (both.default, both.tuned) for name, both in reference_metrics(side.verdict.sides)}
         if side.verdict
@@ -113,7 +113,6 @@ def _errors(c: Comparison) -> Section:
 
 
 def _convergences(c: Comparison) -> Section:
-    """How long the search took."""
     by_side = (
         {run.model: (str(run.generations), f"{run.seconds:.1f} s") for run in side.convergences}
         for side in c.sides
@@ -127,7 +126,6 @@ def _convergences(c: Comparison) -> Section:
 
 
 def _parameters(c: Comparison) -> Section:
-    """Which parameters matter where."""
     notes = [f"{s.name}: not screened" for s in c.sides if s.ranking is None] + _refusals(c)
     if not all(all(p.chosen) for p in c.parameters):
         notes.append(
@@ -171,7 +169,7 @@ def _chosen(c: Comparison, p: ComparedParameter) -> str:
 
 
 def _refusals(c: Comparison) -> list[str]:
-    """Why a side doesn't offer what the other one chose, by reason."""
+    """Return the keys that a side doesn't offer and the other one chose, by reason."""
     keys: dict[str, list[str]] = {}
     for p in c.parameters:
         for side, reason in zip(c.sides, p.refused, strict=True):

@@ -18,7 +18,7 @@ WIDEST_BAR = 40
 
 
 def sections(compared: Compared) -> list[Section]:
-    """What there is to say, in order: all workloads in short, then each in detail."""
+    """Return all workloads in short, then each in detail."""
     in_short = (matrix(compared), *_models(compared), *_paper(compared), _picture(compared))
     return [*_forced(compared), *in_short, *map(details, compared.comparisons)]
 
@@ -64,7 +64,7 @@ def matrix(compared: Compared) -> Section:
 
 
 def _models(compared: Compared) -> list[Section]:
-    """What each tree model's own winner was worth, where that was measured."""
+    """Return the speed-ups of the tree models' own winners, where they were measured."""
     rows: list[tuple[Value, ...]] = []
     notes: list[str] = []
     for c in compared.comparisons:
@@ -142,18 +142,17 @@ def _verdict(side: Side) -> str:
 
 
 def _forced(compared: Compared) -> list[Section]:
-    """What makes the sides incomparable, above all that is compared all the same."""
     lines = differences(compared)
     return [tabled("NOT COMPARABLE, shown by --force", (), (), lines)] if lines else []
 
 
 def differences(compared: Compared) -> list[str]:
-    """In which the sides must not differ, by workload."""
+    """Return the differences that make the sides incomparable, by workload."""
     return [f"{c.workload}: {line}" for c in compared.comparisons for line in c.differences]
 
 
 def _whence(compared: Compared) -> list[str]:
-    """Which campaigns the sides are of, where that is not the same one."""
+    """Return the campaigns of the sides, where they are of two campaigns."""
     if compared.is_of_architectures:
         return []
     return [
@@ -164,7 +163,7 @@ def _whence(compared: Compared) -> list[str]:
 
 
 def _remarks(compared: Compared) -> list[str]:
-    """What sets the sides apart. What holds for some workloads only, names them."""
+    """Return warnings about the sides, with the workloads that they hold for."""
     workloads: dict[str, list[str]] = {}
     for c in compared.comparisons:
         for line in _remarks_on(c):

@@ -41,7 +41,6 @@ def page(compared: Compared, pictures: Mapping[str, str]) -> str:
 
 
 def _forced(compared: Compared) -> Iterator[Paragraph]:
-    """What makes the sides incomparable stands above all else."""
     if lines := differences(compared):
         yield Paragraph("; ".join(lines), lead="Not comparable, shown by --force.")
 
@@ -71,7 +70,6 @@ def _intro(compared: Compared) -> Iterator[Paragraph]:
 
 
 def _campaign(about: Provenance) -> str:
-    """Which campaign it is, and from when."""
     finished = f"finished {_time(about.finished_at)}" if about.finished_at else "not finished yet"
     return (
         f"campaign {about.campaign} of the study {about.study}, seed {about.seed}, begun "
@@ -121,7 +119,7 @@ def _time(iso: str) -> str:
 
 
 def _limits(compared: Compared) -> Iterator[Paragraph]:
-    """How far to believe it; what emulation means only where there is some."""
+    """Return the limits of the comparison; those of emulation only where there is some."""
     sides = {side.name: side for c in compared.comparisons for side in c.sides}
     emulated = [side for side in sides.values() if side.emulated]
     for side in emulated:

@@ -1,4 +1,4 @@
-"""What the doctor found, as a document."""
+"""The doctor's diagnosis as a document."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ def _hosts(diagnosis: Diagnosis) -> Table:
 
 
 def _paths(diagnosis: Diagnosis) -> Table:
-    """What each path of the loads answers, asked for once from the load generator."""
+    """Return the answer of each path, asked for once from the load generator."""
     return Table(
         columns=(
             *texts("path asked for once"),
@@ -92,7 +92,7 @@ def _paths(diagnosis: Diagnosis) -> Table:
 
 
 def _manner(fetched: Fetched) -> Iterator[str]:
-    """What a plain request over HTTP/1.1 doesn't have."""
+    """Return the parts that a plain request over HTTP/1.1 doesn't have."""
     if fetched.http != "1.1":
         yield f"HTTP/{fetched.http}"
     yield from map(masked_header, fetched.headers)
@@ -105,7 +105,6 @@ def _size(mib: int | None) -> str:
 
 
 def _state(host: HostDiagnosis) -> Iterator[str]:
-    """Who holds a host, and what it has to report."""
     state = host.state
     if state.holder:
         changed = f", keys changed: {len(state.changed)}" if state.changed else ""
@@ -115,7 +114,6 @@ def _state(host: HostDiagnosis) -> Iterator[str]:
 
 
 def _tried(host: HostDiagnosis) -> Iterator[str]:
-    """How many keys took their own values, where that was tried."""
     tried = [key for key in host.keys.values() if key.is_tried]
     if tried:
         taken = sum(not key.reading.refusal for key in tried)

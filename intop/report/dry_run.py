@@ -1,4 +1,4 @@
-"""What a command would do, as a document."""
+"""Dry runs as documents."""
 
 from collections.abc import Iterator, Sequence
 
@@ -37,7 +37,7 @@ def _subject(intended: Intended) -> Section:
 
 
 def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Block]:
-    """What would be put back on each host, from what it says of itself."""
+    """Return the values that each host would get back, by its own record."""
     lines = ["dry run: hosts are asked, and nothing is put back"]
     rows: list[tuple[str, ...]] = []
     for answer in answers:
@@ -60,7 +60,7 @@ def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Block
 
 
 def _put_back(state: HostState, *, force: bool) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """By key the value now and the one from before; and the keys that stay somebody else's."""
+    """Return the values now and before by key, and the keys that stay somebody else's."""
     back = {change.key: (change.now, change.before) for change in state.changed}
     foreign = {change.key for change in state.foreign}
     applied = state.applied

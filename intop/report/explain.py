@@ -56,7 +56,7 @@ def contribution_table(
 
 
 def _stacked(ratio: Interval | None) -> Value:
-    """In two lines, so that three of them fit beside the longest keys."""
+    """Return a ratio in two lines, so that three of them fit beside the longest keys."""
     return None if ratio is None else str(ratio).replace(" (", "\n(")
 
 
@@ -98,7 +98,7 @@ def sentence(explanation: Explanation) -> str:
 
 
 def smallest(explanation: Explanation) -> str:
-    """What a user leaves with: the keys to change, and what they keep of the gain."""
+    """Return the keys to change, and the share of the gain that they keep."""
     share = (
         ""
         if explanation.kept.full.value <= 1

@@ -1,4 +1,4 @@
-"""What is applied on hosts, and what a roll-out or a rollback did, as documents.
+"""The states of hosts, roll-outs and rollbacks as documents.
 
 A line is never broken: it may hold a command or a value to copy.
 """
@@ -59,7 +59,7 @@ def rollbacks(answers: Sequence[Answer[Rollback]]) -> list[Verbatim]:
 
 
 def at_stake(answer: Answer[HostState]) -> list[str]:
-    """What a rollback by force would take from others, a line each."""
+    """Return a line for each thing of others that a rollback by force would take."""
     if answer.said is None:
         return []
     session = [f"{answer.name}: {held(answer.said)}"] if answer.said.holder else []
@@ -96,7 +96,7 @@ def _state_line(answer: Answer[HostState]) -> str:
 
 
 def _applied(state: HostState) -> str:
-    """In one line, for a monitoring system, too."""
+    """Return one line, for a monitoring system, too."""
     applied = state.applied
     if applied is None:
         return ""

@@ -23,7 +23,7 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a campaign found for one architecture and workload."""
+    """The results of a campaign for one architecture and workload."""
 
     arch: str
     workload: str
@@ -44,7 +44,7 @@ class PaperRow:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """In the order of `COLUMNS`."""
+        """The cells in the order of `COLUMNS`."""
         pairs = zip(self.paper, self.here, strict=True)
         return (self.figure, *(cell for pair in pairs for cell in pair), self.why)
 
@@ -62,7 +62,7 @@ def table(outcomes: Sequence[Outcome], compared: Compared | None) -> Table:
 
 
 def outcomes(compared: Compared) -> list[Outcome]:
-    """Those of both sides of a comparison."""
+    """Return the outcomes of both sides of a comparison."""
     return [
         Outcome(
             arch=side.arch,
@@ -110,7 +110,7 @@ def _errors(outcomes: Sequence[Outcome]) -> Iterable[PaperRow]:
 
 
 def _why_errors(outcomes: Sequence[Outcome]) -> str:
-    """With what the noise of the trials alone makes, where that is known."""
+    """Return the reason with the error by noise alone, where that is known."""
     trials = [outcome.training.trials for outcome in outcomes if outcome.training]
     ceilings = [
         f"{outcome.arch} {outcome.workload} {outcome.training.ceiling.mape:.0f} %"
@@ -227,7 +227,7 @@ def _architectures(outcomes: Sequence[Outcome], compared: Compared | None) -> Pa
 
 
 def _lower(arch: str, comparisons: Sequence[Comparison]) -> str:
-    """By how many ms and how many times, in the workloads in which this side is the lower one."""
+    """Return the difference and the ratio in the workloads in which this side is lower."""
     parts: list[tuple[str, str]] = []
     tuned = [(c, c.tuned) for c in comparisons if c.tuned is not None]
     for comparison, contrast in tuned:
@@ -252,7 +252,7 @@ def _pair(of: Callable[[str], str]) -> tuple[str, str]:
 
 
 def _here(outcomes: Sequence[Outcome], describe: Callable[[Outcome], str]) -> tuple[str, str]:
-    """What there is by workload, for both architectures."""
+    """Return our values by workload, for both architectures."""
     return _pair(
         lambda arch: (
             _listed(

@@ -78,7 +78,7 @@ def _host(plan: Plan, number: int) -> Section:
 
 
 def _document(change: Change) -> str:
-    """Where the kernel's documentation has the key, also on the web; or nginx's the directive."""
+    """Return the place of a key or a directive in the documentation of the kernel or of nginx."""
     if is_directive(change.key):
         return page_of(change.document)
     path = change.document.removeprefix("Documentation/")
@@ -88,7 +88,7 @@ def _document(change: Change) -> str:
 
 
 def _origin(plan: Plan) -> Iterator[str]:
-    """Where the values come from, how much of the gain they keep, and what the plan is for."""
+    """Return the source of the values, the gain that they keep, and the use of the plan."""
     deployment = plan.deployment
     count = len(deployment.changes)
     origin = "the whole winner"
@@ -110,7 +110,7 @@ def _origin(plan: Plan) -> Iterator[str]:
 
 
 def _doubts(plan: Plan) -> Iterator[str]:
-    """What P99 does not say of it: guardrails, and other loads."""
+    """Return what P99 doesn't tell: guardrails, and other loads."""
     deployment = plan.deployment
     verdict = deployment.verdict
     if verdict.broken:
@@ -132,7 +132,7 @@ def _doubts(plan: Plan) -> Iterator[str]:
 
 
 def worth(change: Change, origin: Origin) -> str:
-    """What was measured of a change, in words; the comparison that is nearest to what is deployed.
+    """Return the measured effect of a change, by the comparison nearest to the deployment.
 
     Such as: without it P99 is 3.46 times higher (1.55 to 7.70).
     """
@@ -189,7 +189,7 @@ def _now(key: PlannedKey) -> str:
 
 
 def _step(plan: Plan, number: int, host: HostPlan) -> Iterator[str]:
-    """What apply does on a host, or all that keeps it from that."""
+    """Return the steps of apply on a host, or all that prevents them."""
     yield from (f"IMPOSSIBLE  {why}" for why in host.problems)
     if host.problems or host.obstacles or plan.for_review:
         return
@@ -230,7 +230,7 @@ def _remarks(host: HostPlan, *, persist: bool) -> Iterator[str]:
 
 
 def _filed(key: PlannedKey, filed: Setting, host: HostPlan) -> str:
-    """What a file of our file's name has, and whether an apply wrote it."""
+    """Return the value in a file of our file's name, and whether an apply wrote it."""
     if host.applied is None or host.applied.file != host.file:
         return f"{filed.place} sets {filed.value}, and no apply wrote that file"
     has = f"{filed.place}, of an earlier deployment, has"
@@ -240,7 +240,7 @@ def _filed(key: PlannedKey, filed: Setting, host: HostPlan) -> str:
 
 
 def _conflict(key: PlannedKey, rival: Rival) -> str:
-    """Who sets a key to something else, who wins, and what to do."""
+    """Return who sets a key to something else, who wins, and the remedy."""
     setting, value = rival.setting, key.change.value
     what = _what(rival)
     if setting.key == PARTNERS.get(key.change.key):
@@ -276,7 +276,7 @@ def _conflict(key: PlannedKey, rival: Rival) -> str:
 
 
 def _what(rival: Rival) -> str:
-    """What a line does to a key, in words."""
+    """Return the effect of a line on a key."""
     text = rival.setting.value
     if rival.wins == "never":
         return f"sets {text or 'nothing'}"

@@ -18,7 +18,7 @@ LINE_EVERY_S = 60.0
 
 
 class Progress(Protocol):
-    """Where stages say what they do."""
+    """An output on which stages tell their progress."""
 
     def say(self, text: str) -> None:
         """A message of its own line."""

@@ -47,7 +47,7 @@ def step_table(refined: Refined) -> Table:
 
 
 def expected(improvement: float) -> str:
-    """By how much the tail was expected to fall, in percent; a dash where nothing could be said."""
+    """Return the expected fall of the tail in percent; a dash where nothing could be said."""
     percent = expected_percent(improvement)
     return "-" if percent is None else f"{percent:.1f} %"
 
@@ -57,7 +57,7 @@ def _best(best: BestKnown) -> tuple[Value, ...]:
 
 
 def ending(refined: Refined) -> list[str]:
-    """Why there are no more steps, and what the best known is worth, in sentences."""
+    """Return sentences about the end of the steps and the worth of the best known."""
     ended = {
         "budget": "all trials of the budget are spent",
         "nothing better expected": (

@@ -26,7 +26,7 @@ MOST_RANKS = 12
 
 
 def ranking(title: str, ranking: Ranking) -> Section:
-    """What acts and how the parameters rank, in words and two tables."""
+    """Return the parameters that act and their ranks, in words and two tables."""
     lines = [cut_sentence(ranking)]
     if ranking.screening:
         lines += power_sentences(ranking.screening)
@@ -86,7 +86,7 @@ def importance_cells(item: Importance) -> tuple[Value, ...]:
 
 
 def cut_sentence(ranking: Ranking) -> str:
-    """What was chosen, and why."""
+    """Return a sentence about the choice and its reason."""
     return _chosen_sentence(ranking.screening) if ranking.screening else _ranked_sentence(ranking)
 
 
@@ -106,7 +106,7 @@ def _chosen_sentence(screening: Screening) -> str:
 
 
 def power_sentences(screening: Screening) -> list[str]:
-    """What the choice may miss, and what becomes of all others."""
+    """Return sentences about missed effects, and about parameters that were not chosen."""
     power = f"{screening.power:.0%}"
     hinted = (
         f"Expected to act, since they take away what the default shows (hints): "

@@ -68,7 +68,7 @@ def run_table(search: Search) -> Table:
 
 
 def algorithms(search: Search) -> str:
-    """What searched, by name."""
+    """Return the names of the algorithms."""
     names = dict.fromkeys(ALGORITHMS.get(r.algorithm, r.algorithm) for r in search.convergences)
     return " and ".join(names)
 
@@ -85,7 +85,7 @@ def sparkline(run: Convergence, width: int = 20) -> str:
 
 
 def tradeoff(title: str, tradeoff: Tradeoff) -> Section:
-    """How well each objective is learned, the front, and the configuration at its knee."""
+    """Return the errors of each objective, the front, and the configuration at its knee."""
     front = tradeoff.front
     names = " and ".join(NAMES[o.name] for o in front.objectives)
     return Section(
@@ -172,7 +172,7 @@ def _range(objective: LearnedObjective) -> str:
 
 
 def _front_notes(tradeoff: Tradeoff) -> list[str]:
-    """What these predictions are worth."""
+    """Return remarks about the worth of these predictions."""
     front = tradeoff.front
     lines = ["Predicted, not measured. How far models err on what they have not seen stands above."]
     if (count := len(front.points)) > MOST_ROWS:

@@ -13,7 +13,7 @@ ROWS = 12
 
 
 def soak(title: str, soak: Soak) -> Section:
-    """What drifted, the soak over time, and what is to be known about it."""
+    """Return the trends, the soak over time, and remarks."""
     growth, over_time = soak_tables(soak)
     return Section(
         title=f"{title}: {sentence(soak)}",
@@ -123,7 +123,7 @@ def _wrong(part: Sequence[SoakBlock]) -> str | None:
 
 
 def soak_notes(soak: Soak) -> Iterator[str]:
-    """What ended it, what was soaked, how sure that is, and what it left out."""
+    """Return remarks about the soak's end, its load, its certainty and its gaps."""
     if soak.broken:
         count = counted(len(soak.blocks), "block")
         yield f"Ended after {count} of {soak.planned}: {_limit(soak)}."

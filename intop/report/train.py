@@ -49,7 +49,7 @@ def error_table(training: Training) -> Table:
 
 
 def judgement(training: Training) -> Iterator[str]:
-    """What the errors come to, in sentences."""
+    """Return the errors in sentences."""
     if levels := sorted({e.level for e in training.errors}):
         yield (
             f"Coverage: how many lie in the interval of their prediction, which is to hold "
@@ -119,7 +119,7 @@ def components(title: str, components: Components, objective: Objective = "p99")
 
 
 def objective_sentence(objective: Objective) -> str:
-    """What the models learn."""
+    """Return a sentence about the models' target."""
     if objective == "component":
         return (
             "objective: the first component, as P99 equivalent (on the scale of log P99); "
@@ -196,7 +196,7 @@ def _listed(versions: Mapping[str, str]) -> str:
 
 
 def inventory(title: str, table: ForeignTable) -> Section:
-    """What the models learn from, and what was left out, and why."""
+    """Return the data that the models learn from, and what was left out, and why."""
     inventory = table.inventory
     scales = [v.scale for v in table.variables if not v.choices]
     logarithmic = scales.count("log")

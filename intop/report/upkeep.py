@@ -1,4 +1,4 @@
-"""What `intop store` has to say, as documents."""
+"""The results of `intop store` as documents."""
 
 from collections.abc import Iterator, Sequence
 
@@ -28,7 +28,7 @@ def copies(campaigns: Sequence[Copied]) -> Iterator[Block]:
 
 
 def check(checked: Checked) -> Iterator[Block]:
-    """What there is, and a line for each problem."""
+    """Return the amounts in a store, and a line for each problem."""
     amounts = checked.amounts
     problems = len(checked.problems) + checked.unlisted
     there = ", ".join(

@@ -74,7 +74,7 @@ def sentence(verdict: Verdict) -> str:
 
 
 def halves_sentence(halves: Halves) -> str:
-    """What each kind of the winner's parameters is worth."""
+    """Return the worth of each kind of the winner's parameters."""
     return f"Its halves, as times that P99 is lower: {halves.told}."
 
 
@@ -130,7 +130,7 @@ def model_table(speed_ups: SpeedUps) -> Table:
 
 
 def side_table(verdict: Verdict) -> Table:
-    """What both sides did: latencies by percentile and other quantities."""
+    """Return latencies by percentile and other quantities of both sides."""
     sides = verdict.sides
     lines: list[tuple[str, Pairwise | PairwiseLatency, float]] = [
         *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
@@ -156,7 +156,7 @@ def side_table(verdict: Verdict) -> Table:
 
 
 def reference_metrics(sides: SideBySide) -> Iterator[tuple[str, Pairwise]]:
-    """What a verdict is not judged by, as far as its trials have it, by name and unit."""
+    """Return the metrics that no verdict is judged by, with names and units."""
     for name, both in (
         ("mean latency in ms", sides.mean_ms),
         ("received MB/s", sides.received_mb_s),
@@ -204,7 +204,7 @@ def guardrail_table(verdict: Verdict) -> Table:
 
 
 def cause_notes(causes: Causes) -> Iterator[str]:
-    """Why there is a difference, by what the kernel counted; or that no known mechanism says so."""
+    """Return the mechanisms behind a difference, by the kernel's counters."""
     yield f"Why, by what the kernel counted: {causes.told}."
     for cause in causes.found:
         yield f"{cause.mechanism}: {cause.about}"
@@ -243,7 +243,7 @@ def _accepted(guardrail: Guardrail) -> str:
 
 
 def _drawn(verdict: Verdict) -> Table:
-    """With the latencies drawn over each other."""
+    """Return the sides with a drawing of their latencies."""
     table, latencies = side_table(verdict), verdict.sides.latencies_ms.values()
     marks = f"logarithmic ({DEFAULT_MARK} {verdict.reference}, {TUNED_MARK} tuned)"
     drawn = map(_Scale.of(verdict.sides).drawn, latencies)
@@ -262,7 +262,7 @@ def _notes(verdict: Verdict) -> Iterator[str]:
 
 
 def latency_notes(sides: SideBySide) -> Iterator[str]:
-    """Which percentiles are not told, and how few requests a single trial's P99 rests on."""
+    """Return the percentiles that are not told, and the requests behind a single trial's P99."""
     if sides.untold:
         why = "; ".join(f"{name} {takes}" for name, takes in sides.untold.items())
         yield f"A percentile with fewer than {BEHIND} slower requests is not told (-): {why}."
@@ -276,7 +276,7 @@ def latency_notes(sides: SideBySide) -> Iterator[str]:
 
 
 def judged_by(verdict: Verdict) -> str:
-    """What the verdict rests on."""
+    """Return the basis of the verdict."""
     if not verdict.guardrails:
         return "The verdict is on P99 alone, without guardrails."
     return (

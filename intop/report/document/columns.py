@@ -57,7 +57,7 @@ class Column:
 
     @property
     def is_right(self) -> bool:
-        """Whether its values are aligned at their ends."""
+        """Return whether its values are aligned at their ends."""
         return self.form in ("count", "number", "span", "difference")
 
 

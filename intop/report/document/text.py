@@ -124,7 +124,6 @@ def _remark(text: str) -> str:
 
 
 def _changes(before: str, after: str) -> str:
-    """Of several keys a line each."""
     return "\n".join(map(_change, before.split("\n"), after.split("\n")))
 
 

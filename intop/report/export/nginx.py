@@ -18,18 +18,18 @@ PATH = "/nginx.conf"
 
 @dataclass(frozen=True, kw_only=True)
 class NginxText:
-    """Directives as nginx reads them. `conf` is a file with nothing else in it but the blocks that
-    they stand in. `unwritten` are keys that only change what stands in a host's own files, and
-    `companions` the names of directives that stand there for the sake of another one.
-    """
+    """Directives as nginx reads them."""
 
     conf: Conf
+    """A file with nothing else in it but the blocks that they stand in."""
     unwritten: tuple[str, ...]
+    """Keys that only change what stands in a host's own files."""
     companions: frozenset[str] = frozenset()
+    """Names of directives that stand there for the sake of another one."""
 
     @property
     def text(self) -> str:
-        """That of the file."""
+        """The text of the file."""
         return self.conf.sources[PATH].text
 
 
@@ -89,7 +89,7 @@ def nginx_conf(
 
 
 def takes_it_by(deployment: Deployment, directives: Directives) -> Effective:
-    """What makes nginx take its directives."""
+    """Return what makes nginx take its directives."""
     by = {directives.by_key[key].effective for key in deployment.directives}
     return "restart" if "restart" in by else "reload"
 

@@ -1,4 +1,4 @@
-"""What single changes did, over all campaigns of a store."""
+"""Effects of single changes, over all campaigns of a store."""
 
 from matplotlib.figure import Figure
 
@@ -53,7 +53,7 @@ def effects(advice: Advice) -> Drawing:
 
 
 def shown_rows(advice: Advice) -> list[tuple[Change, Evidence]]:
-    """What the figure shows, in the order of the changes: first what is clear, then the rest."""
+    """Return the rows of the figure in the order of the changes; clear effects go before others."""
     measured = [
         (change, evidence)
         for change in advice.changes
@@ -81,5 +81,5 @@ def _within(ratio: Interval) -> tuple[float, float, float]:
 
 
 def _name(change: Change, evidence: Evidence) -> str:
-    """With the campaign in a line of its own, as keys are long."""
+    """Return the change and, in a line of its own, the campaign."""
     return f"{change.name}\n[{change.situation}] {evidence.source.title}"

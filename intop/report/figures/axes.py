@@ -1,4 +1,4 @@
-"""What stands on the axes of several figures: named rows, grids, ticks and legends."""
+"""Helpers for the axes of figures: named rows, grids, ticks and legends."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ FEW_TICKS, MANY_TICKS = 5.0, {"x": 100.0, "y": 1000.0}
 
 
 def is_narrow(part: Artist) -> bool:
-    """Whether a figure, or that of a part of it, has no room for long names beside things."""
+    """Return whether a figure, or the figure of a part, has no room for long names."""
     figure = part.get_figure(root=True)
     return figure is not None and bool(figure.get_figwidth() <= NARROW_WIDTH)
 
@@ -86,7 +86,7 @@ def row_line(axes: Axes, value: float, rows: int) -> None:
 
 
 def _columns(labels: Sequence[str], width: float) -> int:
-    """How many columns of a legend fit a width in inches, by a letter's usual width."""
+    """Return the columns of a legend that fit a width in inches, by a letter's usual width."""
     entries = [0.55 + 0.07 * len(label) for label in labels]
     for columns in range(len(labels), 1, -1):
         rows = -(-len(labels) // columns)

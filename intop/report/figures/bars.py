@@ -30,15 +30,15 @@ class Bar:
 
 @dataclass(frozen=True)
 class Panel:
-    """A subject's bars, and the value of a dashed line through them, if any.
-
-    `name` is unique in a figure; `title` stands above the panel.
-    """
+    """A subject's bars."""
 
     name: str
+    """Name of the subject, unique in a figure."""
     title: str
+    """Heading of the panel."""
     bars: tuple[Bar, ...]
     line: float | None = None
+    """Value of a dashed line through the bars."""
 
 
 def bars(kind: str, title: str, panels: Sequence[Panel], *, about: str, quantity: str) -> Drawing:
@@ -103,7 +103,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
 
 
 def _highest(shown: Sequence[Panel]) -> float:
-    """Of all bars and lines, which the axis has to hold."""
+    """Return the highest value of all bars and lines, which the axis has to hold."""
     values = [bar.value for panel in shown for bar in panel.bars]
     values += [panel.line for panel in shown if panel.line is not None]
     return max((value for value in values if math.isfinite(value)), default=1.0) or 1.0

@@ -83,7 +83,7 @@ def predictions(about: str, training: Training) -> Drawing:
 
 
 def _edges(shown: Sequence[ModelError]) -> tuple[float, float]:
-    """Where the axes begin and end: round what was measured, and predicted within reason."""
+    """Return the ends of the axes, around measurements and reasonable predictions."""
     measured = [row.measured for error in shown for row in error.held_out]
     low, high = min(measured) / BEYOND, max(measured) * BEYOND
     predicted = [_inside(row.predicted, low, high) for error in shown for row in error.held_out]
@@ -145,7 +145,7 @@ def _bar(row: HeldOut, low: float, high: float) -> tuple[float, float]:
 
 
 def _inside(value: float, low: float, high: float) -> float:
-    """What is beyond the edges is drawn at them."""
+    """Return a value, or the edge that it lies beyond."""
     return min(max(value, low), high)
 
 

@@ -28,7 +28,7 @@ SHORT = 2.0
 """Fewer hours than that are told in minutes."""
 HISTORY_HEIGHT = 3.4
 MOST_TICKS = 10
-HEIGHT, NARROW_HEIGHT = 5.0, 8.4
+SOAK_HEIGHT, NARROW_SOAK_HEIGHT = 5.0, 8.4
 Value = Callable[[SoakBlock], float | None]
 
 
@@ -67,7 +67,7 @@ def default_drift(about: str, sentinels: Sentinels) -> Drawing:
         f"the default's P99 over time ({len(sentinels.sentinels)} trials)",
         paint,
         about=about,
-        height=HEIGHT,
+        height=DRIFT_HEIGHT,
         width=5.4,
     )
 
@@ -151,8 +151,7 @@ def history(about: str, history: History) -> Drawing:
         "P99 by campaign",
         paint,
         about=about,
-        height=HEIGHT,
-        narrow_height=NARROW_HEIGHT,
+        height=HISTORY_HEIGHT,
     )
 
 
@@ -229,7 +228,12 @@ def soak(about: str, soak: Soak) -> Drawing:
         legend_below(figure, handles)
 
     return drawn(
-        "soak", "over time", paint, about=about, height=HEIGHT, narrow_height=NARROW_HEIGHT
+        "soak",
+        "over time",
+        paint,
+        about=about,
+        height=SOAK_HEIGHT,
+        narrow_height=NARROW_SOAK_HEIGHT,
     )
 
 

@@ -100,5 +100,5 @@ def _panel(
 
 
 def _shown(name: ObjectiveName, value: float) -> float:
-    """In the unit of the axis."""
+    """Return a value in the unit of its axis."""
     return 100 * value if name == "cpu" else value

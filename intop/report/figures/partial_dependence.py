@@ -26,7 +26,7 @@ MOST_PANELS = 6
 
 
 def contributions(about: str, explanation: Explanation) -> Drawing:
-    """What was measured of each change by itself, with intervals; above 1 it helps."""
+    """Return the measured ratios of each change with intervals; above 1 it helps."""
     shown = [c for c in explanation.contributions if c.is_kept or c.alone or c.left_out or c.missed]
 
     def paint(figure: Figure) -> None:
@@ -140,7 +140,7 @@ def _panel(axes: Axes, curve: Dependence) -> None:
 
 
 def _places(points: Sequence[Point], names: Sequence[str]) -> list[float]:
-    """Where points stand; one that is no choice any more stands nowhere."""
+    """Return the places of points; one that is no choice any more has none."""
     if not names:
         return [float(p.value) for p in points]
     return [float(names.index(str(p.value))) if p.value in names else math.nan for p in points]

@@ -161,7 +161,7 @@ def _scales(axes: Axes, whole: dict[str, Histogram]) -> None:
 
 
 def _places(total: int) -> list[float]:
-    """Where lines may step, from P50 as far as ten of so many requests are slower."""
+    """Return the places of steps, from P50 as far as ten of `total` requests are slower."""
     first, last = _slower(MARKS[0]), total / BEHIND
     if last < first:
         return []

@@ -1,4 +1,4 @@
-"""Where the gain comes from: what each of the winner's changes does."""
+"""The sources of the gain: the effect of each of the winner's changes."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -13,7 +13,7 @@ from intop.report.page.common import as_sentence, lacking
 
 
 def ablation(findings: Findings) -> Iterator[Block]:
-    """What each of the winner's changes does."""
+    """Return the effect of each of the winner's changes."""
     if findings.verdict is None:
         return
     explanation = findings.explanation

@@ -1,4 +1,4 @@
-"""What all sections do alike."""
+"""Helpers that all sections share."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -9,7 +9,7 @@ from intop.report.document.model import Block, Paragraph, renamed
 
 
 def lacking(findings: Findings, stage: str) -> tuple[Paragraph, ...]:
-    """What a stage would have made, if it could still be run."""
+    """Return the command that makes a stage's result, if the stage can still be run."""
     return tuple(
         Paragraph(
             as_sentence(f"{missing.what}: not there yet") + " Make it with", command=missing.command
@@ -47,7 +47,7 @@ def clock(time: str) -> str | None:
 
 
 def as_sentence(words: str) -> str:
-    """With a capital letter and a full stop."""
+    """Return words with a capital letter and a full stop."""
     return f"{words[:1].upper()}{words[1:]}."
 
 

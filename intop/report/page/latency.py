@@ -79,7 +79,6 @@ def latency(findings: Findings) -> Iterator[Block]:
 
 
 def _sweep(findings: Findings, sweep: Sweep) -> Iterator[Block]:
-    """What the winner is worth under other loads."""
     yield Paragraph(as_sentence(sweep_sentence(sweep)))
     tables = sweep_tables(sweep)
     if not sweep.has_latencies:
@@ -99,7 +98,6 @@ def _sweep(findings: Findings, sweep: Sweep) -> Iterator[Block]:
 
 
 def _mediation(mediation: Mediation) -> Iterator[Block]:
-    """What each mechanism brings of the gain."""
     yield Paragraph(as_sentence(mediation_sentence(mediation)))
     if mediation.mechanisms:
         yield mediation_table(mediation)
@@ -107,7 +105,6 @@ def _mediation(mediation: Mediation) -> Iterator[Block]:
 
 
 def _p99s(default: Histogram, tuned: Histogram) -> str:
-    """Those that the figure shows, in words."""
     before, after = told_ms(default, 99), told_ms(tuned, 99)
     if before is None or after is None:
         return ""

@@ -1,4 +1,4 @@
-"""What the models learned and proposed: which parameters matter, how far to believe them."""
+"""Models and their proposals: parameters that matter, errors, searches and refinements."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -90,7 +90,7 @@ def _importance_table(ranking: Ranking) -> Table:
 
 
 def all_models(report: Report) -> Iterator[Block]:
-    """How far the families of models err on what they have not seen."""
+    """Return the held-out errors of all families of models."""
     trained = {
         subject.title: subject.training
         for subject in report.findings
@@ -116,7 +116,7 @@ def all_models(report: Report) -> Iterator[Block]:
 
 
 def models(title: str, training: Training) -> Iterator[Block]:
-    """How far one machine's models err, and on what."""
+    """Return the errors of one subject's models, and their predictions."""
     yield Paragraph(" ".join(judgement(training)))
     if any(error.held_out for error in training.errors):
         yield Figure(
@@ -178,7 +178,7 @@ def _held_out(training: Training) -> Iterator[tuple[str, int, HeldOut]]:
 
 
 def all_searches(report: Report) -> Iterator[Block]:
-    """How the search of the models went. The data are below the convergence of each search."""
+    """Return all searches. The data are below the convergence of each search."""
     runs = {
         subject.title: searches
         for subject in report.findings
@@ -208,7 +208,7 @@ def all_searches(report: Report) -> Iterator[Block]:
 
 
 def search(title: str, search: Search) -> Iterator[Block]:
-    """How one machine's search went, and what it proposes."""
+    """Return one subject's search, and its candidates."""
     if search.convergences:
         yield Figure(
             title=f"Convergence of the search ({algorithms(search)})",
@@ -275,7 +275,7 @@ def _candidates(search: Search) -> Table:
 
 
 def refined(title: str, refined: Refined) -> Iterator[Block]:
-    """What the measurements that the models asked for came to."""
+    """Return the measurements that the models asked for, and the best known after them."""
     if refined.steps:
         yield Figure(
             title=f"Refinement ({refined.spent} of {refined.budget} trials)",

@@ -1,4 +1,4 @@
-"""What hours of load have shown."""
+"""The section about hours of load."""
 
 from collections.abc import Iterator
 from functools import partial

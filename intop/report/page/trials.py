@@ -1,4 +1,4 @@
-"""What the trials were: drift over the campaign, what was refused, the pipeline, provenance."""
+"""The trials: drift over the campaign, refusals, the pipeline and provenance."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -153,7 +153,7 @@ def refused(findings: Findings) -> Iterator[Block]:
 
 
 def provenance(report: Report) -> Iterator[Block]:
-    """Where all this comes from."""
+    """Return the pipeline and the campaign."""
     yield Figure(
         title="The pipeline",
         draw=partial(pipeline, report.pipeline),
@@ -182,7 +182,7 @@ def provenance(report: Report) -> Iterator[Block]:
 
 
 def measured(findings: Findings) -> Iterator[Block]:
-    """What each stage measured, and under which conditions."""
+    """Return the trials of each stage, and their conditions."""
     yield without_empty(
         Table(
             name="pipeline",
@@ -234,7 +234,7 @@ def _minutes(start: str, end: str) -> float | None:
 
 
 def _conditions(findings: Findings) -> Table:
-    """Those of all trials that may be compared; a column for each set of them."""
+    """Return the conditions of all comparable trials, a column for each set."""
     several = len(findings.conditions) > 1
     names = [f.name for f in fields(Conditions)]
     return Table(
@@ -266,7 +266,7 @@ def _said(value: object) -> str | None:
 
 
 def checking(report: Report) -> Iterator[Block]:
-    """How a sceptic goes on from here."""
+    """Return the commands by which a sceptic checks this."""
     first = next((subject for subject in report.findings if subject.verdict), report.findings[0])
     yield Paragraph(
         "Every number here comes from the store of the campaign, and every figure has its numbers "

@@ -1,4 +1,4 @@
-"""What was found, what to change, and what shows it: measured, all of it."""
+"""The verdicts, the keys to change, architectures and the paper: measured, all of it."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -115,7 +115,7 @@ def _speedup(report: Report) -> Figure:
 
 
 def _models(report: Report) -> Iterator[Block]:
-    """What each tree model's own winner was worth, where that was measured."""
+    """Return the speed-ups of the tree models' own winners, where they were measured."""
     measured = [
         (subject, subject.verdict.models)
         for subject in report.findings
@@ -142,7 +142,7 @@ def _models(report: Report) -> Iterator[Block]:
 
 
 def _scope(report: Report) -> Iterator[str]:
-    """What the figures hold for, and what they can't tell."""
+    """Return the scope and the limits of the figures."""
     levels = sorted({percent(f.verdict.level) for f in report.findings if f.verdict})
     yield (
         "P99 is the time within which 99 of 100 requests are answered, counted from when each was "
@@ -204,7 +204,7 @@ def changes(findings: Findings) -> Iterator[Block]:
 
 
 def _origin(findings: Findings, verdict: Verdict, deployment: Deployment) -> Iterator[Block]:
-    """Which of the winner's keys are set, and why."""
+    """Return the source of the keys that are set."""
     explanation, count = findings.explanation, len(deployment.changes)
     if deployment.origin == "smallest set" and deployment.kept is not None:
         yield Paragraph(
@@ -222,7 +222,7 @@ def _origin(findings: Findings, verdict: Verdict, deployment: Deployment) -> Ite
 
 
 def _of_the_winner(verdict: Verdict, explanation: Explanation | None, count: int) -> str:
-    """How many of its keys are set; beside them, the values of what the winner was held against."""
+    """Return how many of its keys are set, and whether values of its baseline stand beside them."""
     whole, kept = len(verdict.configuration.values), len(explanation.keys) if explanation else count
     if not verdict.against:
         return f"{kept} of the winner's {whole} keys."
