@@ -33,7 +33,7 @@ def compare(
 ) -> Compared:
     """All workloads that were asked for and that both sides have measured.
 
-    `one` and `other` are selectors (`domain.selector`). `attempts` at their trials are read from
+    The names are selectors (`domain.selector`). `attempts` at their trials are read from
     the store where they are not given. Raises UsageError for what means no side, or the same one
     twice, ResultMissingError when no workload was measured on both, and IncomparableError when what
     must be equal is not, unless by `force`.
@@ -63,26 +63,33 @@ def compare(
             comparisons.append(
                 compared(workload.name, sides, offers, level=level, chosen_by=chosen_by)
             )
-    lacking = prerequisites.lines(
-        context.study, missing, shlex.join(["compare", first_name, second_name])
-    )
+    command = shlex.join(["compare", first_name, second_name])
+    lacking = prerequisites.lines(context.study, missing, command)
     if not comparisons:
         raise ResultMissingError("\n".join(lacking))
-    differences = [f"{c.workload}: {line}" for c in comparisons for line in c.differences]
-    if differences and not force:
-        raise IncomparableError(
-            f"{first_name} and {second_name} were not measured under the same conditions "
-            f"({first_name} against "
-            f"{second_name}):\n  " + "\n  ".join(differences) + "\n"
-            "Measure both anew under the same ones, in a campaign of their own (--new), or see "
-            "the comparison all the same with --force" + _about_pilots(context, comparisons)
-        )
+    if not force:
+        _check_comparable(context, first_name, second_name, comparisons)
     return Compared(
         comparisons=tuple(comparisons),
         missing=tuple(lacking),
         provenance=(_provenance(here.campaign), _provenance(there.campaign)),
         chosen_by=chosen_by,
     )
+
+
+def _check_comparable(
+    context: Context, first_name: str, second_name: str, comparisons: Sequence[Comparison]
+) -> None:
+    """Raises IncomparableError with all that must be equal and is not."""
+    differences = [f"{c.workload}: {line}" for c in comparisons for line in c.differences]
+    if differences:
+        lines = "\n  ".join(differences)
+        raise IncomparableError(
+            f"{first_name} and {second_name} were not measured under the same conditions "
+            f"({first_name} against {second_name}):\n  {lines}\n"
+            "Measure both anew under the same ones, in a campaign of their own (--new), or see "
+            "the comparison all the same with --force" + _about_pilots(context, comparisons)
+        )
 
 
 def _provenance(campaign: Campaign) -> Provenance:

@@ -8,6 +8,7 @@ from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from intop.domain.stats import Interval
 from intop.report.figures.drawing import INK, NARROW_WIDTH
 
 ROW_HALF = 0.3
@@ -38,6 +39,22 @@ def legend_below(figure: Figure, axes: Axes, title: str = "") -> None:
         loc="outside lower center",
         ncols=_columns(labels, figure.get_figwidth()),
     )
+
+
+def panels(figure: Figure, count: int, columns: int, *, shared: str = "") -> list[Axes]:
+    """Return so many panels in rows of `columns`; they share their "x", "y" or "xy" axes.
+
+    The lowest panels have the names of the ticks of a shared x axis.
+    """
+    axes = figure.subplots(
+        -(-count // columns), columns, sharex="x" in shared, sharey="y" in shared, squeeze=False
+    )
+    cells = list(axes.flat)
+    for empty in cells[count:]:
+        empty.set_axis_off()
+    for lowest in cells[max(0, count - columns) : count]:
+        lowest.tick_params(labelbottom=True)
+    return cells[:count]
 
 
 def plain_ticks(axis: XAxis | YAxis, values: Sequence[float]) -> None:
@@ -74,6 +91,11 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
             va="bottom",
             fontsize=8,
         )
+
+
+def error_bars(intervals: Sequence[Interval]) -> list[list[float]]:
+    """Return how far intervals reach below and above their values, as matplotlib takes it."""
+    return [[i.value - i.low for i in intervals], [i.high - i.value for i in intervals]]
 
 
 def row_line(axes: Axes, value: float, rows: int) -> None:

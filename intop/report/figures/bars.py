@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from intop.domain.comparison import Converged
 from intop.domain.training import TREE_MODELS, Training
-from intop.report.figures.axes import faint_grid, is_narrow
+from intop.report.figures.axes import faint_grid, is_narrow, panels
 from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 from intop.report.words import number
 
@@ -41,12 +41,12 @@ class Panel:
     """Value of a dashed line through the bars."""
 
 
-def bars(kind: str, title: str, panels: Sequence[Panel], *, about: str, quantity: str) -> Drawing:
+def bars(kind: str, title: str, subjects: Sequence[Panel], *, about: str, quantity: str) -> Drawing:
     """The panels side by side, on one axis of the `quantity` that begins at 0.
 
     Raises NoDataError without any bar.
     """
-    shown = [panel for panel in panels if panel.bars]
+    shown = [panel for panel in subjects if panel.bars]
     if not shown:
         raise NoDataError("there are no bars")
     rows = max(len(panel.bars) for panel in shown)
@@ -57,16 +57,12 @@ def bars(kind: str, title: str, panels: Sequence[Panel], *, about: str, quantity
 
     def paint(figure: Figure) -> None:
         beside = 1 if is_narrow(figure) else columns
-        shape = -(-len(shown) // beside), beside
-        axes = list(figure.subplots(*shape, sharex=True, squeeze=False).flat)
-        for part, panel in zip(axes, shown, strict=False):
+        axes = panels(figure, len(shown), beside, shared="x")
+        for part, panel in zip(axes, shown, strict=True):
             _panel(part, panel)
         axes[0].set_xlim(0, 1.15 * _highest(shown))
-        for empty in axes[len(shown) :]:
-            empty.set_axis_off()
-        for lowest in axes[max(0, len(shown) - beside) : len(shown)]:
+        for lowest in axes[-beside:]:
             lowest.set_xlabel(quantity)
-            lowest.tick_params(labelbottom=True)
 
     return drawn(
         kind,

@@ -77,19 +77,17 @@ def agreement(about: str, agreement: RankAgreement) -> Drawing:
         raise NoDataError("the two rankings have no parameter in common")
     chosen = {*agreement.chosen_one, *agreement.chosen_other}
     shown = agreement.ranks[: max(MOST_ROWS, sum(pair.key in chosen for pair in agreement.ranks))]
+    before = sorted(shown, key=lambda pair: pair.rank_one)
+    after = sorted(shown, key=lambda pair: pair.rank_other)
+    ends = {pair.key: (before.index(pair), after.index(pair)) for pair in shown}
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        before = sorted(shown, key=lambda pair: pair.rank_one)
-        after = sorted(shown, key=lambda pair: pair.rank_other)
         for colour, label, keys in _by_choice(agreement, shown):
             for key in keys:
                 axes.plot(
                     (0, 1),
-                    (
-                        [pair.key for pair in before].index(key),
-                        [pair.key for pair in after].index(key),
-                    ),
+                    ends[key],
                     "o-",
                     color=colour,
                     markersize=3.5,
@@ -112,9 +110,8 @@ def agreement(about: str, agreement: RankAgreement) -> Drawing:
         axes.xaxis.tick_top()
         legend_below(figure, axes)
 
-    correlation = (
-        "" if agreement.spearman is None else f" (rank correlation {agreement.spearman:z.2f})"
-    )
+    spearman = agreement.spearman
+    correlation = "" if spearman is None else f" (rank correlation {spearman:z.2f})"
     return drawn(
         "agreement",
         f"order of importance{correlation}",

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from intop.domain.training import Ceiling, Components, HeldOut, ModelError, Training
-from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
+from intop.report.figures.axes import faint_grid, is_narrow, legend_below, panels, plain_ticks
 from intop.report.figures.drawing import (
     BLUE,
     GREY,
@@ -52,23 +52,16 @@ def predictions(about: str, training: Training) -> Drawing:
     columns = min(COLUMNS, len(shown))
     quantity = inert(f"{training.target} in {training.unit}" if training.unit else training.target)
 
-    def rows(beside: int) -> int:
-        return -(-len(shown) // beside)
-
     def paint(figure: Figure) -> None:
         beside = min(NARROW_COLUMNS, columns) if is_narrow(figure) else columns
-        shape = rows(beside), beside
-        panels = list(figure.subplots(*shape, sharex=True, sharey=True, squeeze=False).flat)
-        for panel, error in zip(panels, shown, strict=False):
+        axes = panels(figure, len(shown), beside, shared="xy")
+        for panel, error in zip(axes, shown, strict=True):
             _panel(panel, error, training.ceiling, edges)
-        for empty in panels[len(shown) :]:
-            empty.set_axis_off()
-        for lowest in panels[max(0, len(shown) - beside) : len(shown)]:
+        for lowest in axes[-beside:]:
             lowest.set_xlabel(f"measured {quantity}")
-            lowest.tick_params(labelbottom=True)
-        for leftmost in panels[::beside]:
+        for leftmost in axes[::beside]:
             leftmost.set_ylabel(f"predicted {quantity}")
-        legend_below(figure, panels[0])
+        legend_below(figure, axes[0])
 
     width = PAGE_WIDTH * columns / COLUMNS
     return drawn(
@@ -76,9 +69,9 @@ def predictions(about: str, training: Training) -> Drawing:
         f"predicted and measured {training.target} of {_told(shown[0])}",
         paint,
         about=about,
-        height=1.0 + PANEL * rows(columns),
+        height=1.0 + PANEL * -(-len(shown) // columns),
         width=width,
-        narrow_height=1.1 + NARROW_PANEL * rows(NARROW_COLUMNS),
+        narrow_height=1.1 + NARROW_PANEL * -(-len(shown) // NARROW_COLUMNS),
     )
 
 

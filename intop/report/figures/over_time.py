@@ -13,7 +13,14 @@ from intop.domain.history import History
 from intop.domain.soak import Soak, SoakBlock
 from intop.domain.stats import Interval
 from intop.report.collect import drift_sentence
-from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
+from intop.report.figures.axes import (
+    error_bars,
+    faint_grid,
+    is_narrow,
+    legend_below,
+    panels,
+    plain_ticks,
+)
 from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 from intop.report.words import inert
 
@@ -172,10 +179,7 @@ def _series(
     axes.errorbar(
         [place + shift for place, _ in placed],
         [mean.value for _, mean in placed],
-        yerr=[
-            [mean.value - mean.low for _, mean in placed],
-            [mean.high - mean.value for _, mean in placed],
-        ],
+        yerr=error_bars([mean for _, mean in placed]),
         fmt=f"{mark}-",
         color=colour,
         markersize=5,
@@ -198,8 +202,7 @@ def soak(about: str, soak: Soak) -> Drawing:
 
     def paint(figure: Figure) -> None:
         columns = 1 if is_narrow(figure) else 2
-        panels = list(figure.subplots(4 // columns, columns, sharex=True, squeeze=False).flat)
-        latency, rate, memory, handles = panels
+        latency, rate, memory, handles = shown = panels(figure, 4, columns, shared="x")
         _line(latency, soak.blocks, scale, lambda block: block.p99_ms or None, BLUE, "P99")
         _line(latency, soak.blocks, scale, lambda block: block.p50_ms or None, GREY, "P50")
         _line(rate, soak.blocks, scale, lambda block: block.achieved_rps, BLUE, "reached")
@@ -214,7 +217,7 @@ def soak(about: str, soak: Soak) -> Drawing:
         rate.axhline(soak.rate_rps, color=INK, linewidth=0.8, linestyle=":", gid="asked")
         plain_ticks(latency.yaxis, latency.get_ylim())
         for axes, name in zip(
-            panels,
+            shown,
             ("latency in ms", "requests/s", "memory in MiB", "open files, sockets"),
             strict=True,
         ):
@@ -222,7 +225,7 @@ def soak(about: str, soak: Soak) -> Drawing:
             faint_grid(axes)
         for axes in (rate, memory, handles):
             axes.set_ylim(bottom=0)
-        for axes in panels[-columns:]:
+        for axes in shown[-columns:]:
             axes.set_xlabel(f"{unit} since the first block")
         latency.legend(loc="best")
         legend_below(figure, handles)

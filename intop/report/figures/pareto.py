@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from intop.domain.pareto import ObjectiveName, Tradeoff
-from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
+from intop.report.figures.axes import faint_grid, is_narrow, legend_below, panels, plain_ticks
 from intop.report.figures.drawing import (
     BLUE,
     GREY,
@@ -41,9 +41,8 @@ def front(about: str, tradeoff: Tradeoff) -> Drawing:
     pairs = list(combinations(range(len(names)), 2))
 
     def paint(figure: Figure) -> None:
-        shape = (len(pairs), 1) if is_narrow(figure) else (1, len(pairs))
-        panels = figure.subplots(*shape, squeeze=False).flat
-        for panel, (x, y) in zip(panels, pairs, strict=True):
+        axes = panels(figure, len(pairs), 1 if is_narrow(figure) else len(pairs))
+        for panel, (x, y) in zip(axes, pairs, strict=True):
             _panel(panel, tradeoff, names, x, y, joined=len(pairs) == 1)
         legend_below(figure, panel)
 

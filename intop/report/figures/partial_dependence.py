@@ -9,10 +9,12 @@ from matplotlib.figure import Figure
 from intop.domain.explanation import Dependence, Explanation, Point
 from intop.report.figures.axes import (
     ROW_HALF,
+    error_bars,
     faint_grid,
     is_narrow,
     legend_below,
     name_rows,
+    panels,
     plain_ticks,
     row_line,
 )
@@ -43,10 +45,7 @@ def contributions(about: str, explanation: Explanation) -> Drawing:
                 [place for place, _ in bars],
                 [r.value - 1 for _, r in bars],
                 left=1,
-                xerr=[
-                    [r.value - r.low for _, r in bars],
-                    [r.high - r.value for _, r in bars],
-                ],
+                xerr=error_bars([r for _, r in bars]),
                 color=colour,
                 height=BAR,
                 label=label,
@@ -83,13 +82,10 @@ def dependence(about: str, explanation: Explanation) -> Drawing:
     rows = -(-len(shown) // columns)
 
     def paint(figure: Figure) -> None:
-        shape = (len(shown), 1) if is_narrow(figure) else (rows, columns)
-        panels = figure.subplots(*shape, squeeze=False).flat
-        for axes, curve in zip(panels, shown, strict=False):
-            _panel(axes, curve)
-        for axes in list(figure.axes)[len(shown) :]:
-            axes.set_axis_off()
-        legend_below(figure, figure.axes[0])
+        axes = panels(figure, len(shown), 1 if is_narrow(figure) else columns)
+        for panel, curve in zip(axes, shown, strict=True):
+            _panel(panel, curve)
+        legend_below(figure, axes[0])
 
     return drawn(
         "dependence",
