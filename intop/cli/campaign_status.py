@@ -29,7 +29,7 @@ def beside_hosts(config: Path | None, arch: str | None, **_: Any) -> None:
 def of_workers(config: Path | None, arch: str | None, *, as_json: bool, **options: Any) -> None:
     """Print all campaigns and workers of the study's store. Raises UsageError beside --host."""
     from intop.inspect.status import fleet
-    from intop.report import campaign_status as report
+    from intop.report import store as report
     from intop.store import opened_to_read
 
     if arch is not None or any(value not in (None, ()) for value in options.values()):

@@ -44,9 +44,10 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
     """Measure and apply on one host after the other, as long as each shows a gain.
 
     With `accept_no_loss` it is enough that none is worse. A host that shows too little, or breaks a
-    guardrail where the plan does not accept that, is given back as it was, and those after it are
-    left alone. Raises what `check` does, and what measuring
-    and `GuardedHost.keep` do; what was applied by then stays.
+    guardrail that the plan does not accept, is restored, and later hosts are left alone.
+
+    Raises the errors of `check`, of measuring and of `GuardedHost.keep`. What was applied by then
+    stays.
     """
     check([plan])
     deployment = plan.deployment

@@ -1,4 +1,4 @@
-"""status and rollback: what is applied on the tuned hosts, and giving them back.
+"""status and rollback: the values that are applied on the tuned hosts, and their restore.
 
 All that is needed is on the hosts: no store is opened, and nothing is written on our side. Of a
 cluster only the load balancer is ever changed, so only that is asked.
@@ -24,7 +24,7 @@ from intop.run.context import chosen_archs, cluster_of
 
 T = TypeVar("T")
 AT_ONCE = 32
-"""How many hosts are asked at the same time."""
+"""Hosts that are asked at the same time."""
 
 
 def tuned_hosts(
@@ -57,7 +57,7 @@ def states(addresses: Sequence[HostAddress], connect: Connect) -> list[Answer[Ho
 def roll_back(
     addresses: Sequence[HostAddress], connect: Connect, *, force: bool
 ) -> list[Answer[Rollback]]:
-    """Give each host back from what lies on it; what goes wrong is in the answers.
+    """Restore each host from the record kept on it; errors are in the answers.
 
     Without `force` a host whose session is alive, and a key that somebody else has changed, are
     left alone.

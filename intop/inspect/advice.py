@@ -14,7 +14,7 @@ from intop.errors import ResultMissingError
 from intop.store import Store, Subject, opened_to_read, shown
 
 STAGES = ("judge", "explain", "contest", "transfer")
-"""Those whose trials are behind what is told."""
+"""Stages whose trials the advice rests on."""
 
 
 def gather_advice(

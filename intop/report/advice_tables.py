@@ -11,7 +11,7 @@ from intop.report.page.common import clock
 from intop.report.words import counted
 
 UNKNOWN = "unknown"
-"""In place of a value before that is not stored."""
+"""Cell of an earlier value that is not stored."""
 
 RATIOS = (
     "Ratios of P99 without the change / P99 with it: above 1 it helps. By itself: beside the "

@@ -1,13 +1,12 @@
-"""The progress of a campaign, and all campaigns and workers of a store, as documents."""
+"""The progress of a campaign as a document."""
 
 from collections.abc import Iterator
 
 from intop.domain.campaign_status import Best, CampaignStatus, StageStatus, SubjectStatus
-from intop.domain.job import CampaignProgress, Fleet, Spot, WorkerStatus
 from intop.report.across import sentence as across_sentence
 from intop.report.across import worse_here
 from intop.report.document.columns import numbers, texts
-from intop.report.document.model import Block, Paragraph, Section, Table, Verbatim
+from intop.report.document.model import Block, Section, Table, Verbatim
 from intop.report.soak import sentence as soak_sentence
 from intop.report.sweep import sentence as sweep_sentence
 from intop.report.verdict import sentence
@@ -142,74 +141,3 @@ def _best(best: Best) -> Iterator[str]:
 def _utc(at: str) -> str:
     """A stored time (UTC, ISO 8601), as logs have it."""
     return at.replace("+00:00", "Z")
-
-
-# A whole store ------------------------------------------------------------------------------------
-
-
-def fleet(fleet: Fleet) -> list[Block]:
-    """The campaigns, then the workers."""
-    alive = sum(worker.is_alive for worker in fleet.workers)
-    title = (
-        f"{fleet.store}: {counted(len(fleet.campaigns), 'campaign')}, {counted(alive, 'worker')}"
-    )
-    blocks: list[Block] = []
-    if fleet.campaigns:
-        blocks.append(_campaigns(fleet.campaigns))
-    if fleet.workers:
-        blocks.append(_workers(fleet.workers))
-    else:
-        blocks.append(Paragraph("No worker is at work.", command="intop worker"))
-    return [Section(title=title, blocks=tuple(blocks))]
-
-
-def _campaigns(campaigns: tuple[CampaignProgress, ...]) -> Table:
-    return Table(
-        columns=(
-            *numbers("campaign"),
-            *texts("study", "begun", "state"),
-            *numbers("measured", "planned", "waiting", "held"),
-        ),
-        rows=tuple(
-            (
-                str(campaign.campaign),
-                campaign.study,
-                campaign.started_at[:16].replace("T", " "),
-                "finished" if campaign.finished_at else "open",
-                str(campaign.measured),
-                str(campaign.planned),
-                str(campaign.waiting or ""),
-                str(campaign.held or ""),
-            )
-            for campaign in campaigns
-        ),
-    )
-
-
-def _workers(workers: tuple[WorkerStatus, ...]) -> Table:
-    return Table(
-        columns=(
-            *texts("worker", "last heard of", "at"),
-            *numbers("trials", "trouble"),
-            *texts("serves"),
-        ),
-        rows=tuple(
-            (
-                worker.name,
-                f"{duration(worker.silent_s)} ago" + ("" if worker.is_alive else ": lost"),
-                worker.doing if worker.is_alive else "",
-                str(worker.trials),
-                str(worker.failures or ""),
-                _served(worker.reach),
-            )
-            for worker in workers
-        ),
-    )
-
-
-def _served(spots: tuple[Spot, ...]) -> str:
-    """Such as: web x86 1, 2, 3; web arm 1."""
-    by_cluster: dict[str, list[str]] = {}
-    for spot in spots:
-        by_cluster.setdefault(f"{spot.study} {spot.arch}", []).append(str(spot.replica + 1))
-    return "; ".join(f"{name} {', '.join(places)}" for name, places in by_cluster.items())

@@ -55,7 +55,7 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     UnderWorkload: ("outcome", "harms"),
     Verdict: ("outcome",),
 }
-"""What a result works out, which programs shall have too."""
+"""Properties of results that programs get beside the fields."""
 
 
 def to_json(value: Any) -> str:

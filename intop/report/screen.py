@@ -16,12 +16,12 @@ EFFECT = (
     Column("likely", unit="%"),
     Column("verdict", "text"),
 )
-"""What the cells of an effect are."""
+"""Columns of a table of effects."""
 IMPORTANCE = (
     Column("parameter", "key"),
     *(Column(name, unit="%") for name in ("permutation", "sd", "beats probes", "splits")),
 )
-"""What the cells of an importance are."""
+"""Columns of a table of importances."""
 MOST_RANKS = 12
 
 

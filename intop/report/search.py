@@ -17,7 +17,7 @@ ALGORITHMS = {
 }
 """Names of the algorithms of a search, for readers."""
 MOST_ROWS = 12
-"""Of a longer front, so many are shown: both ends, the knee, and others evenly between."""
+"""Configurations of a front that are shown: both ends, the knee, and others evenly between."""
 NAMES: dict[ObjectiveName, str] = {
     "p99": "P99",
     "cpu": "balancer's CPU",

@@ -9,7 +9,7 @@ from intop.report.document.model import Notes, Section, Table
 from intop.report.words import counted, duration, interval, number, percent
 
 ROWS = 12
-"""Of the table over time: blocks are put together where there are more."""
+"""Rows of the table over time: blocks are put together where there are more."""
 
 
 def soak(title: str, soak: Soak) -> Section:

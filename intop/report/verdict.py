@@ -82,7 +82,7 @@ LUCK = (
     "The best of several is flattered by luck; the verdict is a fresh measurement of one "
     "configuration."
 )
-"""How far to believe the best of the models."""
+"""Limit of the best of the models."""
 
 
 def models_sentence(speed_ups: SpeedUps) -> str:
@@ -179,7 +179,7 @@ MEANT: dict[Quantity, str] = {
     "CPU": "balancer's CPU in %",
     "memory": "growth of the balancer's memory in MiB",
 }
-"""What the guardrails are about, with units."""
+"""Names of the guardrails with units."""
 
 
 def guardrail_table(verdict: Verdict) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from intop.masking import masked
 
 LOADS = {"slt": "static files", "dlt": "pages made on request"}
-"""What is asked for under a workload."""
+"""Requests of a workload."""
 KEPT = "\n\t"
 _WITHOUT_KEPT = str.maketrans("", "", KEPT)
 

@@ -13,7 +13,7 @@ from intop.errors import UsageError
 from intop.version import __version__
 
 PATH = "/nginx.conf"
-"""Of the file that the directives are written into, which is no file of a host."""
+"""Path of the file that the directives are written into, which is no file of a host."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,9 +33,9 @@ PAGE_COLOURS = {BLUE: "--series-1", ORANGE: "--series-2", GREY: "--muted"}
 """The HTML page's CSS variable for each colour that is not ink."""
 
 PAGE_WIDTH = 7.0
-"""In inches: the text of a page, on which letters then have their size in points."""
+"""Width of a page's text in inches. On it letters have their size in points."""
 NARROW_WIDTH = 4.2
-"""In inches: letters of 9 points are still read where that is as wide as a phone."""
+"""Width of a phone in inches, on which letters of 9 points are still read."""
 DOTS_PER_INCH = 160
 
 _STYLE = {

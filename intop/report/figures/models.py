@@ -27,13 +27,13 @@ COLUMNS, NARROW_COLUMNS = 3, 2
 PANEL, NARROW_PANEL = 2.2, 1.9
 """The height of a panel, in inches."""
 MOST_POINTS = 500
-"""In one panel. More hide each other, and make a file of megabytes."""
+"""Points in one panel. More hide each other, and make a file of megabytes."""
 BEYOND = 3.0
-"""So many times beyond all that was measured is the edge, at which wilder guesses are drawn."""
+"""Factor from the measurements to the edge, at which wilder guesses are drawn."""
 METRIC_ROW = 0.26
 """The height of a metric's row, in inches."""
 DEEPEST = 0.6
-"""How much of its colour a cell of loading 1 has; with more, ink is hard to read on it."""
+"""Opacity of a cell of loading 1; with more, ink is hard to read on it."""
 GAP = 0.06
 """Between two cells, as a part of one."""
 

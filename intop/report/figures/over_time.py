@@ -26,13 +26,13 @@ from intop.report.words import inert
 
 DRIFT_HEIGHT = 3.0
 MARKS = ((BLUE, "o"), (GREY, "s"), (BLUE, "D"), (GREY, "^"))
-"""Of the replicas."""
+"""Marks of the replicas."""
 ROOM = 1.3
-"""By so much the axis reaches beyond the sentinels, whatever the interval of their trend."""
+"""Factor from the sentinels to the ends of the axis, whatever the interval of their trend."""
 LETTERS = 62
-"""In a line above the marks."""
+"""Letters in a line above the marks."""
 SHORT = 2.0
-"""Fewer hours than that are told in minutes."""
+"""Hours below which minutes are the unit."""
 HISTORY_HEIGHT = 3.4
 MOST_TICKS = 10
 SOAK_HEIGHT, NARROW_SOAK_HEIGHT = 5.0, 8.4

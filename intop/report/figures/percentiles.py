@@ -17,7 +17,7 @@ MARKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 """The percentiles that are named. One in so many requests is slower as the axis has it there."""
 JUDGED = 99.0
 HEADROOM = 1.4
-"""For the words above the slowest request."""
+"""Factor of room for the words above the slowest request."""
 APART = 2.0
 """Maxima that are closer than by this factor are told in one place."""
 STEPS = 160

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from intop.domain.report import Findings, Report
 from intop.report.document.model import Block, Document, Section
-from intop.report.page import ablation, latency, models, soak, trials, verdicts
+from intop.report.page import ablation, latency, models, trials, verdicts
 from intop.report.page.across import across
 from intop.report.page.common import clock, of_result, of_subject
 
@@ -13,7 +13,7 @@ def _nothing(_: object) -> tuple[Block, ...]:
     return ()
 
 
-SOAK = of_result("soak", "soak", soak.soaked)
+SOAK = of_result("soak", "soak", latency.soaked)
 RANKING = of_result("ranking", "screen", models.ranking)
 TRAINING = of_result("training", "train", models.models)
 SEARCH = of_result("search", "search", models.search)

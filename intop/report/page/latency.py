@@ -1,4 +1,4 @@
-"""Latency before and after: the verdict's sides, what explains them, and other loads."""
+"""Latency before and after: the verdict's sides, their causes, other loads, and hours of load."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -8,15 +8,19 @@ from intop.domain.mediation import Mediation
 from intop.domain.percentiles import told_ms
 from intop.domain.report import Findings, Judged
 from intop.domain.sides import merged
+from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.verdict import Verdict
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Block, Figure, Paragraph, Table
+from intop.report.figures.over_time import soak as soak_figure
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.sweep import curves
 from intop.report.mediation import mediation_notes, mediation_table
 from intop.report.mediation import sentence as mediation_sentence
 from intop.report.page.common import as_sentence
+from intop.report.soak import sentence as soak_sentence
+from intop.report.soak import soak_notes, soak_tables
 from intop.report.sweep import sentence as sweep_sentence
 from intop.report.sweep import sweep_notes, sweep_tables
 from intop.report.verdict import (
@@ -30,7 +34,7 @@ from intop.report.verdict import (
 )
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
-"""Of the table of latencies; 100 is the slowest request."""
+"""Percentiles of the table of latencies; 100 is the slowest request."""
 
 
 def latency(findings: Findings) -> Iterator[Block]:
@@ -144,3 +148,24 @@ def _pairs(verdict: Verdict, judged: Judged) -> Table:
             for p in judged.pairs
         ),
     )
+
+
+def soaked(title: str, soak: Soak) -> Iterator[Block]:
+    """The last soak: its verdict, and each block over time."""
+    yield Paragraph(as_sentence(soak_sentence(soak)))
+    tables = soak_tables(soak)
+    if any(block.p99_ms for block in soak.blocks):
+        yield Figure(
+            title="Load over time",
+            draw=partial(soak_figure, title, soak),
+            label=f"{title}: {soak_sentence(soak)}",
+            caption=(
+                "P50 and P99 of each block, the rate that was reached, nginx's memory, its open "
+                "files and the load balancer's sockets. The dotted lines are limits, and the rate "
+                "that was asked."
+            ),
+            tables=tables,
+        )
+    else:
+        yield from tables
+    yield from map(Paragraph, soak_notes(soak))
