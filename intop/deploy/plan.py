@@ -98,7 +98,7 @@ def plan_again(context: Context, saved: SavedPlan) -> dict[str, Plan | None]:
     plans: dict[str, Plan | None] = {}
     lines: list[str] = []
     for then in saved.plans:
-        now = _made_again(context, then, whole=saved.whole)
+        now = _planned_again(context, then, whole=saved.whole)
         if now is None:
             lines.append(f"{then.deployment.title}: its verdict is no gain any more")
             continue
@@ -114,7 +114,7 @@ def plan_again(context: Context, saved: SavedPlan) -> dict[str, Plan | None]:
     return plans
 
 
-def _made_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
+def _planned_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
     arch = then.deployment.arch
     narrow = replace(
         context,

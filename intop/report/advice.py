@@ -20,7 +20,7 @@ from intop.report.document.model import (
     without_empty,
 )
 from intop.report.figures.advice import effects, shown_rows
-from intop.report.page.trials import NOUNS
+from intop.report.page.trials import NOUNS, condition_cell
 from intop.report.words import counted
 from intop.version import __version__
 
@@ -33,7 +33,7 @@ def document(advice: Advice) -> Document:
     campaigns = {(s.store, s.campaign): s.started_at for s in _sources(advice)}
     first, last = min(campaigns.values())[:10], max(campaigns.values())[:10]
     parts: tuple[tuple[str, str, Callable[[Advice], Iterable[Block]]], ...] = (
-        ("found", "What was found", _found),
+        ("found", "What was found", _summary),
         ("situations", "Situations", _situations),
         ("changes", "Which change helped, and which hurt", _changes),
         ("evidence", "What each campaign measured", advice_tables.evidence),
@@ -63,7 +63,7 @@ def _sources(advice: Advice) -> list[Source]:
 # In short -----------------------------------------------------------------------------------------
 
 
-def _found(advice: Advice) -> Iterator[Block]:
+def _summary(advice: Advice) -> Iterator[Block]:
     for situation in advice.situations:
         yield Paragraph(
             " ".join(_sentences(advice, situation)),
@@ -170,7 +170,7 @@ def _situations(advice: Advice) -> Iterator[Block]:
                     situation.number,
                     ", ".join(situation.studies),
                     situation.campaigns,
-                    *(_said(getattr(situation.conditions, name)) for name in names),
+                    *(condition_cell(getattr(situation.conditions, name)) for name in names),
                 )
                 for situation in advice.situations
             ),
@@ -181,12 +181,6 @@ def _situations(advice: Advice) -> Iterator[Block]:
         "the same change may help, do nothing or hurt, as the tables below show where it was "
         "measured in both."
     )
-
-
-def _said(value: object) -> str | None:
-    if value is None or value == "":
-        return None
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # Changes ------------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def paper_rows(outcomes: Sequence[Outcome], compared: Compared | None) -> list[P
 def _errors(outcomes: Sequence[Outcome]) -> Iterable[PaperRow]:
     for place, (family, errors) in enumerate(paper.ERRORS.items()):
 
-        def told(outcome: Outcome, family: str = family) -> str:
+        def mape(outcome: Outcome, family: str = family) -> str:
             known = outcome.training.errors if outcome.training else ()
             mapes = (e.mape for e in known if e.family == family)
             return next((f"{m:.0f} %" if isfinite(m) else "without bounds" for m in mapes), "")
@@ -104,7 +104,7 @@ def _errors(outcomes: Sequence[Outcome]) -> Iterable[PaperRow]:
         yield PaperRow(
             figure=f"model error, {family}",
             paper=(f"{errors['x86']:g} %", f"{errors['arm']:g} %"),
-            here=_here(outcomes, told),
+            here=_here(outcomes, mape),
             why=AS_ABOVE if place else _why_errors(outcomes),
         )
 

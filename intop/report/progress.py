@@ -57,7 +57,7 @@ class LineProgress(_Ended):
         self._stamped = stamped
         self._title = ""
         self._total = self._done = self._before = 0
-        self._started = self._told = 0.0
+        self._started = self._printed = 0.0
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -67,7 +67,7 @@ class LineProgress(_Ended):
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Announce a piece of work."""
         self._title, self._total, self._done, self._before = title, total, done, done
-        self._started = self._told = time.monotonic()
+        self._started = self._printed = time.monotonic()
         earlier = f", {done} of them done earlier" if done else ""
         self.say(f"{title}: {total} steps{earlier}")
 
@@ -75,8 +75,8 @@ class LineProgress(_Ended):
         """Count a step, and print a line when the last one is long ago."""
         self._done += 1
         now = time.monotonic()
-        if self._done == self._total or now - self._told >= LINE_EVERY_S:
-            self._told = now
+        if self._done == self._total or now - self._printed >= LINE_EVERY_S:
+            self._printed = now
             left = remaining_s(
                 self._done - self._before, self._total - self._done, now - self._started
             )

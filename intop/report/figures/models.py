@@ -66,7 +66,7 @@ def predictions(about: str, training: Training) -> Drawing:
     width = PAGE_WIDTH * columns / COLUMNS
     return drawn(
         "predictions",
-        f"predicted and measured {training.target} of {_told(shown[0])}",
+        f"predicted and measured {training.target} of {_sample(shown[0])}",
         paint,
         about=about,
         height=1.0 + PANEL * -(-len(shown) // columns),
@@ -142,7 +142,7 @@ def _inside(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 
-def _told(error: ModelError) -> str:
+def _sample(error: ModelError) -> str:
     count, drawn_count = len(error.held_out), len(_drawn_rows(error))
     some = f" ({drawn_count} of {count})" if drawn_count < count else ""
     return f"configurations not seen in training{some}"

@@ -23,7 +23,7 @@ REFINED = of_result("refined", "refine", models.refined, otherwise=NO_REFINEMENT
 SECTIONS: tuple[
     tuple[str, str, Callable[[Report], Iterable[Block]], Callable[[Findings], Iterable[Block]]], ...
 ] = (
-    ("found", "What was found", verdicts.found, _nothing),
+    ("found", "What was found", verdicts.summary, _nothing),
     ("change", "What to change", _nothing, verdicts.changes),
     ("latency", "Latency before and after", _nothing, latency.latency),
     ("across", "Under all workloads", _nothing, across),

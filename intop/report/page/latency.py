@@ -116,7 +116,6 @@ def _p99s(default: Histogram, tuned: Histogram) -> str:
 
 
 def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) -> Table:
-    named = [("slowest" if q == 100 else f"P{q:g}", q) for q in PERCENTS]
     return Table(
         name="percentiles",
         title=f"Latency by percentile, of {default.total} and {tuned.total} requests",
@@ -125,11 +124,18 @@ def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) ->
             Column("percentile", "text"),
             *numbers(f"{verdict.reference} in ms", "tuned in ms"),
         ),
-        rows=tuple((name, *(_told_ms(side, q) for side in (default, tuned))) for name, q in named),
+        rows=tuple(
+            (
+                "slowest" if q == 100 else f"P{q:g}",
+                _percentile_ms(default, q),
+                _percentile_ms(tuned, q),
+            )
+            for q in PERCENTS
+        ),
     )
 
 
-def _told_ms(side: Histogram, percent: float) -> float | None:
+def _percentile_ms(side: Histogram, percent: float) -> float | None:
     """None where too few requests are behind it; the slowest request is no percentile."""
     return side.max_ms if percent == 100 else told_ms(side, percent)
 

@@ -252,14 +252,15 @@ def _conditions(findings: Findings) -> Table:
         rows=tuple(
             (
                 NOUNS.get(name, name),
-                *(_said(getattr(conditions, name)) for conditions in findings.conditions),
+                *(condition_cell(getattr(conditions, name)) for conditions in findings.conditions),
             )
             for name in names
         ),
     )
 
 
-def _said(value: object) -> str | None:
+def condition_cell(value: object) -> str | None:
+    """Return a condition as a cell."""
     if value is None:
         return None
     return f"{value:g}" if isinstance(value, float) else str(value) or None

@@ -22,7 +22,7 @@ from intop.report.words import LOADS, counted, percent
 # What was found -----------------------------------------------------------------------------------
 
 
-def found(report: Report) -> Iterator[Block]:
+def summary(report: Report) -> Iterator[Block]:
     """A sentence for each architecture and workload, and all verdicts in a table."""
     yield from map(_finding, report.findings)
     if any(subject.verdict for subject in report.findings):
