@@ -7,14 +7,7 @@ from fakes import probe_of
 from findings import MODELS
 from intop.domain.agreement import agreement
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.explanation import (
-    Contribution,
-    Dependence,
-    Explanation,
-    Interaction,
-    Kept,
-    Point,
-)
+from intop.domain.explanation import Contribution, Dependence, Explanation, Interaction, Kept, Point
 from intop.domain.probing import Probe
 from intop.domain.ranking import Importance, Ranking
 from intop.domain.refined import BestKnown, Refined, RefineStep

@@ -12,7 +12,7 @@ from intop.config.counters import load_counters
 from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
 from intop.frame import Part, fields_of
-from intop.inspect.pipeline import steps
+from intop.inspect.report import steps
 from intop.report.figures.pipeline import pipeline
 from samples import METRICS, trial
 from scripts.references import commands, counters, nginx, parameters, trials

@@ -48,9 +48,7 @@ def loader() -> Iterator[Loader]:
 
 def _loaded(root: str) -> object:
     from tuned import profiles  # type: ignore[import-not-found]
-    from tuned.plugins.plugin_scheduler import (  # type: ignore[import-not-found]
-        SchedulerPlugin,
-    )
+    from tuned.plugins.plugin_scheduler import SchedulerPlugin  # type: ignore[import-not-found]
     from tuned.utils.commands import commands  # type: ignore[import-not-found]
 
     variables = profiles.variables.Variables()

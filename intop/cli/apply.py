@@ -79,7 +79,7 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     --persist.
     """
     from intop.deploy.apply import check, roll_out
-    from intop.report import rollout as report
+    from intop.report import host_states as report
     from intop.report.document.text import show
     from intop.report.machine import to_json
     from intop.report.plan import sections
@@ -94,7 +94,7 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
         check(plans)
         _confirm(plans, yes=yes)
         rollouts = [roll_out(context, plan, accept_no_loss=accept_no_loss) for plan in plans]
-    show_result(rollouts, report.done, as_json=as_json)
+    show_result(rollouts, report.rollouts, as_json=as_json)
     if any(rollout.is_stopped for rollout in rollouts):
         sys.exit(NO_GAIN)
 

@@ -28,9 +28,7 @@ from intop.cli.running import beginning, run_stage
 @dry_run_option(dry_run.measuring("collect"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
     """Measure configurations that fill the space of the chosen parameters (SDS, DDS)."""
-    from intop.report import text
+    from intop.report.collect import collected
     from intop.stages.collect import collect as stage
 
-    run_stage(
-        lambda task: stage(task, samples), text.collected, choose=beginning(new=new), **options
-    )
+    run_stage(lambda task: stage(task, samples), collected, choose=beginning(new=new), **options)

@@ -17,7 +17,7 @@ from intop.cli.options import (
 from intop.cli.output import output_folder, print_result, say, say_figures, show_result, write_page
 from intop.cli.running import stored_context
 from intop.errors import UsageError
-from intop.report.plain import inert
+from intop.report.words import inert
 
 if TYPE_CHECKING:
     from intop.run.context import Context
@@ -141,9 +141,9 @@ def _show_sides(
 
 def _show_over_time(context: "Context", side: str, folder: Path | None, *, as_json: bool) -> None:
     from intop.inspect.history import histories
-    from intop.report.history import sections
+    from intop.report import comparison as report
 
     results = histories(context, side)
     if folder:
         say_figures(folder, {history.title: history for history in results})
-    show_result(results, sections, as_json=as_json)
+    show_result(results, report.histories, as_json=as_json)

@@ -119,7 +119,7 @@ def command(
     if stages or counters:
         name = "--stage" if stages else "--counters"
         raise UsageError(f"{name} is for --format csv and parquet: leave it out")
-    from intop.inspect.export import sole_deployment
+    from intop.deploy.deployable import sole_deployment
 
     if include is not None and form != TUNED:
         raise UsageError("--include is for --format tuned: leave it out")
@@ -179,7 +179,7 @@ def _text(context: "Context", deployment: "Deployment", form: str, include: str 
 
         return profile(deployment, written_at=written_at, include=include)
     if form == NGINX or (form == ANSIBLE and deployment.directives):
-        from intop.inspect.export import nginx_of
+        from intop.deploy.deployable import nginx_of
         from intop.report.export.nginx import nginx_conf, nginx_text, takes_it_by
 
         directives, facts = nginx_of(context, deployment)
@@ -198,9 +198,9 @@ def _text(context: "Context", deployment: "Deployment", form: str, include: str 
 
         return playbook(deployment, written_at=written_at)
     if form == JSON:
-        from intop.report.export.document import document
+        from intop.report.machine import deployment_json
 
-        return document(deployment, written_at=written_at) + "\n"
+        return deployment_json(deployment, written_at=written_at) + "\n"
     from intop.domain.sysctl_file import sysctl_file
 
     return sysctl_file(deployment, written_at=written_at)

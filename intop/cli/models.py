@@ -19,7 +19,7 @@ def command(folder: Path, as_json: bool) -> None:
     """
     from intop import artefacts
     from intop.errors import IntopError
-    from intop.report import models as report
+    from intop.report import train as report
 
     manifests, refused = {}, []
     for path in artefacts.paths(folder):

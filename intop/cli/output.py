@@ -11,7 +11,7 @@ import click
 
 from intop.cli.exit_codes import INTERRUPTED
 from intop.errors import UsageError
-from intop.report.plain import inert
+from intop.report.words import inert
 
 if TYPE_CHECKING:
     from intop.report.document.model import Block

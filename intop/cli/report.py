@@ -9,10 +9,8 @@ from intop.cli.options import stage_options, study_of, subcommand
 from intop.cli.output import output_folder, print_result, say, write_page
 from intop.cli.running import stored_context
 from intop.errors import UsageError
-from intop.report.document.forks import meanwhile
 
 if TYPE_CHECKING:
-    from intop.domain.report import Report
     from intop.report.document.model import Document
 
 
@@ -82,11 +80,11 @@ def command(
     else:
         if stores:
             raise UsageError("--store is for --advice; a report is of the study's store")
-        # Each of the two takes most of a second to import what it needs.
-        reported = meanwhile(lambda: _gathered(config, arch, workload), _ready_to_draw)
+        from intop.inspect.report import gather
+        from intop.report.page import document as report_page
 
-        from intop.report.page.sections import document as report_page
-
+        with stored_context(config, arch, workload) as context:
+            reported = gather(context)
         result, page = reported, report_page(reported)
     if tables is not None:
         from intop.report.document.csv_tables import write_tables
@@ -99,19 +97,6 @@ def command(
         print_result(to_json(result))
         return
     _write(page, output or Path("intop-advice.html" if advice else "intop-report.html"))
-
-
-def _gathered(config: Path | None, arch: str | None, workload: str | None) -> "Report":
-    from intop.inspect.report import gather
-
-    with stored_context(config, arch, workload) as context:
-        return gather(context)
-
-
-def _ready_to_draw() -> None:
-    """Import the modules that make a page."""
-    import intop.report.document.html
-    import intop.report.page.sections  # noqa: F401
 
 
 def _write(page: "Document", output: Path) -> None:

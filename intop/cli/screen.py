@@ -26,14 +26,14 @@ from intop.cli.running import beginning, run_stage
 @dry_run_option(dry_run.measuring("screen"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
     """Find the parameters that act (SRP, DRP) and freeze those that don't matter."""
-    from intop.report import ranks, text
+    from intop.report import screen as report
     from intop.stages.screen import screen as stage
     from intop.stages.screen import workloads_agree
 
     run_stage(
         lambda task: stage(task, samples),
-        text.ranking,
+        report.ranking,
         choose=beginning(new=new),
-        also=(workloads_agree, ranks.agreement),
+        also=(workloads_agree, report.agreement),
         **options,
     )

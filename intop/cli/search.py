@@ -43,16 +43,19 @@ def command(models: Path | None, algorithm: str, objectives: str | None, **optio
     if objectives is not None:
         _search_front(objectives, models, algorithm, **options)
         return
-    from intop.report import text
+    from intop.report import search as report
     from intop.stages.search import search as stage
 
     run_stage(
-        lambda task: stage(task, models, algorithm), text.search, connect=connect_to_none, **options
+        lambda task: stage(task, models, algorithm),
+        report.search,
+        connect=connect_to_none,
+        **options,
     )
 
 
 def _search_front(objectives: str, models: Path | None, algorithm: str, **options: Any) -> None:
-    from intop.report.pareto import tradeoff
+    from intop.report.search import tradeoff
     from intop.stages.pareto import chosen_objectives, search_front
 
     if models is not None:

@@ -105,8 +105,8 @@ def _campaign(config: Path | None, arch: str | None) -> "CampaignStatus":
 
 def _show_workers(config: Path | None, arch: str | None, *, as_json: bool, **options: Any) -> None:
     """Print all campaigns and workers of the study's store. Raises UsageError beside --host."""
-    from intop.inspect.fleet import fleet
-    from intop.report import fleet as report
+    from intop.inspect.status import fleet
+    from intop.report import store as report
     from intop.store import opened_to_read
 
     if arch is not None or any(value not in (None, ()) for value in options.values()):

@@ -131,11 +131,11 @@ def command(
         _train_table(data, **asked, **options)
         return
     _check_without_data(options)
-    from intop.report.components import trained as text
+    from intop.report.train import trained
     from intop.stages.train import train as stage
 
     run_stage(
-        lambda task: stage(task, models), text, connect=connect_to_none, config=config, **asked
+        lambda task: stage(task, models), trained, connect=connect_to_none, config=config, **asked
     )
 
 
@@ -207,8 +207,7 @@ def _train_table(
 
 
 def _trained(job: _Job, families: Sequence[str], dask: str | None, *, shows: bool) -> "Training":
-    from intop.report import table as report
-    from intop.report import text
+    from intop.report import train as report
     from intop.report.document.text import show
     from intop.report.progress import progress
     from intop.stages.foreign import train_table
@@ -220,7 +219,7 @@ def _trained(job: _Job, families: Sequence[str], dask: str | None, *, shows: boo
             job.table, families, job.effort, progress=shown, unit=job.unit, dask=dask
         )
     if shows:
-        show(text.errors(job.title, training))
+        show(report.errors(job.title, training))
     return training
 
 

@@ -54,11 +54,13 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 
     Where the store has a campaign of this study already, it asks whether to go on with that one.
     """
-    from intop.report import text
     from intop.report.document.text import show
     from intop.report.explain import explanation, smallest
     from intop.report.machine import to_json
     from intop.report.refine import refined
+    from intop.report.screen import ranking
+    from intop.report.search import search
+    from intop.report.train import errors
     from intop.report.verdict import sentence, verdict
     from intop.stages.tune import tune as stage
 
@@ -68,10 +70,10 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
         if not as_json:
             title = f"{tuned.arch} {tuned.workload}"
             show(
-                text.ranking(title, tuned.ranking),
+                ranking(title, tuned.ranking),
                 *([refined(title, tuned.refined)] if tuned.refined else []),
-                text.errors(title, tuned.training),
-                text.search(title, tuned.search),
+                errors(title, tuned.training),
+                search(title, tuned.search),
                 verdict(title, tuned.verdict),
             )
             if tuned.explanation is not None:
@@ -98,7 +100,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 def _say_what_is_left(context: "Context", task: "Task", stage: str) -> None:
     """Say how long the rest of the whole run takes, not only of this stage."""
     from intop.inspect.status import campaign_status
-    from intop.report.progress import duration
+    from intop.report.words import duration
 
     left_s = campaign_status(context.study, context.store, context.archs, context.workloads).left_s
     left = "" if left_s is None else f"; the whole run takes about {duration(left_s)} from here"

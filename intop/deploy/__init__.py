@@ -1,1 +1,1 @@
-"""What is deployed: plans, roll-outs, and what hosts are left with."""
+"""Deployment: plans, roll-outs, and the values that hosts are left with."""

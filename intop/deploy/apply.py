@@ -45,9 +45,10 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
     """Measure and apply on one host after the other, as long as each shows a gain.
 
     With `accept_no_loss` it is enough that none is worse. A host that shows too little, or breaks a
-    guardrail where the plan does not accept that, is given back as it was, and those after it are
-    left alone. Raises what `check` does, and what measuring
-    and `GuardedHost.keep` do; what was applied by then stays.
+    guardrail that the plan does not accept, is restored, and later hosts are left alone.
+
+    Raises the errors of `check`, of measuring and of `GuardedHost.keep`. What was applied by then
+    stays.
     """
     check([plan])
     deployment = plan.deployment
@@ -63,7 +64,7 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
                 host=answer.name,
                 outcome="already",
                 file=file,
-                nginx_files=tuple(one.path for one in there),
+                nginx_files=tuple(file.path for file in there),
             )
             series = rollout.series
         else:
@@ -92,21 +93,21 @@ def _on_host(
         _check_as_planned(ready, plan, number)
         stage = RollOut(ready, configuration, plan.rounds, decided)
         say(f"{task.title}: {name}: A/B against the default in up to {plan.rounds} rounds")
-        found = execute(stage, on=OpenTestbeds((ready,)))
-        if not _is_enough(found, accept_no_loss, plan.accept_costs):
+        verdict = execute(stage, on=OpenTestbeds((ready,)))
+        if not _is_enough(verdict, accept_no_loss, plan.accept_costs):
             ready.give_server_its_own()
-            outcome = HostRollout(host=name, outcome="stopped", verdict=found)
+            outcome = HostRollout(host=name, outcome="stopped", verdict=verdict)
         else:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             file = None
             if path:
                 file = (path, sysctl_file(deployment, written_at=now, host=name))
             ready.leave(configuration, _about(deployment, now), file)
-            say(f"{task.title}: {name}: applied: {sentence(found)}")
+            say(f"{task.title}: {name}: applied: {sentence(verdict)}")
             outcome = HostRollout(
                 host=name,
                 outcome="applied",
-                verdict=found,
+                verdict=verdict,
                 file=path,
                 nginx_files=_edited(plan, number),
             )
@@ -114,7 +115,7 @@ def _on_host(
 
 
 class RollOut(Stage[Verdict]):
-    """What is deployed against the default on one host, before it stays.
+    """The deployed values against the default on one host, before they stay.
 
     Fresh rounds, or those that were begun on this host and led to no decision yet: `decided` is the
     last series that did.
@@ -157,20 +158,20 @@ class RollOut(Stage[Verdict]):
         return self._judgement.ask(so_far)
 
     def result(self, trials: Sequence[Trial]) -> Verdict:
-        found = self._judgement.verdict(trials)
-        self._judgement.say_if_early(found)
-        return found
+        verdict = self._judgement.verdict(trials)
+        self._judgement.say_if_early(verdict)
+        return verdict
 
 
-def _is_enough(found: Verdict, accept_no_loss: bool, accept_costs: bool) -> bool:
-    if found.broken and not accept_costs:
+def _is_enough(verdict: Verdict, accept_no_loss: bool, accept_costs: bool) -> bool:
+    if verdict.broken and not accept_costs:
         return False
-    by_p99 = found.p99_outcome
+    by_p99 = verdict.p99_outcome
     return by_p99 == "gain" or (accept_no_loss and by_p99 != "worse")
 
 
 def _persistent_path(plan: Plan, number: int) -> str:
-    """Where a host is to keep its values, "" for nowhere."""
+    """Return the file in which a host keeps its values; "" without --persist."""
     host = plan.hosts[number].said
     return host.file if host is not None and plan.persist else ""
 
@@ -195,7 +196,7 @@ def _check_as_planned(ready: ClusterTestbed, plan: Plan, number: int) -> None:
 
 
 def _about(deployment: Deployment, now: str) -> dict[str, str]:
-    """What the host is told of where its values come from."""
+    """Return the provenance that the host keeps with its values."""
     user = "somebody"
     with suppress(KeyError, OSError):
         user = getpass.getuser()

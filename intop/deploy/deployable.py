@@ -1,4 +1,4 @@
-"""What leaves a campaign: the configuration of a verdict of gain, with what is known of it."""
+"""Deployments of a campaign: the configuration of a verdict of gain, with all evidence."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,10 @@ from intop.domain.across import Across, about
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Contribution, Explanation
+from intop.domain.nginx.directive import NginxFacts
+from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import normalised
+from intop.domain.probing import Probe
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
@@ -19,7 +22,7 @@ from intop.stages.collected import required_space, why_gone
 def deployments(
     context: Context, *, whole: bool = False, accept_costs: bool = False
 ) -> dict[str, Deployment | None]:
-    """What to deploy on each architecture of the context; None: keep the defaults.
+    """Return the deployment of each architecture of the context; None: keep the defaults.
 
     That is the smallest set where its own verdict is a gain and it keeps the share of the winner's
     gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner. A lower P99
@@ -28,27 +31,61 @@ def deployments(
     has one, UsageError where several workloads of the context have a gain (a host can have one
     configuration only), or where the study has changed since, and lacks a key.
     """
-    found: dict[str, Deployment | None] = {}
+    by_arch: dict[str, Deployment | None] = {}
     missing: list[ResultMissingError] = []
     for arch in context.archs:
         try:
-            found[arch] = _of_arch(context, arch, whole=whole, accept_costs=accept_costs)
+            by_arch[arch] = _of_arch(context, arch, whole=whole, accept_costs=accept_costs)
         except ResultMissingError as error:
             missing.append(error)
-    if not found:
+    if not by_arch:
         raise missing[0]
     for absent in missing:
         context.progress.say(f"left out: {absent}")
-    return found
+    return by_arch
+
+
+def sole_deployment(
+    context: Context, *, whole: bool = False, accept_costs: bool = False
+) -> Deployment | None:
+    """Return the one deployment of the context; None: keep the defaults. Reads only the store.
+
+    `whole` and `accept_costs` as in `deployments`.
+
+    Raises UsageError where several architectures have a gain, ResultMissingError where none has a
+    verdict.
+    """
+    by_arch = deployments(context, whole=whole, accept_costs=accept_costs)
+    gains = {arch: deployment for arch, deployment in by_arch.items() if deployment is not None}
+    if len(gains) > 1:
+        raise UsageError(
+            f"{' and '.join(gains)} have a gain each, with other values. Export one at a time: "
+            f"--arch {next(iter(gains))}"
+        )
+    for arch in by_arch.keys() - gains.keys():
+        context.progress.say(f"{arch}: no gain: keep the defaults there")
+    return next(iter(gains.values()), None)
 
 
 def task_of(context: Context, deployment: Deployment) -> Task:
-    """What a deployment was found for, and is measured as."""
+    """Return the architecture and workload that a deployment is for, as a task to measure."""
     return next(
         task
         for task in context.subjects()
         if (task.subject.arch, task.workload.name) == (deployment.arch, deployment.workload)
     )
+
+
+def nginx_of(context: Context, deployment: Deployment) -> tuple[Directives, NginxFacts]:
+    """The study's catalogue of directives, and what the nginx was that they were measured on.
+
+    Raises UsageError where the campaign has looked at no nginx.
+    """
+    task = task_of(context, deployment)
+    probe = task.store.get(task.subject, Probe)
+    if probe is None or probe.nginx is None:
+        raise UsageError(f"{deployment.title}: the campaign has tuned no directive of nginx")
+    return context.study.directives, probe.nginx.facts
 
 
 def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) -> Deployment | None:
@@ -77,10 +114,10 @@ def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) ->
 
 
 def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
-    found = task.store.get(task.subject, Explanation)
-    if found is not None and found.winner != verdict.configuration:
-        found = None
-    smallest = found if not whole and found and not found.obstacle else None
+    explanation = task.store.get(task.subject, Explanation)
+    if explanation is not None and explanation.winner != verdict.configuration:
+        explanation = None
+    smallest = explanation if not whole and explanation and not explanation.obstacle else None
     campaign = task.subject.campaign
     return Deployment(
         study=campaign.study,
@@ -91,17 +128,19 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         origin="smallest set" if smallest else "winner",
         verdict=smallest.verdict if smallest else verdict,
         kept=smallest.kept if smallest else None,
-        instead=found.obstacle if found and not whole else "",
-        changes=_changes(task, smallest.minimal if smallest else verdict.configuration, found),
+        instead=explanation.obstacle if explanation and not whole else "",
+        changes=_changes(
+            task, smallest.minimal if smallest else verdict.configuration, explanation
+        ),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
         across=about(task.store.get(task.subject, Across), verdict),
     )
 
 
 def _changes(
-    task: Task, configuration: Configuration, found: Explanation | None
+    task: Task, configuration: Configuration, explanation: Explanation | None
 ) -> tuple[Change, ...]:
-    """What differs from the campaign's default, in order of evidence where there is any."""
+    """Return the keys that differ from the campaign's default, first those with evidence."""
     space = required_space(task)
     parameters = {p.key: p for p in space.parameters}
     if gone := configuration.values.keys() - parameters.keys():
@@ -118,7 +157,7 @@ def _changes(
                 "Nothing of it is deployed: tune again"
             )
     contributions: Mapping[str, Contribution] = {
-        key: c for c in (found.contributions if found else ()) for key in c.keys
+        key: c for c in (explanation.contributions if explanation else ()) for key in c.keys
     }
     ordered = [key for key in contributions if key in configuration.values]
     ordered += [key for key in configuration.values if key not in contributions]

@@ -36,31 +36,34 @@ from intop.run.opening import said_by
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a load balancer said. `unwritable` are folders that an apply has to write to;
-    `nginx_conf` are the configurations of its server, and `edits` what a deployment changes there.
-    """
+    """The answers of a load balancer."""
 
     address: HostAddress
     state: HostState
     probe: Probe
     persistent: Persistent
     unwritable: tuple[str, ...] = ()
+    """Folders that an apply has to write to and can't."""
     nginx_conf: tuple[str, ...] = ()
+    """Configurations of its server."""
     edits: tuple[FileEdit, ...] = ()
+    """Changes of a deployment in the files of its server."""
     kept: tuple[str, ...] = ()
+    """Remarks about lines that those changes leave alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeenCluster:
-    """The same of a replica. `tool` is its load generator's, `others` are its other hosts by name,
-    and `problems` name those that could not be asked.
-    """
+    """The answers of all hosts of a replica."""
 
     cluster: Cluster
     balancer: Seen
     tool: LoadTool | None
+    """The load tool of its load generator."""
     problems: tuple[str, ...]
+    """A line for each host that could not be asked."""
     others: Mapping[str, HostFacts] = field(default_factory=dict)
+    """Facts of its other hosts by name."""
 
 
 def look(
@@ -103,16 +106,16 @@ def _with_nginx(seen: Seen, nginx: TunableNginx, deployment: Deployment) -> Seen
         for key, value in deployment.directives.items()
         if key in probe.values and key not in probe.unfit
     }
-    found = changed(nginx.directives, nginx.conf, wanted, nginx.facts)
+    edited = changed(nginx.directives, nginx.conf, wanted, nginx.facts)
     edits = tuple(
         FileEdit(path=path, diff=_diff(nginx.conf.sources[path].text, text))
-        for path, text in found.texts.items()
+        for path, text in edited.texts.items()
     )
-    return replace(seen, probe=replace(seen.probe, nginx=probe), edits=edits, kept=found.left)
+    return replace(seen, probe=replace(seen.probe, nginx=probe), edits=edits, kept=edited.left)
 
 
 def _diff(before: str, after: str) -> str:
-    """Without lines of context: a file of nginx may hold secrets, and a plan goes to others."""
+    """Return a diff without context, since a file of nginx may hold secrets."""
     lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)
     return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
@@ -149,7 +152,7 @@ def host_plan(
     left_out: Mapping[str, str] | None = None,
     problems: Iterable[str] = (),
 ) -> HostPlan:
-    """What deploying changes on one host; `parameters` by key.
+    """Return the changes of a deployment on one host; `parameters` by key.
 
     `left_out` says which keys can't be set there for another reason than what the host says of
     them, and `problems` what else is in the way.
@@ -192,7 +195,7 @@ def host_plan(
 def replica_plan(
     task: Task, seen: SeenCluster, number: int, deployment: Deployment, *, persist: bool
 ) -> HostPlan:
-    """What deploying changes on a replica of the study, the `number`th from 0.
+    """Return the changes of a deployment on a replica of the study, the `number`th from 0.
 
     All that taking the host and measuring there would find is looked for here.
     """
@@ -257,37 +260,37 @@ def _of_directives(state: HostState) -> list[str]:
     """A record of edited files is not replaced: two would have to be undone in order."""
     if state.applied is None or not state.applied.nginx_files:
         return []
-    told = "has directives of nginx from an earlier apply, and other values don't go over those"
-    return [f"{told}. Give the host back first, then apply again: intop rollback"]
+    reason = "has directives of nginx from an earlier apply, and other values don't go over those"
+    return [f"{reason}. Give the host back first, then apply again: intop rollback"]
 
 
 def _unwritable(seen: Seen, file: str, *, persist: bool) -> list[str]:
-    found = []
+    lines = []
     for folder in seen.unwritable:
         if folder == seen.address.state_dir:
-            found.append(f"its state folder {folder} can't be written. {STATE_FOLDER_ADVICE}")
+            lines.append(f"its state folder {folder} can't be written. {STATE_FOLDER_ADVICE}")
             continue
         written = [edit.path for edit in seen.edits if _folder(edit.path) == folder]
         written += [file] if persist and file and _folder(file) == folder else []
         if written:
             belong = f"{' and '.join(written)} belong{'s' if len(written) == 1 else ''} there"
-            found.append(f"{folder} can't be written, and {belong}: make it writable")
-    return found
+            lines.append(f"{folder} can't be written, and {belong}: make it writable")
+    return lines
 
 
 def _elsewhere(deployment: Deployment, probe: Probe) -> list[str]:
     machine = probe.facts.machine
     if machine in MACHINES.get(deployment.arch, (machine,)):
         return []
-    told = f"its machine is {machine}, and the gain was measured on {deployment.arch}"
-    return [f"{told}: measure there before you deploy there"]
+    warning = f"its machine is {machine}, and the gain was measured on {deployment.arch}"
+    return [f"{warning}: measure there before you deploy there"]
 
 
 def _applied(state: HostState) -> list[str]:
     if state.applied is None:
         return []
-    told = f"it has {state.applied.title} applied, since {state.applied.since}"
-    return [told, *(f"{d.where} is {d.kind} since: {d.detail}" for d in state.drift)]
+    line = f"it has {state.applied.title} applied, since {state.applied.since}"
+    return [line, *(f"{d.where} is {d.kind} since: {d.detail}" for d in state.drift)]
 
 
 def _left_out(task: Task, seen: Seen, deployment: Deployment) -> dict[str, str]:
@@ -309,7 +312,7 @@ def _left_out(task: Task, seen: Seen, deployment: Deployment) -> dict[str, str]:
 
 
 def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
-    """What the campaign's trials were made under, and is no longer so."""
+    """Return a line with the conditions that are no longer those of the campaign's trials."""
     if seen.tool is None or task.workload.duration_s is None:
         return []  # without a duration there are no trials yet
     name, confs = seen.balancer.address.name, seen.balancer.nginx_conf
@@ -322,15 +325,15 @@ def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
         nginx_conf=confs if is_known(confs) else None,
     )
     conditions = conditions_of(task, seen.cluster, described, seen.tool, probe)
-    found = differences(task, conditions, probe, before, name)
-    if not found:
+    lines = differences(task, conditions, probe, before, name)
+    if not lines:
         return []
-    told = "the campaign's trials were made under other conditions (then against now): "
-    return [f"{told}{'; '.join(found)}. Bring them back, or begin anew: intop tune --new"]
+    heading = "the campaign's trials were made under other conditions (then against now): "
+    return [f"{heading}{'; '.join(lines)}. Bring them back, or begin anew: intop tune --new"]
 
 
 def _own(task: Task, seen: Seen, before: Probe | None) -> Probe:
-    """What the host says, with its own values where an apply has left others.
+    """Return the host's readings, with its own values in place of those of an apply.
 
     Which keys refuse their own values is only seen by writing, so that is taken from `before`.
     """

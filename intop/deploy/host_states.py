@@ -1,4 +1,4 @@
-"""status and rollback: what is applied on the tuned hosts, and giving them back.
+"""status and rollback: the values that are applied on the tuned hosts, and their restore.
 
 All that is needed is on the hosts: no store is opened, and nothing is written on our side. Of a
 cluster only the load balancer is ever changed, so only that is asked.
@@ -23,7 +23,7 @@ from intop.run.context import chosen_archs, cluster_of
 
 T = TypeVar("T")
 AT_ONCE = 32
-"""How many hosts are asked at the same time."""
+"""Hosts that are asked at the same time."""
 
 
 def tuned_hosts(
@@ -34,29 +34,29 @@ def tuned_hosts(
     An optional lab that isn't up is only told to `say`, unless its architecture was asked for.
     Raises UsageError for an architecture that the study doesn't have.
     """
-    found: list[HostAddress] = []
+    addresses: list[HostAddress] = []
     missing: list[Answer[None]] = []
     for name in chosen_archs(study, arch):
         for replica in study.clusters[name]:
             try:
-                found.append(cluster_of(replica).load_balancer)
+                addresses.append(cluster_of(replica).load_balancer)
             except LabError as error:
                 if arch is None and name in study.optional:
                     say(f"{name} is optional in {study.path} and left out: {error}")
                 else:
                     missing.append(Answer(name=replica_name(replica), error=str(error)))
-    return found, missing
+    return addresses, missing
 
 
 def states(addresses: Sequence[HostAddress], connect: Connect) -> list[Answer[HostState]]:
-    """What is applied on each host, by whom and since when, and its drift. Raises nothing."""
+    """Return the state of each host: what is applied by whom, and its drift. Raises nothing."""
     return ask_all(addresses, connect, state_of)
 
 
 def roll_back(
     addresses: Sequence[HostAddress], connect: Connect, *, force: bool
 ) -> list[Answer[Rollback]]:
-    """Give each host back from what lies on it; what goes wrong is in the answers.
+    """Restore each host from the record kept on it; errors are in the answers.
 
     Without `force` a host whose session is alive, and a key that somebody else has changed, are
     left alone.
@@ -114,5 +114,5 @@ def _check_root(host: Host) -> None:
 
 
 def replica_name(replica: Cluster | LabSpec) -> str:
-    """What a replica is called in an answer, whether it is up or not."""
+    """Return the name of a replica in an answer, whether it is up or not."""
     return f"lab {replica.name}" if isinstance(replica, LabSpec) else replica.load_balancer.name

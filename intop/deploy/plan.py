@@ -3,13 +3,13 @@
 `apply` carries out such a plan and no other. Hosts are only read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from intop.deploy.deployable import deployments, task_of
 from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
 from intop.deploy.host_states import ask_all, replica_name
-from intop.deploy.plan_changes import changes
+from intop.domain.applied import Applied
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.deployment import Deployment
 from intop.domain.host_state import Answer
@@ -39,15 +39,15 @@ def plan(
     `deployments` does, and UsageError where it is not clear what `hosts` are to get, or for values
     that no file can have.
     """
-    found = deployments(context, whole=whole, accept_costs=accept_costs)
-    gains = [arch for arch, deployment in found.items() if deployment is not None]
+    by_arch = deployments(context, whole=whole, accept_costs=accept_costs)
+    gains = [arch for arch, deployment in by_arch.items() if deployment is not None]
     if hosts and len(gains) > 1:
         raise UsageError(
             f"{' and '.join(gains)} have a gain, with values of their own: say with --arch which "
             "of them the hosts of --host are to get"
         )
-    plans: dict[str, Plan | None] = dict.fromkeys(found)
-    for arch, deployment in found.items():
+    plans: dict[str, Plan | None] = dict.fromkeys(by_arch)
+    for arch, deployment in by_arch.items():
         if deployment is None:
             continue
         if persist:
@@ -95,26 +95,26 @@ def plan_again(context: Context, saved: SavedPlan) -> dict[str, Plan | None]:
             "the plan is for review only: it is of hosts that the study doesn't have, and what is "
             "applied is measured first. Plan without --host, or add their clusters to the study"
         )
-    found: dict[str, Plan | None] = {}
+    plans: dict[str, Plan | None] = {}
     lines: list[str] = []
     for then in saved.plans:
-        now = _made_again(context, then, whole=saved.whole)
+        now = _planned_again(context, then, whole=saved.whole)
         if now is None:
             lines.append(f"{then.deployment.title}: its verdict is no gain any more")
             continue
-        found[then.deployment.arch] = now
+        plans[then.deployment.arch] = now
         lines += changes(then, now)
     if lines:
-        problems = [line for now in found.values() if now for line in now.problems]
-        told = "\n  ".join(dict.fromkeys([*lines, *problems]))
+        problems = [line for now in plans.values() if now for line in now.problems]
+        reasons = "\n  ".join(dict.fromkeys([*lines, *problems]))
         raise IntopError(
             f"what the plan of {saved.made_at} rests on has changed, so nothing was touched on any "
-            f"host:\n  {told}\n{AGAIN}"
+            f"host:\n  {reasons}\n{AGAIN}"
         )
-    return found
+    return plans
 
 
-def _made_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
+def _planned_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
     arch = then.deployment.arch
     narrow = replace(
         context,
@@ -186,5 +186,108 @@ def _answer(
 ) -> Answer[HostPlan]:
     if answer.said is None:
         return Answer(name=answer.name, folder=answer.folder, error=answer.error)
-    made = replica_plan(task, answer.said, number, deployment, persist=persist)
-    return Answer(name=answer.name, folder=answer.folder, said=made)
+    planned = replica_plan(task, answer.said, number, deployment, persist=persist)
+    return Answer(name=answer.name, folder=answer.folder, said=planned)
+
+
+# What has changed since a plan was made -----------------------------------------------------------
+
+
+def changes(then: Plan, now: Plan) -> list[str]:
+    """A line for each difference, with both values. `now` is the same plan made again.
+
+    A host that has by now all that is planned is no difference: nothing is left to be done there.
+    """
+    title = then.deployment.title
+    facts = [_deployment_facts(plan.deployment) for plan in (then, now)]
+    lines = [f"{title}: {line}" for line in _differences(*facts)]
+    before, after = ([answer.name for answer in plan.hosts] for plan in (then, now))
+    if before != after:
+        lines.append(_differs(f"{title}: load balancers", ", ".join(before), ", ".join(after)))
+        return lines
+    for earlier, answer in zip(then.hosts, now.hosts, strict=True):
+        was, host = earlier.said, answer.said
+        if host is None:
+            lines.append(answer.error)
+        elif was is None:
+            lines.append(f"{answer.name}: could not be asked then, and can be now")
+        elif not host.has_it:
+            lines += [f"{answer.name}: {line}" for line in _host_changes(was, host)]
+    return lines
+
+
+def _differences(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for what in dict.fromkeys([*then, *now]):
+        before, after = then.get(what, "nothing"), now.get(what, "nothing")
+        if before != after:
+            yield _differs(what, before, after)
+
+
+def _shared_differences(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Differences of the facts that both have."""
+    shared = [what for what in then if what in now]
+    return _differences(*({what: facts[what] for what in shared} for facts in (then, now)))
+
+
+def _differs(what: str, then: str, now: str) -> str:
+    return f"{what}: {then or 'empty'} in the plan, {now or 'empty'} now"
+
+
+def _deployment_facts(deployment: Deployment) -> dict[str, str]:
+    names = ("study", "campaign", "started_at", "workload", "origin")
+    facts = {name: str(getattr(deployment, name)) for name in names}
+    facts |= {f"{key}: set to": value for key, value in deployment.values.items()}
+    return facts | {f"{c.key}: the default": c.default for c in deployment.changes}
+
+
+def _host_changes(then: HostPlan, now: HostPlan) -> Iterator[str]:
+    yield from _shared_differences(_host_facts(then), _host_facts(now))
+    diffs = [{edit.path: edit.diff for edit in host.edits} for host in (then, now)]
+    for path in dict.fromkeys([*diffs[0], *diffs[1]]):
+        if diffs[0].get(path) != diffs[1].get(path):
+            yield f"{path}: other lines would change there than in the plan"
+    planned = {key.change.key for key in now.keys}
+    yield from _applied_changes(then.applied, now.applied, planned)
+
+
+def _host_facts(host: HostPlan) -> dict[str, str]:
+    """Return what a plan rests on; what sets a key to the same value is no matter."""
+    facts = {"machine": host.machine, "kernel": host.kernel, "file": host.file}
+    for key in host.keys:
+        name, filed = key.change.key, key.filed
+        rivals = (f"{r.setting.place} to {r.setting.value} ({r.wins})" for r in key.rivals)
+        facts |= {
+            name: "no value" if key.now is None else key.now,
+            f"{name}: what is in its way": key.obstacle or "nothing",
+            f"{name}: what else sets it": ", ".join(rivals) or "nothing",
+            f"{name}: our file": f"{filed.place} has {filed.value}" if filed else "nothing",
+        }
+    return facts
+
+
+def _applied_changes(
+    then: Applied | None, now: Applied | None, planned: Collection[str]
+) -> Iterator[str]:
+    """Differences of what an apply has left; the values of `planned` keys are told elsewhere."""
+    yield from _differences({"applied": _record(then)}, {"applied": _record(now)})
+    if then is None or now is None:
+        return
+    if then.file_is != now.file_is:
+        yield _differs(then.file or now.file, str(then.file_is), str(now.file_is))
+    yield from _shared_differences(_left_facts(then, planned), _left_facts(now, planned))
+
+
+def _left_facts(applied: Applied, planned: Collection[str]) -> dict[str, str]:
+    return {
+        f"{key.key}, which an apply has left: {name}": getattr(key, name)
+        for key in (*applied.keys, *applied.directives)
+        for name in ("before", "left", "now")
+        if name != "now" or key.key not in planned
+    }
+
+
+def _record(applied: Applied | None) -> str:
+    if applied is None:
+        return "nothing"
+    keys = ", ".join(sorted(applied.values))
+    return f"{applied.title}, since {applied.since} ({keys})"

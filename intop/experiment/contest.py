@@ -16,8 +16,7 @@ from intop.errors import UsageError
 from intop.experiment.stage import Experiment, go_on_together
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Section, tabled
-from intop.report.numbers import counted
-from intop.report.text import few
+from intop.report.words import counted, few
 from intop.run.context import Task
 from intop.run.prospect import Prospect
 from intop.run.stage import Expected

@@ -25,7 +25,7 @@ from intop.experiment.stage import go_on_together
 from intop.experiment.warm_starts import WarmStart, warm_starts
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Notes, Section, tabled
-from intop.report.text import few
+from intop.report.words import few
 from intop.run import prerequisites
 from intop.run.context import Context, Task
 from intop.run.executor import execute

@@ -7,14 +7,7 @@ Read as they are read by systemd-sysctl (sysctl.d(5), systemd's src/sysctl/sysct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from intop.domain.persistent import (
-    FILES,
-    PROCPS_LAST,
-    REREAD,
-    REREAD_LAST,
-    Persistent,
-    Setting,
-)
+from intop.domain.persistent import FILES, PROCPS_LAST, REREAD, REREAD_LAST, Persistent, Setting
 from intop.domain.sysctl_lines import Line, Loader, is_glob, read_lines, unread
 from intop.errors import CommandError
 from intop.hosts import tuned

@@ -1,1 +1,1 @@
-"""What is seen of campaigns: how far they are, what they found, and what they would do."""
+"""Views of campaigns: their progress, their results, and dry runs."""

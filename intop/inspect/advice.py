@@ -22,13 +22,13 @@ from intop.errors import ResultMissingError
 from intop.store import Store, Subject, opened_to_read, shown
 
 STAGES = ("judge", "explain", "contest", "transfer")
-"""Those whose trials are behind what is told."""
+"""Stages whose trials the advice rests on."""
 
 
 def gather_advice(
     stores: Sequence[str], arch: str | None = None, workload: str | None = None
 ) -> Advice:
-    """What the verdicts and contests of these stores say, of all studies and campaigns in them.
+    """Return the advice of all verdicts and contests in these stores.
 
     With `arch` and `workload` only of those. Raises ResultMissingError where there are none, and
     UsageError for what is no store.
@@ -55,7 +55,7 @@ def _name(url: str, number: int) -> str:
 
 
 def _cases(store: Store, subject: Subject, name: str) -> Iterator[Case]:
-    """What is stored of a subject; nothing where its trials are not."""
+    """Return the case of a subject; none where its trials are not stored."""
     if not (conditions := store.conditions(subject, *STAGES)):
         return
     campaign = subject.campaign

@@ -88,7 +88,7 @@ class ChosenSide:
 
 
 def chosen_side(context: Context, selector: Selector) -> ChosenSide:
-    """What a selector means: the latest campaign of the study that has such a side.
+    """Return the side that a selector means, in the latest campaign that has such a side.
 
     An architecture alone is the context's campaign's. Raises UsageError where there is no such
     side, or more than one architecture has it.
@@ -99,17 +99,17 @@ def chosen_side(context: Context, selector: Selector) -> ChosenSide:
         return ChosenSide(name=selector.text, campaign=context.campaign, arch=arch, workloads=names)
     wanted = {workload.name for workload in context.workloads}
     for campaign in reversed(campaigns_of(context, selector)):
-        found: dict[str, list[str]] = {}
+        by_arch: dict[str, list[str]] = {}
         for subject, conditions in measured(context.store, campaign):
             if subject.workload in wanted and selector.fits(conditions):
-                found.setdefault(subject.arch, []).append(subject.workload)
-        if len(found) > 1:
-            *others, last = found
+                by_arch.setdefault(subject.arch, []).append(subject.workload)
+        if len(by_arch) > 1:
+            *others, last = by_arch
             raise UsageError(
                 f"{selector.text!r} is {', '.join(others)} and {last} in campaign {campaign.id}: "
                 f"say which one, such as {selector.text},{last}"
             )
-        for arch, workloads in found.items():
+        for arch, workloads in by_arch.items():
             return ChosenSide(
                 name=selector.text, campaign=campaign, arch=arch, workloads=tuple(workloads)
             )
@@ -134,7 +134,7 @@ def campaigns_of(context: Context, selector: Selector | None) -> list[Campaign]:
 
 
 def measured(store: Store, campaign: Campaign) -> Iterator[tuple[Subject, Conditions]]:
-    """What a campaign has trials of that may be compared, and what the last one was made under."""
+    """Return the subjects with comparable trials, and the conditions of the last trial."""
     for subject in store.subjects(campaign):
         for stage, conditions in reversed(store.conditions(subject).items()):
             if not registry.stage(stage).is_apart:
@@ -143,7 +143,7 @@ def measured(store: Store, campaign: Campaign) -> Iterator[tuple[Subject, Condit
 
 
 def _choices(context: Context, selector: Selector) -> Iterator[str]:
-    """What there is instead, by what the selector asks for."""
+    """Return the sides that there are, with the conditions that the selector asks for."""
     shown = [n for n in ("kernel", "nginx") if n not in selector.names]
     names = [*sorted(selector.names.difference(STORED, ("arch",))), *shown]
     campaigns = context.store.campaigns()
@@ -154,5 +154,5 @@ def _choices(context: Context, selector: Selector) -> Iterator[str]:
     for campaign in campaigns[-MOST_LISTED:]:
         study = f"study:{campaign.study}," if "study" in selector.names else ""
         for subject, conditions in measured(context.store, campaign):
-            told = ", ".join(f"{name} {getattr(conditions, name) or '-'}" for name in names)
-            yield f"{study}campaign:{campaign.id},{subject.arch} {subject.workload}: {told}"
+            values = ", ".join(f"{name} {getattr(conditions, name) or '-'}" for name in names)
+            yield f"{study}campaign:{campaign.id},{subject.arch} {subject.workload}: {values}"

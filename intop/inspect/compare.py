@@ -44,29 +44,29 @@ U = TypeVar("U")
 
 def compare(
     context: Context,
-    one: str,
-    other: str,
+    first_name: str,
+    second_name: str,
     *,
     force: bool = False,
     attempts: Mapping[Subject, Sequence[Outline]] | None = None,
 ) -> Compared:
     """All workloads that were asked for and that both sides have measured.
 
-    `one` and `other` are selectors (`chosen_sides`). `attempts` at their trials are read from
+    The names are selectors (`chosen_sides`). `attempts` at their trials are read from
     the store where they are not given. Raises UsageError for what means no side, or the same one
     twice, ResultMissingError when no workload was measured on both, and IncomparableError when what
     must be equal is not, unless by `force`.
     """
-    selectors = selector(one), selector(other)
+    selectors = selector(first_name), selector(second_name)
     apart = set(selectors[0].wanted) ^ set(selectors[1].wanted)
     chosen_by = tuple(sorted({name for name, _ in apart}))
     here, there = (chosen_side(context, text) for text in selectors)
     if (here.campaign.id, here.arch) == (there.campaign.id, there.arch):
         raise UsageError(
-            f"{one} and {other} are the same: {here.arch} in campaign {here.campaign.id}. Name two "
-            f"sides, such as: intop compare x86 arm"
+            f"{first_name} and {second_name} are the same: {here.arch} in campaign "
+            f"{here.campaign.id}. Name two sides, such as: intop compare x86 arm"
         )
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     missing: list[ResultMissingError] = []
     level = context.study.budget.level
     for workload in context.workloads:
@@ -79,24 +79,36 @@ def compare(
         if len(measured) == 2:
             (first, offer), (second, other_offer) = measured
             sides, offers = (first, second), (offer, other_offer)
-            found.append(compared(workload.name, sides, offers, level=level, chosen_by=chosen_by))
-    lacking = prerequisites.lines(context.study, missing, shlex.join(["compare", one, other]))
-    if not found:
+            comparisons.append(
+                compared(workload.name, sides, offers, level=level, chosen_by=chosen_by)
+            )
+    command = shlex.join(["compare", first_name, second_name])
+    lacking = prerequisites.lines(context.study, missing, command)
+    if not comparisons:
         raise ResultMissingError("\n".join(lacking))
-    differences = [f"{c.workload}: {line}" for c in found for line in c.differences]
-    if differences and not force:
-        raise IncomparableError(
-            f"{one} and {other} were not measured under the same conditions ({one} against "
-            f"{other}):\n  " + "\n  ".join(differences) + "\n"
-            "Measure both anew under the same ones, in a campaign of their own (--new), or see "
-            "the comparison all the same with --force" + _about_pilots(context, found)
-        )
+    if not force:
+        _check_comparable(context, first_name, second_name, comparisons)
     return Compared(
-        comparisons=tuple(found),
+        comparisons=tuple(comparisons),
         missing=tuple(lacking),
         provenance=(_provenance(here.campaign), _provenance(there.campaign)),
         chosen_by=chosen_by,
     )
+
+
+def _check_comparable(
+    context: Context, first_name: str, second_name: str, comparisons: Sequence[Comparison]
+) -> None:
+    """Raises IncomparableError with all that must be equal and is not."""
+    differences = [f"{c.workload}: {line}" for c in comparisons for line in c.differences]
+    if differences:
+        lines = "\n  ".join(differences)
+        raise IncomparableError(
+            f"{first_name} and {second_name} were not measured under the same conditions "
+            f"({first_name} against {second_name}):\n  {lines}\n"
+            "Measure both anew under the same ones, in a campaign of their own (--new), or see "
+            "the comparison all the same with --force" + _about_pilots(context, comparisons)
+        )
 
 
 def _provenance(campaign: Campaign) -> Provenance:
@@ -110,11 +122,11 @@ def _provenance(campaign: Campaign) -> Provenance:
     )
 
 
-def _about_pilots(context: Context, found: Sequence[Comparison]) -> str:
-    """What to do where the pilots of the two sides chose different durations."""
+def _about_pilots(context: Context, comparisons: Sequence[Comparison]) -> str:
+    """Return the remedy where the pilots of the two sides chose different durations."""
     longest = {
         c.workload: max(side.conditions.duration_s for side in c.sides)
-        for c in found
+        for c in comparisons
         if any(line.startswith("duration_s:") for line in c.differences)
         and any(w.name == c.workload and w.duration_s is None for w in context.workloads)
     }
@@ -145,7 +157,7 @@ def _side(
     trials = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     verdict = task.store.get(subject, Verdict)
     try:
-        found = side(
+        result = side(
             chosen.arch,
             [t for t in trials if t.usable],
             name=chosen.name,
@@ -162,7 +174,7 @@ def _side(
     offer = stored_probed(task)
     if offer is None:
         raise _missing(context, chosen, task, "what its host offers is not stored")
-    return found, offer
+    return result, offer
 
 
 def _judged(trials: Sequence[Outline], verdict: Verdict) -> tuple[list[float], list[float]]:
@@ -172,11 +184,11 @@ def _judged(trials: Sequence[Outline], verdict: Verdict) -> tuple[list[float], l
 
 
 def _missing(context: Context, chosen: ChosenSide, task: Task, why: str) -> ResultMissingError:
-    """With the commands that make it, where it is a campaign that can still be gone on with."""
-    told = f"nothing to compare ({why})"
+    """Return the error, with the commands that help where the campaign can go on."""
+    reason = f"nothing to compare ({why})"
     if chosen.campaign.id == context.campaign.id:
-        return prerequisites.missing(task, told, "collect")
-    return ResultMissingError(f"{chosen.name} {task.workload.name}: {told}")
+        return prerequisites.missing(task, reason, "collect")
+    return ResultMissingError(f"{chosen.name} {task.workload.name}: {reason}")
 
 
 def side(

@@ -58,11 +58,11 @@ def trials(
     known += load_directives(configs / "nginx.toml").parameters
     parts: list[Part] = []
     with opened_to_read(str(store)) as opened:
-        for one in opened.campaigns() if opened else ():
-            if opened and study in (None, one.study) and campaign in (None, one.id):
+        for stored in opened.campaigns() if opened else ():
+            if opened and study in (None, stored.study) and campaign in (None, stored.id):
                 parts += [
                     _part(opened, subject)
-                    for subject in opened.subjects(one)
+                    for subject in opened.subjects(stored)
                     if arch in (None, subject.arch) and workload in (None, subject.workload)
                 ]
     if not any(part.trials for part in parts):
@@ -128,7 +128,7 @@ def _outside(table: "DataFrame", recipe: Recipe) -> dict[str, tuple[str, ...]]:
 
 
 def _recipe(task: Task) -> Recipe:
-    """What `train` goes by. Raises ResultMissingError and IntopError, as it does."""
+    """Return the settings of `train`. Raises ResultMissingError and IntopError, as it does."""
     study, budget = task.context.study, task.context.study.budget
     _, samples, _ = learned_samples(task)
     return Recipe(

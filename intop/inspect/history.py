@@ -23,7 +23,7 @@ def histories(context: Context, side: str) -> tuple[History, ...]:
     what is no selector, ResultMissingError where no campaign has measured it.
     """
     wanted = selector(side) if side else None
-    found: dict[tuple[str, str, str], list[Moment]] = {}
+    moments: dict[tuple[str, str, str], list[Moment]] = {}
     workloads = {workload.name: workload for workload in context.workloads}
     level = context.study.budget.level
     for campaign in campaigns_of(context, wanted):
@@ -37,20 +37,20 @@ def histories(context: Context, side: str) -> tuple[History, ...]:
             )
             if moment := _moment(task, conditions, level):
                 about = campaign.study, subject.arch, subject.workload
-                found.setdefault(about, []).append(moment)
-    if not found:
+                moments.setdefault(about, []).append(moment)
+    if not moments:
         raise ResultMissingError(
             f"no campaign of {context.study.name} has measured the default of "
             f"{side or 'anything'} twice: intop status --campaign"
         )
     return tuple(
         history(study, arch, workload, moments, level=level)
-        for (study, arch, workload), moments in found.items()
+        for (study, arch, workload), moments in moments.items()
     )
 
 
 def _moment(task: Task, conditions: Conditions, level: float) -> Moment | None:
-    """What a campaign has of the default and of its winner, None where that is no interval.
+    """Return a campaign's default and winner; None where its trials give no interval.
 
     No trial is decoded, since a store may have very many.
     """

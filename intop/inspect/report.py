@@ -28,6 +28,7 @@ from intop.domain.report import (
     RefusedTrials,
     Report,
     StageRecord,
+    Step,
 )
 from intop.domain.search import Search
 from intop.domain.sides import Latencies, judged_pairs
@@ -38,7 +39,6 @@ from intop.domain.trial import AnyTrial, Outline, latest
 from intop.domain.verdict import Verdict
 from intop.errors import IncomparableError, RefusedValueError, ResultMissingError, UsageError
 from intop.inspect.compare import compare
-from intop.inspect.pipeline import steps
 from intop.run import prerequisites, registry
 from intop.run.available_space import probed_of
 from intop.run.context import Context, Task
@@ -57,7 +57,7 @@ def gather(context: Context) -> Report:
     """
     attempts = {task.subject: task.store.outlines(task.subject) for task in context.subjects()}
     findings = tuple(_findings(task, attempts[task.subject]) for task in context.subjects())
-    if not any(found.stages for found in findings):
+    if not any(subject.stages for subject in findings):
         raise ResultMissingError(
             f"the latest campaign of {context.study.name} has no trials yet, so there is nothing "
             f"to report: {prerequisites.command_line(context.study, ['tune'])}"
@@ -73,7 +73,7 @@ def gather(context: Context) -> Report:
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         tool_version=__version__,
         tool_versions=tuple(
-            dict.fromkeys(t.tool_version for made in attempts.values() for t in made)
+            dict.fromkeys(t.tool_version for outlines in attempts.values() for t in outlines)
         ),
         level=context.study.budget.level,
         pipeline=steps(),
@@ -84,7 +84,7 @@ def gather(context: Context) -> Report:
 
 
 def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
-    """Of one architecture under one workload, by all attempts at its trials."""
+    """Return the findings of one subject by all attempts at its trials."""
     compared = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
     get, subject = task.store.get, task.subject
     verdict, explanation = get(subject, Verdict), get(subject, Explanation)
@@ -150,13 +150,15 @@ def _judged(task: Task, trials: Sequence[Outline], verdict: Verdict | None) -> J
 
 
 def _mediation(task: Task, verdict: Verdict | None) -> Mediation | None:
-    """What mechanisms bring of the winner's gain, where it was this one."""
-    found = task.store.get(task.subject, Mediation)
-    return found if found and verdict and found.winner == verdict.configuration else None
+    """Return the mediation, if it is of this verdict's winner."""
+    mediation = task.store.get(task.subject, Mediation)
+    return (
+        mediation if mediation and verdict and mediation.winner == verdict.configuration else None
+    )
 
 
 def _deployment(task: Task, verdict: Verdict | None) -> tuple[Deployment | None, str]:
-    """What would be deployed, or why it can't be told."""
+    """Return the deployment, or the reason why there is none."""
     if verdict is None or not verdict.is_gain:
         return None, ""
     arch = task.subject.arch
@@ -188,22 +190,39 @@ def _compared(
 
 
 def _missing(task: Task) -> tuple[Missing, ...]:
-    """What a campaign has in the end, and this one has not yet.
+    """Return the results of a whole campaign that this one lacks.
 
     Whether what needs a verdict will be wanted shows by the verdict only.
     """
     prospect = Prospect.of(task.context.study, task.workload, task.subject, task.store)
-    found: dict[str, Missing] = {}
+    missing: dict[str, Missing] = {}
     for stage in registry.in_tune():
         is_open = prospect.verdict is None and "judge" in stage.needs
-        if stage.is_left(prospect) and not is_open and stage.command not in found:
+        if stage.is_left(prospect) and not is_open and stage.command not in missing:
             command = f"intop {stage.command} --arch {task.subject.arch}"
-            found[stage.command] = Missing(
+            missing[stage.command] = Missing(
                 what=stage.finds,
                 stage=stage.command,
                 command=f"{command} --workload {task.workload.name}",
             )
-    return tuple(found.values())
+    return tuple(missing.values())
+
+
+def steps() -> tuple[Step, ...]:
+    """Return a step for each command of `tune`. Where stages share one, the last describes it."""
+    by_command: dict[str, Step] = {}
+    for stage in registry.in_tune():
+        by_command[stage.command] = Step(
+            command=stage.command,
+            does=stage.description,
+            kind="computed"
+            if not stage.measures
+            else "measured"
+            if stage.is_of_the_paper
+            else "measured, not in the paper",
+            hands_on=stage.hands_on,
+        )
+    return tuple(by_command.values())
 
 
 def stage_records(

@@ -1,4 +1,4 @@
-"""How far a campaign is, by its store alone: no host is asked, and nothing is written.
+"""The progress of a campaign by its store alone: no host is asked, and nothing is written.
 
 It may be asked while another process measures.
 """
@@ -21,6 +21,7 @@ from intop.domain.campaign_status import (
     lowest,
     pace_s,
 )
+from intop.domain.job import CampaignProgress, Fleet
 from intop.domain.pilot import Pilot
 from intop.domain.refined import Decisions, Refined
 from intop.domain.soak import Soak
@@ -56,16 +57,16 @@ def campaign_status(
         for arch in archs
         for workload in workloads
     ]
-    subjects = tuple(one.status() for one in known)
+    subjects = tuple(subject.status() for subject in known)
     if campaign is None:
         return CampaignStatus(
             study=study.name, store=shown(study.store), campaign=None, subjects=subjects
         )
-    stored = max((at for one in known for at in one.stored_at()), default=None)
+    stored = max((at for subject in known for at in subject.stored_at()), default=None)
     silent_s = (
         None if stored is None else max(0.0, ((now or datetime.now(UTC)) - stored).total_seconds())
     )
-    usual_s = max((p.seconds for one in known for p in one.places[-3:]), default=0.0)
+    usual_s = max((p.seconds for subject in known for p in subject.places[-3:]), default=0.0)
     return CampaignStatus(
         study=study.name,
         store=shown(study.store),
@@ -75,7 +76,7 @@ def campaign_status(
         subjects=subjects,
         stored_at="" if stored is None else stored.isoformat(timespec="seconds"),
         silent_s=silent_s,
-        trials=sum(p.attempts for one in known for p in one.places),
+        trials=sum(p.attempts for subject in known for p in subject.places),
         is_at_work=(
             campaign.finished_at is None and silent_s is not None and is_at_work(silent_s, usual_s)
         ),
@@ -83,22 +84,20 @@ def campaign_status(
 
 
 def is_begun(study: Study, store: Store | None, arch: str) -> bool:
-    """Whether the study's latest campaign has plans of an architecture."""
+    """Return whether the study's latest campaign has plans of an architecture."""
     campaign = None if store is None else store.latest(study.name)
     return store is not None and campaign is not None and not store.is_empty(campaign, arch)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Known:
-    """What the store says of one architecture under one workload.
-
-    `measured` has the trials of this campaign and of the one before it, which tell the pace.
-    """
+    """The records of the store about one architecture under one workload."""
 
     prospect: Prospect
     asked: Collection[str]
     duration_s: int | None
     measured: Sequence[tuple[int, Sequence[Place]]] = ()
+    """Trials of this campaign and of the one before it, which tell the pace."""
     refined: Refined | None = None
     decisions: Decisions | None = None
     sweeps: Sweeps | None = None
@@ -121,23 +120,24 @@ class _Known:
         if store is None or latest is None:
             return about
         subject = Subject(campaign=campaign or latest, arch=arch, workload=workload.name)
-        found = Prospect.of(study, workload, subject, store)
+        prospect = Prospect.of(study, workload, subject, store)
         if campaign is None:
             return replace(
                 about,
-                prospect=replace(new, training=found.training),
-                measured=[(latest.id, found.stored)],
+                prospect=replace(new, training=prospect.training),
+                measured=[(latest.id, prospect.stored)],
             )
         earlier = [replace(subject, campaign=c) for c in store.earlier(campaign)[-1:]]
-        before = [(one.campaign.id, store.places(one)) for one in earlier]
-        trained = [found.training, *(store.get(one, Training) for one in earlier)]
+        before = [(previous.campaign.id, store.places(previous)) for previous in earlier]
+        trained = [prospect.training, *(store.get(previous, Training) for previous in earlier)]
         pilot = store.get(subject, Pilot) if workload.duration_s is None else None
         return replace(
             about,
             prospect=replace(
-                found, training=next((one for one in trained if one is not None), None)
+                prospect,
+                training=next((training for training in trained if training is not None), None),
             ),
-            measured=[(campaign.id, found.stored), *before],
+            measured=[(campaign.id, prospect.stored), *before],
             refined=store.get(subject, Refined),
             decisions=store.get(subject, Decisions),
             sweeps=store.get(subject, Sweeps),
@@ -177,7 +177,7 @@ class _Known:
         )
 
     def _pace(self) -> tuple[float | None, int | None]:
-        """What a trial takes, and the campaign that says so: this one, else the one before it."""
+        """Return a trial's time and the campaign that tells it: this one, else the one before."""
         for campaign, places in self.measured:
             own = [place for place in places if not self._has_its_own_duration(place)]
             if (pace := pace_s(own)) is not None:
@@ -185,7 +185,7 @@ class _Known:
         return None, None
 
     def _has_its_own_duration(self, place: Place) -> bool:
-        """Whether a trial may be longer or shorter than those of most stages."""
+        """Return whether a trial may be longer or shorter than those of most stages."""
         is_longer = self.prospect.budget.judge_duration_s is not None and place.stage == "judge"
         is_longer |= place.role == "soak"
         stage = registry.stage(place.stage)
@@ -199,12 +199,12 @@ class _Known:
         return self.prospect.trial(self.duration_s).of(share, share)
 
     def _stages(self, trial: Span | None) -> tuple[StageStatus, ...]:
-        """Those of `tune` that the study has, then others that were begun by themselves."""
+        """Return the stages of `tune` in this study, then others that were begun by themselves."""
         of_tune = [s for s in registry.stages() if not s.of_its_own and self._belongs(s)]
         done = [stage.is_done(self.prospect) for stage in of_tune]
         begun = [n for n, stage in enumerate(of_tune) if done[n] or self._of(stage)]
         last = max(begun, default=-1)
-        found: list[StageStatus] = []
+        statuses: list[StageStatus] = []
         is_held = False  # hosts are, from one stage that measures to the next
         for n, stage in enumerate(of_tune):
             state: State = "to come" if n > last else "begun" if n in begun else "left out"
@@ -212,20 +212,20 @@ class _Known:
                 state = "done"
             elif stage.is_idle(self.prospect):
                 state = "left out"
-            found.append(self._stage(stage, state, trial, is_held=is_held))
+            statuses.append(self._stage(stage, state, trial, is_held=is_held))
             if state in AHEAD:
                 is_held = stage.measures
         for stage in registry.stages():
             if stage.of_its_own and stage.is_listed and (places := self._of(stage)):
                 state = "done" if stage.is_through(self.prospect, places) else "begun"
-                found.append(self._stage(stage, state, trial))
-        return tuple(found)
+                statuses.append(self._stage(stage, state, trial))
+        return tuple(statuses)
 
     def _of(self, stage: type[AnyStage]) -> Sequence[Place]:
         return self.prospect.places(stage.name)
 
     def _belongs(self, stage: type[AnyStage]) -> bool:
-        """Whether `tune` has this stage in this study."""
+        """Return whether `tune` has this stage in this study."""
         begun = bool(self._of(stage)) or self.prospect.has(stage.result_type)
         return stage.is_wanted(self.prospect) or begun or stage.name in self.asked
 
@@ -237,37 +237,37 @@ class _Known:
         if not stage.measures:
             return replace(StageStatus(name=stage.name, state=state), **_seconds(expected.time))
         places = self._of(stage)
-        made = sum(place.is_done(self.prospect.budget.retries) for place in places)
-        trials = expected.trials if is_ahead else made
+        done = sum(place.is_done(self.prospect.budget.retries) for place in places)
+        trials = expected.trials if is_ahead else done
         likely = trials if expected.likely is None else expected.likely
         most = trials if expected.most is None else expected.most
         span = expected.time
         if span is None and trial is not None:
-            span = trial.of(max(0, likely - made), max(0, most - made))
-        if span is not None and is_ahead and not made:
+            span = trial.of(max(0, likely - done), max(0, most - done))
+        if span is not None and is_ahead and not done:
             kind = self.prospect.kind
             span = span.plus(effort.HELD_STAGE_S if is_held else effort.STAGE_S[kind])
-        found = StageStatus(
+        status = StageStatus(
             name=stage.name,
             state=state,
             trials=trials,
             bound=expected.bound,
-            done=made,
+            done=done,
             disturbed=sum(place.disturbed for place in places),
             failed=sum(place.status == "failed" for place in places),
         )
-        return replace(found, **_seconds(span))
+        return replace(status, **_seconds(span))
 
     def _best(self) -> Best | None:
         """The best known by the models of a refinement, else the lowest that was measured."""
-        found = lowest(place for place in self.places if registry.stage(place.stage).explores)
+        best = lowest(place for place in self.places if registry.stage(place.stage).explores)
         known = self.refined.best if self.refined else None
         if known is None and self.decisions and self.decisions.made:
             known = self.decisions.made[-1].best
-        if found is None or known is None:
-            return found
+        if best is None or known is None:
+            return best
         return replace(
-            found,
+            best,
             configuration=known.configuration,
             p99_ms=known.p99_ms,
             trials=known.trials,
@@ -280,3 +280,27 @@ def _seconds(span: Span | None) -> dict[str, Any]:
     if span is None:
         return {"left_s": None, "most_s": None}
     return {"left_s": span.likely_s, "most_s": span.most_s}
+
+
+def fleet(url: str, store: Store | None) -> Fleet:
+    """Return the campaigns and workers of a store; none where there is no store yet."""
+    if store is None:
+        return Fleet(store=shown(url), campaigns=(), workers=())
+    counts, jobs = store.counts(), store.jobs.waiting()
+    campaigns: list[CampaignProgress] = []
+    for campaign in store.campaigns():
+        planned, measured = counts.get(campaign.id, (0, 0))
+        waiting, held = jobs.get(campaign.id, (0, 0))
+        campaigns.append(
+            CampaignProgress(
+                campaign=campaign.id,
+                study=campaign.study,
+                started_at=campaign.started_at,
+                finished_at=campaign.finished_at,
+                planned=planned,
+                measured=measured,
+                waiting=waiting,
+                held=held,
+            )
+        )
+    return Fleet(store=shown(url), campaigns=tuple(campaigns), workers=tuple(store.workers.all()))

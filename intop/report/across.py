@@ -7,7 +7,7 @@ from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise, PairwiseLatency, Verdict
 from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table
-from intop.report.numbers import counted, percent
+from intop.report.words import counted, percent
 
 
 def across_section(title: str, across: Across) -> Section:

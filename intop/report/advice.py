@@ -9,23 +9,31 @@ from intop.domain.evidence import Evidence, Outcome, Source, effect
 from intop.domain.stats import Interval
 from intop.report import advice_tables
 from intop.report.document.columns import Column, columns, texts
-from intop.report.document.model import Block, Document, Figure, Notes, Paragraph, Section, Table
+from intop.report.document.model import (
+    Block,
+    Document,
+    Figure,
+    Notes,
+    Paragraph,
+    Section,
+    Table,
+    without_empty,
+)
 from intop.report.figures.advice import effects, shown_rows
-from intop.report.numbers import counted
-from intop.report.page.sections.common import without_empty
-from intop.report.page.sections.trials import NOUNS
+from intop.report.page.trials import NOUNS, condition_cell
+from intop.report.words import counted
 from intop.version import __version__
 
 ALWAYS = ("workload", "link", "rate_rps", "connections", "arch", "cpu", "kernel")
 """Conditions of a situation that are told also where all situations have the same."""
 
 
-def document(found: Advice) -> Document:
+def document(advice: Advice) -> Document:
     """All that the page shows."""
-    campaigns = {(s.store, s.campaign): s.started_at for s in _sources(found)}
+    campaigns = {(s.store, s.campaign): s.started_at for s in _sources(advice)}
     first, last = min(campaigns.values())[:10], max(campaigns.values())[:10]
     parts: tuple[tuple[str, str, Callable[[Advice], Iterable[Block]]], ...] = (
-        ("found", "What was found", _found),
+        ("found", "What was found", _summary),
         ("situations", "Situations", _situations),
         ("changes", "Which change helped, and which hurt", _changes),
         ("evidence", "What each campaign measured", advice_tables.evidence),
@@ -34,59 +42,65 @@ def document(found: Advice) -> Document:
         ("limits", "What this can't tell", _limits),
         ("trials", "The trials behind it", advice_tables.trials),
     )
-    sections = (Section(name=n, title=t, blocks=tuple(of(found))) for n, t, of in parts)
+    sections = (Section(name=n, title=t, blocks=tuple(of(advice))) for n, t, of in parts)
     return Document(
         title="What the verdicts say of each key",
         subtitle=(
-            f"{counted(len(found.verdicts), 'verdict')} of {counted(len(campaigns), 'campaign')}, "
+            f"{counted(len(advice.verdicts), 'verdict')} of {counted(len(campaigns), 'campaign')}, "
             f"begun {first}{f' to {last}' if last != first else ''}. By intop {__version__}."
         ),
         sections=tuple(section for section in sections if section.blocks),
     )
 
 
-def _sources(found: Advice) -> list[Source]:
-    return [*(one.source for one in found.verdicts), *(one.source for one in found.sets)]
+def _sources(advice: Advice) -> list[Source]:
+    return [
+        *(judged.source for judged in advice.verdicts),
+        *(compared.source for compared in advice.sets),
+    ]
 
 
 # In short -----------------------------------------------------------------------------------------
 
 
-def _found(found: Advice) -> Iterator[Block]:
-    for situation in found.situations:
+def _summary(advice: Advice) -> Iterator[Block]:
+    for situation in advice.situations:
         yield Paragraph(
-            " ".join(_sentences(found, situation)),
+            " ".join(_sentences(advice, situation)),
             lead=f"Situation {situation.number} ({_title(situation)}):",
         )
-    if found.intervals:
+    if advice.intervals:
         yield Paragraph(
-            f"{found.called} of {counted(found.intervals, 'interval')} of single changes do not "
-            f"hold 1. If no change did anything, about {found.by_chance:.1f} would not: each "
+            f"{advice.called} of {counted(advice.intervals, 'interval')} of single changes do not "
+            f"hold 1. If no change did anything, about {advice.by_chance:.1f} would not: each "
             "interval holds for itself."
         )
 
 
-def _title(one: Situation) -> str:
-    return f"{one.conditions.arch} {one.conditions.workload}, {', '.join(one.studies)}"
+def _title(situation: Situation) -> str:
+    return (
+        f"{situation.conditions.arch} {situation.conditions.workload}, "
+        f"{', '.join(situation.studies)}"
+    )
 
 
-def _sentences(found: Advice, situation: Situation) -> Iterator[str]:
-    """How many gains there were, which changes helped or hurt, and what is not known."""
-    verdicts = [one for one in found.verdicts if one.situation == situation.number]
-    gains = sum(one.verdict.is_gain for one in verdicts)
+def _sentences(advice: Advice, situation: Situation) -> Iterator[str]:
+    """Sentences about gains, about changes that helped or hurt, and about unknown effects."""
+    verdicts = [judged for judged in advice.verdicts if judged.situation == situation.number]
+    gains = sum(judged.verdict.is_gain for judged in verdicts)
     if verdicts:
         yield f"{counted(gains, 'gain')} in {counted(len(verdicts), 'verdict')}."
     else:
         yield "No verdict, only contests."
-    changes = found.changes_in(situation)
+    changes = advice.changes_in(situation)
     alone = [c for c in changes if c.by_itself.helped]
     beside = [c for c in changes if c.beside_others.helped and c not in alone]
     hurt = [c for c in changes if c.by_itself.hurt or c.beside_others.hurt]
     if alone:
         yield f"By itself lowered P99: {_listed(alone, lambda e: e.by_itself, 'helped')}."
     if beside:
-        told = _listed(beside, lambda e: e.beside_others, "helped")
-        yield f"Only beside other changes lowered it: {told}."
+        names = _listed(beside, lambda e: e.beside_others, "helped")
+        yield f"Only beside other changes lowered it: {names}."
     if hurt:
         yield f"Raised P99: {_listed(hurt, _hurtful, 'hurt')}."
     unclear = [c for c in changes if _is_measured(c) and c not in (*alone, *beside, *hurt)]
@@ -106,38 +120,41 @@ def _listed(
     changes: Iterable[Change], of: Callable[[Evidence], Interval | None], outcome: Outcome
 ) -> str:
     """Such as: net.core.somaxconn raised (in 2 of 3 measurements, 1.04 to 1.60)."""
-    told: list[str] = []
-    for one in changes:
+    parts: list[str] = []
+    for change in changes:
         # All of them: the strongest of several would be flattered by luck.
-        ratios = sorted((r for e in one.evidence if (r := of(e))), key=lambda r: r.value)
+        ratios = sorted((r for e in change.evidence if (r := of(e))), key=lambda r: r.value)
         if len(ratios) == 1:
-            told.append(f"{one.name}, {ratios[0]}")
+            parts.append(f"{change.name}, {ratios[0]}")
             continue
         often = sum(effect(ratio) == outcome for ratio in ratios)
-        told.append(
-            f"{one.name} (in {often} of {len(ratios)} measurements, {ratios[0].value:.2f} to "
+        parts.append(
+            f"{change.name} (in {often} of {len(ratios)} measurements, {ratios[0].value:.2f} to "
             f"{ratios[-1].value:.2f})"
         )
-    return "; ".join(told)
+    return "; ".join(parts)
 
 
-def _hurtful(one: Evidence) -> Interval | None:
-    """Where it hurt, else what was measured by itself."""
-    return one.beside_others if one.outcome_beside_others == "hurt" else one.by_itself
+def _hurtful(evidence: Evidence) -> Interval | None:
+    """Return the ratio that shows harm, else the ratio by itself."""
+    return (
+        evidence.beside_others if evidence.outcome_beside_others == "hurt" else evidence.by_itself
+    )
 
 
-def _is_measured(one: Change) -> bool:
-    return any(e.by_itself or e.beside_others for e in one.evidence)
+def _is_measured(change: Change) -> bool:
+    return any(e.by_itself or e.beside_others for e in change.evidence)
 
 
 # Situations ---------------------------------------------------------------------------------------
 
 
-def _situations(found: Advice) -> Iterator[Block]:
+def _situations(advice: Advice) -> Iterator[Block]:
     values = {
-        name: [getattr(one.conditions, name) for one in found.situations] for name in SITUATION
+        name: [getattr(situation.conditions, name) for situation in advice.situations]
+        for name in SITUATION
     }
-    names = [n for n, told in values.items() if n in ALWAYS or len(set(told)) > 1]
+    names = [n for n, per_situation in values.items() if n in ALWAYS or len(set(per_situation)) > 1]
     yield without_empty(
         Table(
             name="situations",
@@ -150,12 +167,12 @@ def _situations(found: Advice) -> Iterator[Block]:
             ),
             rows=tuple(
                 (
-                    one.number,
-                    ", ".join(one.studies),
-                    one.campaigns,
-                    *(_said(getattr(one.conditions, name)) for name in names),
+                    situation.number,
+                    ", ".join(situation.studies),
+                    situation.campaigns,
+                    *(condition_cell(getattr(situation.conditions, name)) for name in names),
                 )
-                for one in found.situations
+                for situation in advice.situations
             ),
         )
     )
@@ -166,21 +183,15 @@ def _situations(found: Advice) -> Iterator[Block]:
     )
 
 
-def _said(value: object) -> str | None:
-    if value is None or value == "":
-        return None
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 # Changes ------------------------------------------------------------------------------------------
 
 
-def _changes(found: Advice) -> Iterator[Block]:
-    measured = shown_rows(found)
+def _changes(advice: Advice) -> Iterator[Block]:
+    measured = shown_rows(advice)
     if measured:
         yield Figure(
             title="What single changes did",
-            draw=partial(effects, found),
+            draw=partial(effects, advice),
             label="What each measured change did to P99, by situation and campaign",
             caption=(
                 "Ratios of P99 without the change / P99 with it, with intervals: right of 1 it "
@@ -189,7 +200,7 @@ def _changes(found: Advice) -> Iterator[Block]:
                 "others was not shown to help by itself."
             ),
         )
-    if not found.changes:
+    if not advice.changes:
         yield Paragraph("No verdict has changed a key, so there is nothing to tell of any.")
         return
     yield Table(
@@ -205,16 +216,16 @@ def _changes(found: Advice) -> Iterator[Block]:
         ),
         rows=tuple(
             (
-                " + ".join(one.keys),
-                one.direction,
-                one.situation,
-                one.winners,
-                one.gains,
-                _tally(one.by_itself),
-                _tally(one.beside_others),
-                "; ".join(dict.fromkeys(map(_moved, one.evidence))),
+                " + ".join(change.keys),
+                change.direction,
+                change.situation,
+                change.winners,
+                change.gains,
+                _tally(change.by_itself),
+                _tally(change.beside_others),
+                "; ".join(dict.fromkeys(map(_moved, change.evidence))),
             )
-            for one in found.changes
+            for change in advice.changes
         ),
     )
     yield Paragraph(
@@ -223,21 +234,21 @@ def _changes(found: Advice) -> Iterator[Block]:
     )
 
 
-def _tally(found: Tally) -> str | None:
+def _tally(tally: Tally) -> str | None:
     """Such as: helped 2, not shown 1."""
-    counts = {"helped": found.helped, "hurt": found.hurt, "not shown": found.not_shown}
+    counts = {"helped": tally.helped, "hurt": tally.hurt, "not shown": tally.not_shown}
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count) or None
 
 
-def _moved(one: Evidence) -> str:
-    pairs = zip(one.before, one.after, strict=True)
+def _moved(evidence: Evidence) -> str:
+    pairs = zip(evidence.before, evidence.after, strict=True)
     return ", ".join(f"{before or advice_tables.UNKNOWN} -> {after}" for before, after in pairs)
 
 
 # Limits -------------------------------------------------------------------------------------------
 
 
-def _limits(found: Advice) -> Iterator[Block]:
+def _limits(advice: Advice) -> Iterator[Block]:
     lines = [
         "Nothing here is general wisdom: what is in no table, these campaigns did not measure.",
         "A screening's tests are not here: they say that a key acts, but not in which direction.",
@@ -245,7 +256,9 @@ def _limits(found: Advice) -> Iterator[Block]:
         "Values between those that were tried, and others beyond them, were not measured.",
     ]
     emulated = [
-        str(one.number) for one in found.situations if one.conditions.emulation not in AT_FULL_SPEED
+        str(situation.number)
+        for situation in advice.situations
+        if situation.conditions.emulation not in AT_FULL_SPEED
     ]
     if emulated:
         lines.append(

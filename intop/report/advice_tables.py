@@ -6,12 +6,12 @@ from intop.domain.advice import Advice
 from intop.domain.evidence import Source, TrialRow
 from intop.domain.stats import Interval
 from intop.report.document.columns import Column, Link, Value, columns, texts
-from intop.report.document.model import Block, Paragraph, Section, Table
-from intop.report.numbers import counted
-from intop.report.page.sections.common import clock, without_empty
+from intop.report.document.model import Block, Paragraph, Section, Table, without_empty
+from intop.report.page.common import clock
+from intop.report.words import counted
 
 UNKNOWN = "unknown"
-"""In place of a value before that is not stored."""
+"""Cell of an earlier value that is not stored."""
 
 RATIOS = (
     "Ratios of P99 without the change / P99 with it: above 1 it helps. By itself: beside the "
@@ -19,12 +19,12 @@ RATIOS = (
 )
 
 
-def evidence(found: Advice) -> Iterator[Block]:
+def evidence(advice: Advice) -> Iterator[Block]:
     """Each change in each campaign."""
-    rows = [(change, one) for change in found.changes for one in change.evidence]
+    rows = [(change, measured) for change in advice.changes for measured in change.evidence]
     if not rows:
         return
-    places = _trial_tables(found)
+    places = _trial_tables(advice)
     yield without_empty(
         Table(
             name="evidence",
@@ -45,13 +45,13 @@ def evidence(found: Advice) -> Iterator[Block]:
                     " + ".join(change.keys),
                     change.direction,
                     change.situation,
-                    _linked(one.source, places),
-                    ", ".join(value or UNKNOWN for value in one.before),
-                    ", ".join(one.after),
-                    one.verdict or "not of a winner",
-                    *(one.judged, one.alone, one.left_out, one.missed),
+                    _linked(measured.source, places),
+                    ", ".join(value or UNKNOWN for value in measured.before),
+                    ", ".join(measured.after),
+                    measured.verdict or "not of a winner",
+                    *(measured.judged, measured.alone, measured.left_out, measured.missed),
                 )
-                for change, one in rows
+                for change, measured in rows
             ),
         )
     )
@@ -62,11 +62,11 @@ def _linked(source: Source, places: dict[Source, str]) -> Value:
     return Link(source.title, places[source]) if source in places else source.title
 
 
-def sets(found: Advice) -> Iterator[Block]:
+def sets(advice: Advice) -> Iterator[Block]:
     """Whole sets of values, which contests have compared."""
-    if not found.sets:
+    if not advice.sets:
         return
-    places = _trial_tables(found)
+    places = _trial_tables(advice)
     yield Table(
         name="sets",
         title="Sets of values in contests",
@@ -82,27 +82,27 @@ def sets(found: Advice) -> Iterator[Block]:
         ),
         rows=tuple(
             (
-                one.name,
-                one.title,
-                one.situation,
-                _linked(one.source, places),
-                one.keys,
-                one.reference,
-                one.ratio,
-                one.outcome,
+                compared.name,
+                compared.title,
+                compared.situation,
+                _linked(compared.source, places),
+                compared.keys,
+                compared.reference,
+                compared.ratio,
+                compared.outcome,
             )
-            for one in found.sets
+            for compared in advice.sets
         ),
     )
     yield Paragraph("Which of its keys a set's effect comes from, a contest does not show.")
 
 
-def verdicts(found: Advice) -> Iterator[Block]:
+def verdicts(advice: Advice) -> Iterator[Block]:
     """All verdicts, or how to make one."""
-    if not found.verdicts:
+    if not advice.verdicts:
         yield Paragraph("There is no verdict yet. Make one with", command="intop tune")
         return
-    places = _trial_tables(found)
+    places = _trial_tables(advice)
     yield without_empty(
         Table(
             name="verdicts",
@@ -120,33 +120,35 @@ def verdicts(found: Advice) -> Iterator[Block]:
             ),
             rows=tuple(
                 (
-                    _linked(one.source, places),
-                    one.situation,
-                    clock(one.source.started_at),
-                    one.verdict.against or None,
-                    len(one.verdict.configuration.values),
-                    one.verdict.default_p99_ms,
-                    one.verdict.tuned_p99_ms,
-                    Interval(one.verdict.ratio, one.verdict.ratio_low, one.verdict.ratio_high),
-                    one.verdict.short,
-                    "yes" if one.is_explained else "no",
+                    _linked(judged.source, places),
+                    judged.situation,
+                    clock(judged.source.started_at),
+                    judged.verdict.against or None,
+                    len(judged.verdict.configuration.values),
+                    judged.verdict.default_p99_ms,
+                    judged.verdict.tuned_p99_ms,
+                    Interval(
+                        judged.verdict.ratio, judged.verdict.ratio_low, judged.verdict.ratio_high
+                    ),
+                    judged.verdict.short,
+                    "yes" if judged.is_explained else "no",
                 )
-                for one in found.verdicts
+                for judged in advice.verdicts
             ),
         )
     )
 
 
-def trials(found: Advice) -> Iterator[Block]:
+def trials(advice: Advice) -> Iterator[Block]:
     """The trials that all this rests on, a folded table for each campaign."""
-    if not found.trials:
+    if not advice.trials:
         return
     yield Paragraph(
         "The last attempt at each trial. In intop.trials() and in exports the same trial has the "
         "same study, campaign, architecture, workload, stage and index."
     )
-    places = _trial_tables(found)
-    for source, rows in found.trials:
+    places = _trial_tables(advice)
+    for source, rows in advice.trials:
         table = Table(
             name=places[source],
             title=source.title,
@@ -167,11 +169,11 @@ def trials(found: Advice) -> Iterator[Block]:
         )
 
 
-def _trial(one: TrialRow) -> tuple[Value, ...]:
-    started = clock(one.started_at)
-    return one.stage, one.index, one.arm, one.round, one.status, one.p99_ms, started
+def _trial(row: TrialRow) -> tuple[Value, ...]:
+    started = clock(row.started_at)
+    return row.stage, row.index, row.arm, row.round, row.status, row.p99_ms, started
 
 
-def _trial_tables(found: Advice) -> dict[Source, str]:
+def _trial_tables(advice: Advice) -> dict[Source, str]:
     """The names of the tables of trials."""
-    return {source: f"trials-{number}" for number, (source, _) in enumerate(found.trials, start=1)}
+    return {source: f"trials-{number}" for number, (source, _) in enumerate(advice.trials, start=1)}

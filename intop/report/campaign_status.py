@@ -1,4 +1,4 @@
-"""How far a campaign is, as a document."""
+"""The progress of a campaign as a document."""
 
 from collections.abc import Iterator
 
@@ -7,19 +7,18 @@ from intop.report.across import sentence as across_sentence
 from intop.report.across import worse_here
 from intop.report.document.columns import numbers, texts
 from intop.report.document.model import Block, Section, Table, Verbatim
-from intop.report.numbers import counted
-from intop.report.progress import duration
 from intop.report.soak import sentence as soak_sentence
 from intop.report.sweep import sentence as sweep_sentence
 from intop.report.verdict import sentence
+from intop.report.words import counted, duration
 
 
-def campaign(found: CampaignStatus) -> list[Block]:
+def campaign(status: CampaignStatus) -> list[Block]:
     """The campaign, then each of its subjects: stages, what is left, the best so far."""
-    if found.campaign is None:
-        none = f"no campaign of {found.study} in {found.store} yet: intop tune begins one"
+    if status.campaign is None:
+        none = f"no campaign of {status.study} in {status.store} yet: intop tune begins one"
         return [Verbatim((none,))]
-    return [Verbatim(tuple(_campaign_lines(found))), *map(_subject, found.subjects)]
+    return [Verbatim(tuple(_campaign_lines(status))), *map(_subject, status.subjects)]
 
 
 def _subject(subject: SubjectStatus) -> Section:
@@ -27,14 +26,14 @@ def _subject(subject: SubjectStatus) -> Section:
     return Section(title=_subject_line(subject), blocks=(stages(subject.stages), best))
 
 
-def stages(found: tuple[StageStatus, ...]) -> Table:
+def stages(statuses: tuple[StageStatus, ...]) -> Table:
     """A row for each stage."""
     return Table(
         columns=(
             *texts("stage", ""),
             *numbers("trials", "left", "about", "at most", "disturbed", "failed"),
         ),
-        rows=tuple(map(_cells, found)),
+        rows=tuple(map(_cells, statuses)),
     )
 
 
@@ -54,7 +53,7 @@ def _cells(stage: StageStatus) -> tuple[str, ...]:
 
 
 def _times(stage: StageStatus) -> tuple[str, str]:
-    """What is left of it likely takes, and hardly exceeds."""
+    """Return the likely and the highest time that is left."""
     return (about(stage.left_s), about(stage.most_s)) if stage.is_ahead else ("", "")
 
 
@@ -63,27 +62,27 @@ def about(seconds: float | None) -> str:
     return "?" if seconds is None else duration(seconds)
 
 
-def _campaign_lines(found: CampaignStatus) -> Iterator[str]:
-    ended = f", finished {_utc(found.finished_at)}" if found.finished_at else ""
+def _campaign_lines(status: CampaignStatus) -> Iterator[str]:
+    ended = f", finished {_utc(status.finished_at)}" if status.finished_at else ""
     yield (
-        f"campaign {found.campaign} of {found.study} in {found.store}, begun "
-        f"{_utc(found.started_at)}{ended}: {counted(found.trials, 'trial')}"
+        f"campaign {status.campaign} of {status.study} in {status.store}, begun "
+        f"{_utc(status.started_at)}{ended}: {counted(status.trials, 'trial')}"
     )
-    if found.finished_at:
+    if status.finished_at:
         return
-    if found.silent_s is None:
+    if status.silent_s is None:
         yield "nothing is stored yet"
-    elif found.is_at_work:
-        yield f"last stored {duration(found.silent_s)} ago ({_utc(found.stored_at)}): at work"
+    elif status.is_at_work:
+        yield f"last stored {duration(status.silent_s)} ago ({_utc(status.stored_at)}): at work"
     else:
         yield (
-            f"nothing was stored for {duration(found.silent_s)} (since {_utc(found.stored_at)}): "
+            f"nothing was stored for {duration(status.silent_s)} (since {_utc(status.stored_at)}): "
             f"nobody seems to be at work; go on with: intop tune --resume"
         )
-    if found.left_s is None:
+    if status.left_s is None:
         yield "how long the rest takes can't be told before the pilot"
-    elif found.left_s:
-        yield f"roughly {duration(found.left_s)} are left, models included"
+    elif status.left_s:
+        yield f"roughly {duration(status.left_s)} are left, models included"
 
 
 def _subject_line(subject: SubjectStatus) -> str:
@@ -92,14 +91,14 @@ def _subject_line(subject: SubjectStatus) -> str:
         return f"{subject.title}: all stages are done"
     if not current.trials:
         return f"{subject.title}: {current.name}, which measures nothing"
-    told = f"{subject.title}: {current.name}, {current.done} of {current.trials} trials"
+    sentence = f"{subject.title}: {current.name}, {current.done} of {current.trials} trials"
     if current.left_s:
-        told += f", about {duration(current.left_s)} left"
-    return f"{told} ({pace(subject)})" if subject.trial_s is not None else told
+        sentence += f", about {duration(current.left_s)} left"
+    return f"{sentence} ({pace(subject)})" if subject.trial_s is not None else sentence
 
 
 def pace(subject: SubjectStatus) -> str:
-    """What a trial takes, all replicas together, and where that comes from."""
+    """Return a trial's time on all replicas together, and its source."""
     if subject.trial_s is None:
         return "how long a trial takes, the pilot chooses"
     if subject.measured_in is not None:
@@ -112,7 +111,7 @@ def pace(subject: SubjectStatus) -> str:
 def _best_lines(subject: SubjectStatus) -> Iterator[str]:
     if subject.verdict is not None:
         yield f"  verdict: {sentence(subject.verdict)}"
-        yield from (f"  {sweep_sentence(one)}" for one in subject.sweeps)
+        yield from (f"  {sweep_sentence(sweep)}" for sweep in subject.sweeps)
         if subject.across is not None:
             yield f"  {across_sentence(subject.across)}; {worse_here(subject.across)}"
     elif subject.best is not None:
@@ -123,10 +122,10 @@ def _best_lines(subject: SubjectStatus) -> Iterator[str]:
 
 def _best(best: Best) -> Iterator[str]:
     trials = counted(best.trials, "trial")
-    told = f"best so far, not a verdict: P99 {best.p99_ms:.1f} ms ({trials})"
+    sentence = f"best so far, not a verdict: P99 {best.p99_ms:.1f} ms ({trials})"
     if best.default_p99_ms is not None:
-        told += f", the default's {best.default_p99_ms:.1f} ms ({best.default_trials})"
-    yield told
+        sentence += f", the default's {best.default_p99_ms:.1f} ms ({best.default_trials})"
+    yield sentence
     if best.by_models:
         yield (
             f"chosen of {best.configurations} configurations by models of all trials so far; what "

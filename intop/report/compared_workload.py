@@ -12,18 +12,23 @@ from intop.domain.comparison import (
 )
 from intop.domain.ranking import Importance
 from intop.domain.trial import Conditions
-from intop.report import ranks
+from intop.report import screen
 from intop.report.document.columns import Column, Form, Value, columns, texts
 from intop.report.document.model import Section, tabled
 from intop.report.verdict import reference_metrics
 
 
-def details(one: Comparison) -> Section:
-    """What was measured, models, searches, parameters and values of both sides."""
-    title = f"{one.workload}: {names(one)}"
-    measured = (_sides(one), *_references(one))
-    learned = (_errors(one), _convergences(one), _parameters(one), *_ranks(one))
-    return Section(title=title, blocks=(*measured, *learned, _values(one)))
+def details(comparison: Comparison) -> Section:
+    """Return measurements, models, searches, parameters and values of both sides."""
+    title = f"{comparison.workload}: {names(comparison)}"
+    measured = (_sides(comparison), *_references(comparison))
+    learned = (
+        _errors(comparison),
+        _convergences(comparison),
+        _parameters(comparison),
+        *_ranks(comparison),
+    )
+    return Section(title=title, blocks=(*measured, *learned, _values(comparison)))
 
 
 def rows_by_side(
@@ -36,7 +41,7 @@ def rows_by_side(
 
 
 def _sides(c: Comparison) -> Section:
-    """What was measured, and on what."""
+    """Return the conditions of both sides."""
     here, there = (side.conditions for side in c.sides)
     odd = [
         f.name
@@ -73,7 +78,7 @@ def _source(side: Side) -> str:
 
 
 def _references(c: Comparison) -> list[Section]:
-    """What each side's verdict has beside latencies, of its default and of its winner."""
+    """Return the reference metrics of each side's default and winner."""
     by_side = [
         {name: (both.default, both.tuned) for name, both in reference_metrics(side.verdict.sides)}
         if side.verdict
@@ -108,7 +113,6 @@ def _errors(c: Comparison) -> Section:
 
 
 def _convergences(c: Comparison) -> Section:
-    """How long the search took."""
     by_side = (
         {run.model: (str(run.generations), f"{run.seconds:.1f} s") for run in side.convergences}
         for side in c.sides
@@ -122,7 +126,6 @@ def _convergences(c: Comparison) -> Section:
 
 
 def _parameters(c: Comparison) -> Section:
-    """Which parameters matter where."""
     notes = [f"{s.name}: not screened" for s in c.sides if s.ranking is None] + _refusals(c)
     if not all(all(p.chosen) for p in c.parameters):
         notes.append(
@@ -139,14 +142,16 @@ def _parameters(c: Comparison) -> Section:
 
 def _ranks(c: Comparison) -> list[Section]:
     """Both rankings side by side, where there are two."""
-    found = c.rank_agreement
-    if found is None:
+    ranks = c.rank_agreement
+    if ranks is None:
         return []
-    return [ranks.section(f"Ranks of the {len(found.common)} parameters that both rank", found)]
+    return [
+        screen.rank_section(f"Ranks of the {len(ranks.common)} parameters that both rank", ranks)
+    ]
 
 
-def _importance(found: Importance | None) -> str:
-    return "-" if found is None else f"{found.mean:.3f} ± {found.sd:.3f}"
+def _importance(importance: Importance | None) -> str:
+    return "-" if importance is None else f"{importance.mean:.3f} ± {importance.sd:.3f}"
 
 
 def _chosen(c: Comparison, p: ComparedParameter) -> str:
@@ -155,16 +160,16 @@ def _chosen(c: Comparison, p: ComparedParameter) -> str:
         return "both"
     here = p.chosen.index(True)
     there = 1 - here
-    chosen, other = c.sides[here].name, c.sides[there]
+    chosen, lacking = c.sides[here].name, c.sides[there]
     if p.refused[there]:
-        return f"{chosen}; not offered by {other.name}"
-    if other.ranking is None:
-        return f"{chosen}; {other.name} is not screened"
-    return f"{chosen}; not chosen by {other.name}"
+        return f"{chosen}; not offered by {lacking.name}"
+    if lacking.ranking is None:
+        return f"{chosen}; {lacking.name} is not screened"
+    return f"{chosen}; not chosen by {lacking.name}"
 
 
 def _refusals(c: Comparison) -> list[str]:
-    """Why a side doesn't offer what the other one chose, by reason."""
+    """Return the keys that a side doesn't offer and the other one chose, by reason."""
     keys: dict[str, list[str]] = {}
     for p in c.parameters:
         for side, reason in zip(c.sides, p.refused, strict=True):

@@ -8,7 +8,7 @@ from intop.report.comparison import differences, sections
 from intop.report.document.columns import texts
 from intop.report.document.markdown import as_markdown, image
 from intop.report.document.model import Paragraph, Section, Table
-from intop.report.text import LOADS
+from intop.report.words import LOADS
 
 SEARCHED = (
     "On each side intop looked for the kernel parameters that lower P99, and measured what it "
@@ -18,16 +18,16 @@ SEARCHED = (
 KERNELS = " Part of what looks like one side against the other is one kernel against the other."
 
 
-def page(found: Compared, pictures: Mapping[str, str]) -> str:
+def page(compared: Compared, pictures: Mapping[str, str]) -> str:
     """The whole page; `pictures` has the titles of figures by their place, relative to the page."""
-    one, other = (side.name for side in found.comparisons[0].sides)
+    first_name, second_name = (side.name for side in compared.comparisons[0].sides)
     head = Section(
-        title=f"{one} and {other}, side by side",
+        title=f"{first_name} and {second_name}, side by side",
         blocks=(
-            *_forced(found),
-            *_intro(found),
-            Section(title="What was measured", blocks=(_measured(found),)),
-            Section(title="What it can tell, and what it can't", blocks=tuple(_limits(found))),
+            *_forced(compared),
+            *_intro(compared),
+            Section(title="What was measured", blocks=(_measured(compared),)),
+            Section(title="What it can tell, and what it can't", blocks=tuple(_limits(compared))),
         ),
     )
     figures = [image(title, place) for place, title in pictures.items()]
@@ -35,43 +35,41 @@ def page(found: Compared, pictures: Mapping[str, str]) -> str:
         [
             as_markdown((head,), depth=1),
             *(["## Figures", *figures] if figures else []),
-            as_markdown(sections(found)),
+            as_markdown(sections(compared)),
         ]
     )
 
 
-def _forced(found: Compared) -> Iterator[Paragraph]:
-    """What makes the sides incomparable stands above all else."""
-    if lines := differences(found):
+def _forced(compared: Compared) -> Iterator[Paragraph]:
+    if lines := differences(compared):
         yield Paragraph("; ".join(lines), lead="Not comparable, shown by --force.")
 
 
-def _intro(found: Compared) -> Iterator[Paragraph]:
-    one, other = (side.name for side in found.comparisons[0].sides)
+def _intro(compared: Compared) -> Iterator[Paragraph]:
+    first_name, second_name = (side.name for side in compared.comparisons[0].sides)
     workloads = " and ".join(
-        f"{LOADS.get(c.workload, 'its load')} ({c.workload})" for c in found.comparisons
+        f"{LOADS.get(c.workload, 'its load')} ({c.workload})" for c in compared.comparisons
     )
-    if found.is_of_architectures:
+    if compared.is_of_architectures:
         yield Paragraph(
-            f"One study on two architectures, {one} and {other}, under {workloads}: "
-            f"{_campaign(found.provenance[0])}. {SEARCHED}"
+            f"One study on two architectures, {first_name} and {second_name}, under {workloads}: "
+            f"{_campaign(compared.provenance[0])}. {SEARCHED}"
         )
     else:
         whence = "; ".join(
             f"{side.name} is {side.arch} in {_campaign(about)}"
-            for side, about in zip(found.comparisons[0].sides, found.provenance, strict=True)
+            for side, about in zip(compared.comparisons[0].sides, compared.provenance, strict=True)
         )
         yield Paragraph(f"Two sides of a store, under {workloads}. {whence}. {SEARCHED}")
     yield Paragraph(
         "No number in this page was written by hand, and every P99 was measured; none is a "
         "prediction. It is generated from the campaign's store by intop "
-        f"{found.provenance[0].tool_version}, with",
-        command=shlex.join(["intop", "compare", one, other, "--markdown"]),
+        f"{compared.provenance[0].tool_version}, with",
+        command=shlex.join(["intop", "compare", first_name, second_name, "--markdown"]),
     )
 
 
 def _campaign(about: Provenance) -> str:
-    """Which campaign it is, and from when."""
     finished = f"finished {_time(about.finished_at)}" if about.finished_at else "not finished yet"
     return (
         f"campaign {about.campaign} of the study {about.study}, seed {about.seed}, begun "
@@ -79,17 +77,17 @@ def _campaign(about: Provenance) -> str:
     )
 
 
-def _measured(found: Compared) -> Table:
+def _measured(compared: Compared) -> Table:
     """A row for each condition, and for what each workload has of its own."""
-    first = found.comparisons[0]
+    first = compared.comparisons[0]
     rows: list[tuple[str, ...]] = []
 
-    def add(name: str, one: Comparison, of: Callable[[Side], object]) -> None:
-        rows.append((name, *(str(of(side) or "-") for side in one.sides)))
+    def add(name: str, comparison: Comparison, of: Callable[[Side], object]) -> None:
+        rows.append((name, *(str(of(side) or "-") for side in comparison.sides)))
 
-    if not found.is_of_architectures:
+    if not compared.is_of_architectures:
         add("architecture", first, lambda side: side.arch)
-        campaigns = (f"{about.campaign} of {about.study}" for about in found.provenance)
+        campaigns = (f"{about.campaign} of {about.study}" for about in compared.provenance)
         rows.append(("campaign", *campaigns))
     for name in (
         *("machine", "cpu", "cpus", "kernel", "emulation", "server", "nginx", "nginx_conf"),
@@ -101,7 +99,7 @@ def _measured(found: Compared) -> Table:
             lambda side, name=name: getattr(side.conditions, name),  # type: ignore[misc]
         )
     add("intop", first, lambda side: ", ".join(side.measured.tool_versions))
-    for c in found.comparisons:
+    for c in compared.comparisons:
         add(f"{c.workload}: requests/s asked", c, lambda side: f"{side.conditions.rate_rps:g}")
         add(f"{c.workload}: connections", c, lambda side: side.conditions.connections)
         add(f"{c.workload}: seconds of load a trial", c, lambda side: side.conditions.duration_s)
@@ -120,9 +118,9 @@ def _time(iso: str) -> str:
     return iso[:16].replace("T", " ")
 
 
-def _limits(found: Compared) -> Iterator[Paragraph]:
-    """How far to believe it; what emulation means only where there is some."""
-    sides = {side.name: side for c in found.comparisons for side in c.sides}
+def _limits(compared: Compared) -> Iterator[Paragraph]:
+    """Return the limits of the comparison; those of emulation only where there is some."""
+    sides = {side.name: side for c in compared.comparisons for side in c.sides}
     emulated = [side for side in sides.values() if side.emulated]
     for side in emulated:
         yield Paragraph(
@@ -146,12 +144,12 @@ def _limits(found: Compared) -> Iterator[Paragraph]:
             "faster takes its hardware: configs/paper.toml is that study.",
             lead="What is real on an emulated side:",
         )
-    one, other = sides.values()
-    if one.conditions.kernel != other.conditions.kernel:
-        kernels = f"{one.conditions.kernel} and {other.conditions.kernel}"
+    first, second = sides.values()
+    if first.conditions.kernel != second.conditions.kernel:
+        kernels = f"{first.conditions.kernel} and {second.conditions.kernel}"
         yield Paragraph(
             f"({kernels}), and with them defaults and keys; a network namespace also offers fewer "
-            "keys than a machine of its own." + ("" if "kernel" in found.chosen_by else KERNELS),
+            "keys than a machine of its own." + ("" if "kernel" in compared.chosen_by else KERNELS),
             lead="The kernels differ",
         )
     yield Paragraph(

@@ -1,4 +1,4 @@
-"""What the doctor found, as a document."""
+"""The doctor's diagnosis as a document."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,38 +9,45 @@ from intop.masking import masked_header
 from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.host_states import held
-from intop.report.text import few
+from intop.report.words import few
 
 
-def examined(*found: Diagnosis) -> list[Section]:
+def examined(*diagnoses: Diagnosis) -> list[Section]:
     """Each cluster: its hosts, what can be tuned, what can't and why, and what is wrong.
 
     Problems may hold a command to copy.
     """
-    return [_cluster(one, found[:n]) for n, one in enumerate(found)]
+    return [_cluster(diagnosis, diagnoses[:n]) for n, diagnosis in enumerate(diagnoses)]
 
 
-def _cluster(found: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
-    lines = [f"load tool: {found.load_tool or 'none'}", f"link: {found.link}"]
-    lines += [f"load balancer: a virtual machine by {found.emulation}"] if found.emulation else []
-    lines += [line for host in found.hosts for line in _state(host)]
-    lines += [line for host in found.hosts for line in _tried(host)]
-    lines += [f"parameters that can be tuned: {len(found.offered)}"]
-    same = earlier and (earlier[-1].arch, earlier[-1].refused) == (found.arch, found.refused)
-    lines += ["out of bounds: the same as above"] if same else _refusals(found)
-    for key, lost in found.lost.items():
+def _cluster(diagnosis: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
+    lines = [f"load tool: {diagnosis.load_tool or 'none'}", f"link: {diagnosis.link}"]
+    lines += (
+        [f"load balancer: a virtual machine by {diagnosis.emulation}"]
+        if diagnosis.emulation
+        else []
+    )
+    lines += [line for host in diagnosis.hosts for line in _state(host)]
+    lines += [line for host in diagnosis.hosts for line in _tried(host)]
+    lines += [f"parameters that can be tuned: {len(diagnosis.offered)}"]
+    same = earlier and (earlier[-1].arch, earlier[-1].refused) == (
+        diagnosis.arch,
+        diagnosis.refused,
+    )
+    lines += ["out of bounds: the same as above"] if same else _refusals(diagnosis)
+    for key, lost in diagnosis.lost.items():
         choices = [f"{choice} ({why})" for choice, why in lost.items()]
         lines.append(f"choices left out of {key}, {len(lost)}: {few(choices)}")
-    wrong = [f"WARNING  {warning}" for warning in found.warnings]
-    wrong += [f"PROBLEM  {problem}" for problem in found.problems] or ["no problem was found"]
-    paths = (_paths(found),) if found.fetched else ()
+    wrong = [f"WARNING  {warning}" for warning in diagnosis.warnings]
+    wrong += [f"PROBLEM  {problem}" for problem in diagnosis.problems] or ["no problem was found"]
+    paths = (_paths(diagnosis),) if diagnosis.fetched else ()
     return Section(
-        title=f"{found.arch}: hosts",
-        blocks=(_hosts(found), Notes(tuple(lines)), *paths, Verbatim(tuple(wrong))),
+        title=f"{diagnosis.arch}: hosts",
+        blocks=(_hosts(diagnosis), Notes(tuple(lines)), *paths, Verbatim(tuple(wrong))),
     )
 
 
-def _hosts(found: Diagnosis) -> Table:
+def _hosts(diagnosis: Diagnosis) -> Table:
     return Table(
         columns=(
             *texts("host", "role", "machine", "kernel", "CPUs", "server"),
@@ -58,13 +65,13 @@ def _hosts(found: Diagnosis) -> Table:
                 _size(host.readiness.free_mib),
                 f"{host.clock_offset_s:+.2f} s",
             )
-            for host in found.hosts
+            for host in diagnosis.hosts
         ),
     )
 
 
-def _paths(found: Diagnosis) -> Table:
-    """What each path of the loads answers, asked for once from the load generator."""
+def _paths(diagnosis: Diagnosis) -> Table:
+    """Return the answer of each path, asked for once from the load generator."""
     return Table(
         columns=(
             *texts("path asked for once"),
@@ -74,21 +81,21 @@ def _paths(found: Diagnosis) -> Table:
         ),
         rows=tuple(
             (
-                " ".join((one.path, *(f"({manner})" for manner in _manner(one)))),
-                str(one.status) if one.status else one.problem,
-                one.bytes if one.status else None,
-                1000 * one.seconds if one.status else None,
+                " ".join((fetched.path, *(f"({manner})" for manner in _manner(fetched)))),
+                str(fetched.status) if fetched.status else fetched.problem,
+                fetched.bytes if fetched.status else None,
+                1000 * fetched.seconds if fetched.status else None,
             )
-            for one in found.fetched
+            for fetched in diagnosis.fetched
         ),
     )
 
 
-def _manner(one: Fetched) -> Iterator[str]:
-    """What a plain request over HTTP/1.1 doesn't have."""
-    if one.http != "1.1":
-        yield f"HTTP/{one.http}"
-    yield from map(masked_header, one.headers)
+def _manner(fetched: Fetched) -> Iterator[str]:
+    """Return the parts that a plain request over HTTP/1.1 doesn't have."""
+    if fetched.http != "1.1":
+        yield f"HTTP/{fetched.http}"
+    yield from map(masked_header, fetched.headers)
 
 
 def _size(mib: int | None) -> str:
@@ -98,7 +105,6 @@ def _size(mib: int | None) -> str:
 
 
 def _state(host: HostDiagnosis) -> Iterator[str]:
-    """Who holds a host, and what it has to report."""
     state = host.state
     if state.holder:
         changed = f", keys changed: {len(state.changed)}" if state.changed else ""
@@ -108,20 +114,19 @@ def _state(host: HostDiagnosis) -> Iterator[str]:
 
 
 def _tried(host: HostDiagnosis) -> Iterator[str]:
-    """How many keys took their own values, where that was tried."""
     tried = [key for key in host.keys.values() if key.is_tried]
     if tried:
         taken = sum(not key.reading.refusal for key in tried)
         yield f"{host.name}: {taken} of {len(tried)} keys took their own values when written"
 
 
-def _refusals(found: Diagnosis) -> list[str]:
+def _refusals(diagnosis: Diagnosis) -> list[str]:
     """The parameters that are out of bounds, by reason, the most frequent first.
 
     Where a reason has three parts or more, the last one is a key's own.
     """
     keys: dict[str, list[str]] = defaultdict(list)
-    for key, reason in found.refused.items():
+    for key, reason in diagnosis.refused.items():
         *common, own = reason.split(": ")
         if len(common) > 1:
             keys[": ".join(common)].append(f"{key} ({own})")

@@ -9,9 +9,7 @@ from intop.report.campaign_status import pace, stages
 from intop.report.document.columns import texts
 from intop.report.document.model import Block, Section, Table, Verbatim
 from intop.report.host_states import held
-from intop.report.numbers import counted
-from intop.report.progress import duration
-from intop.report.text import few
+from intop.report.words import counted, duration, few
 
 SHOWN_KEYS = 12
 

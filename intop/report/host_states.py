@@ -1,6 +1,6 @@
-"""What is applied on hosts, and what a rollback did, as a document.
+"""The states of hosts, roll-outs and rollbacks as documents.
 
-A line is never broken: it may hold a command to copy.
+A line is never broken: it may hold a command or a value to copy.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,19 +13,20 @@ from intop.domain.host_state import (
     RolledBack,
     Unrestored,
 )
+from intop.domain.rollout import HostRollout, Rollout
 from intop.report.document.columns import texts
 from intop.report.document.model import Block, Table, Verbatim
-from intop.report.numbers import counted
-from intop.report.text import few
+from intop.report.verdict import sentence
+from intop.report.words import counted, few
 
 
 def states(answers: Sequence[Answer[HostState]]) -> list[Block]:
     """A line for each host, what is applied, the keys that differ, and what else there is."""
-    said = [(answer.name, answer.said) for answer in answers if answer.said is not None]
+    seen = [(answer.name, answer.said) for answer in answers if answer.said is not None]
     blocks: list[Block] = [Verbatim(tuple(map(_state_line, answers)))]
     # Most hosts of a fleet have the same, which is said once.
     alike: dict[tuple[str, ...], list[str]] = {}
-    for name, state in said:
+    for name, state in seen:
         for key in (*state.applied.keys, *state.applied.directives) if state.applied else ():
             alike.setdefault((key.key, key.before, key.left, key.now), []).append(name)
     if alike:
@@ -34,14 +35,14 @@ def states(answers: Sequence[Answer[HostState]]) -> list[Block]:
         blocks.append(Table(columns=columns, rows=rows))
     changed = tuple(
         (name, change.key, change.before, change.now)
-        for name, state in said
+        for name, state in seen
         for change in state.changed
     )
     if changed:
         blocks.append(Table(columns=texts("host", "key", "before", "now"), rows=changed))
     lines = (
         line
-        for name, state in said
+        for name, state in seen
         for line in (
             *(_foreign(name, change) for change in state.foreign),
             *(f"{name}: {report}" for report in state.reports),
@@ -64,7 +65,7 @@ def rollbacks(answers: Sequence[Answer[Rollback]]) -> list[Verbatim]:
 
 
 def at_stake(answer: Answer[HostState]) -> list[str]:
-    """What a rollback by force would take from others, a line each."""
+    """Return a line for each thing of others that a rollback by force would take."""
     if answer.said is None:
         return []
     session = [f"{answer.name}: {held(answer.said)}"] if answer.said.holder else []
@@ -101,7 +102,7 @@ def _state_line(answer: Answer[HostState]) -> str:
 
 
 def _applied(state: HostState) -> str:
-    """In one line, for a monitoring system, too."""
+    """Return one line, for a monitoring system, too."""
     applied = state.applied
     if applied is None:
         return ""
@@ -123,9 +124,9 @@ def _foreign(name: str, change: ForeignChange) -> str:
     )
 
 
-def _outcome(found: Rollback, folder: str) -> str:
-    keys = f"{counted(len(found.done.restored), 'key')} put back"
-    match found.done.outcome:
+def _outcome(rollback: Rollback, folder: str) -> str:
+    keys = f"{counted(len(rollback.done.restored), 'key')} put back"
+    match rollback.done.outcome:
         case "restored":
             return f"as before, {keys}"
         case "nothing":
@@ -133,7 +134,7 @@ def _outcome(found: Rollback, folder: str) -> str:
         case "partly":
             return f"NOT as before, {keys}"
         case "held":
-            holder = held(found.held) if found.held else "held"
+            holder = held(rollback.held) if rollback.held else "held"
             return f"left alone: {holder}. End that session, or take the host from it with --force"
 
 
@@ -157,3 +158,49 @@ def _unrestored(key: Unrestored) -> str:
     if key.why:
         return f"{key.key} is not restored: {key.why}. Type there as root: {key.command}"
     return f"{key.key} could not be set to {key.value}. Type there as root: {key.command}"
+
+
+# Roll-outs ----------------------------------------------------------------------------------------
+
+KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothing to apply"
+COSTS = "--accept-costs goes on although a guardrail is broken"
+
+
+def rollouts(finished: Sequence[Rollout]) -> list[Verbatim]:
+    """A line for each host, and how to undo it."""
+    lines: list[str] = []
+    for rollout in finished:
+        lines += [f"{rollout.title}: {_host_line(host)}" for host in rollout.hosts]
+        if rollout.is_stopped:
+            lines.append(f"{rollout.title}: {_stopped(rollout)}")
+        elif any(not host.lasting for host in rollout.hosts):
+            lines.append(
+                f"{rollout.title}: the values last until the host is started anew; with --persist "
+                "they would come back then"
+            )
+    if any(host.outcome != "stopped" for rollout in finished for host in rollout.hosts):
+        lines.append("See what has become of it: intop status. Undo it: intop rollback")
+    return [Verbatim(tuple(lines))]
+
+
+def _host_line(host: HostRollout) -> str:
+    if host.outcome == "already":
+        return f"{host.host}: has these values already"
+    reason = sentence(host.verdict) if host.verdict else "not measured"
+    if host.outcome == "stopped":
+        return f"{host.host}: NOT applied, it has its values from before: {reason}"
+    files = f", with {', '.join(host.lasting)}" if host.lasting else ""
+    return f"{host.host}: applied{files}: {reason}"
+
+
+def _stopped(rollout: Rollout) -> str:
+    *earlier, last = rollout.hosts
+    which = "the canary" if not earlier else last.host
+    costs = last.verdict is not None and last.verdict.broken
+    why = f"breaks a guardrail ({COSTS})" if costs else "shows too little"
+    parts = [f"the roll-out stops, since {which} {why}"]
+    if rollout.untouched:
+        parts.append(f"not touched: {', '.join(rollout.untouched)}")
+    if earlier:
+        parts.append(f"what was applied before stays: {', '.join(h.host for h in earlier)}")
+    return "; ".join(parts)

@@ -11,6 +11,7 @@ from intop.domain.advice import Change
 from intop.domain.agreement import Agreement
 from intop.domain.campaign_status import CampaignStatus, StageStatus, SubjectStatus
 from intop.domain.comparison import Contrast
+from intop.domain.deployment import Deployment
 from intop.domain.dry_run import Intended
 from intop.domain.evidence import Evidence
 from intop.domain.guardrails import Guardrail
@@ -20,10 +21,15 @@ from intop.domain.ranking import RankAgreement
 from intop.domain.soak import Soak, Trend
 from intop.domain.speedups import SpeedUps
 from intop.domain.sweep import ArmAt, Sweep
+from intop.domain.sysctl_file import plain_values
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.domain.verdict import SideBySide, Verdict
 from intop.masking import masked, masked_header
+from intop.version import __version__
+
+SCHEMA = 1
+"""Version of an exported deployment: grows when a field is renamed or taken away."""
 
 COMPUTED: Mapping[type, tuple[str, ...]] = {
     Across: ("reference", "is_gain"),
@@ -49,7 +55,7 @@ COMPUTED: Mapping[type, tuple[str, ...]] = {
     UnderWorkload: ("outcome", "harms"),
     Verdict: ("outcome",),
 }
-"""What a result works out, which programs shall have too."""
+"""Properties of results that programs get beside the fields."""
 
 
 def to_json(value: Any) -> str:
@@ -105,3 +111,20 @@ def _trial(trial: Trial) -> dict[str, Any]:
         "metrics": {name: asdict(m) for name, m in trial.metrics.items()},
         "conditions": asdict(trial.conditions),
     }
+
+
+def deployment_json(deployment: Deployment, *, written_at: str) -> str:
+    """Return an exported deployment: provenance, values by key, each change and the verdict.
+
+    Raises UsageError as the other formats do, so that they have the same values.
+    """
+    fields = {name: getattr(deployment, name) for name in deployment.__dataclass_fields__}
+    return to_json(
+        {
+            "written_by": f"intop {__version__}",
+            "written_at": written_at,
+            "schema": SCHEMA,
+            "values": {**plain_values(deployment), **deployment.directives},
+            **fields,
+        }
+    )

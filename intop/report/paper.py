@@ -11,7 +11,7 @@ from intop.domain.training import TREE_MODELS, Training
 from intop.domain.verdict import Verdict
 from intop.report.document.columns import AS_ABOVE, Column, texts
 from intop.report.document.model import Table
-from intop.report.numbers import counted, interval, number
+from intop.report.words import counted, interval, number
 
 NOT_MEASURED = "not measured"
 TITLE = "The paper's figures, and ours"
@@ -23,7 +23,7 @@ NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a campaign found for one architecture and workload."""
+    """The results of a campaign for one architecture and workload."""
 
     arch: str
     workload: str
@@ -44,7 +44,7 @@ class PaperRow:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """In the order of `COLUMNS`."""
+        """The cells in the order of `COLUMNS`."""
         pairs = zip(self.paper, self.here, strict=True)
         return (self.figure, *(cell for pair in pairs for cell in pair), self.why)
 
@@ -55,35 +55,35 @@ COLUMNS = (
 )
 
 
-def table(found: Sequence[Outcome], compared: Compared | None) -> Table:
+def table(outcomes: Sequence[Outcome], compared: Compared | None) -> Table:
     """All of it; `compared` is None where one architecture was measured only."""
-    rows = tuple(row.cells for row in paper_rows(found, compared))
+    rows = tuple(row.cells for row in paper_rows(outcomes, compared))
     return Table(name="paper", title=TITLE, columns=COLUMNS, rows=rows)
 
 
-def outcomes(found: Compared) -> list[Outcome]:
-    """Those of both sides of a comparison."""
+def outcomes(compared: Compared) -> list[Outcome]:
+    """Return the outcomes of both sides of a comparison."""
     return [
         Outcome(
             arch=side.arch,
-            workload=one.workload,
+            workload=comparison.workload,
             training=side.training,
             convergences=side.convergences,
             verdict=side.verdict,
             emulated=side.emulated,
         )
-        for one in found.comparisons
-        for side in one.sides
+        for comparison in compared.comparisons
+        for side in comparison.sides
     ]
 
 
-def paper_rows(found: Sequence[Outcome], compared: Compared | None) -> list[PaperRow]:
+def paper_rows(outcomes: Sequence[Outcome], compared: Compared | None) -> list[PaperRow]:
     """All headline figures."""
     return [
-        *_errors(found),
-        *_searches(found),
-        *_speed_ups(found),
-        _architectures(found, compared),
+        *_errors(outcomes),
+        *_searches(outcomes),
+        *_speed_ups(outcomes),
+        _architectures(outcomes, compared),
         PaperRow(
             figure="energy",
             paper=(paper.ENERGY["x86"], paper.ENERGY["arm"]),
@@ -93,48 +93,48 @@ def paper_rows(found: Sequence[Outcome], compared: Compared | None) -> list[Pape
     ]
 
 
-def _errors(found: Sequence[Outcome]) -> Iterable[PaperRow]:
+def _errors(outcomes: Sequence[Outcome]) -> Iterable[PaperRow]:
     for place, (family, errors) in enumerate(paper.ERRORS.items()):
 
-        def told(one: Outcome, family: str = family) -> str:
-            known = one.training.errors if one.training else ()
+        def mape(outcome: Outcome, family: str = family) -> str:
+            known = outcome.training.errors if outcome.training else ()
             mapes = (e.mape for e in known if e.family == family)
             return next((f"{m:.0f} %" if isfinite(m) else "without bounds" for m in mapes), "")
 
         yield PaperRow(
             figure=f"model error, {family}",
             paper=(f"{errors['x86']:g} %", f"{errors['arm']:g} %"),
-            here=_here(found, told),
-            why=AS_ABOVE if place else _why_errors(found),
+            here=_here(outcomes, mape),
+            why=AS_ABOVE if place else _why_errors(outcomes),
         )
 
 
-def _why_errors(found: Sequence[Outcome]) -> str:
-    """With what the noise of the trials alone makes, where that is known."""
-    trials = [one.training.trials for one in found if one.training]
+def _why_errors(outcomes: Sequence[Outcome]) -> str:
+    """Return the reason with the error by noise alone, where that is known."""
+    trials = [outcome.training.trials for outcome in outcomes if outcome.training]
     ceilings = [
-        f"{one.arch} {one.workload} {one.training.ceiling.mape:.0f} %"
-        for one in found
-        if one.training and one.training.ceiling
+        f"{outcome.arch} {outcome.workload} {outcome.training.ceiling.mape:.0f} %"
+        for outcome in outcomes
+        if outcome.training and outcome.training.ceiling
     ]
     if not trials:
         return "Nothing was trained here."
     few, many = min(trials), max(trials)
-    told = f"{few}" if few == many else f"{few} to {many}"
+    amount = f"{few}" if few == many else f"{few} to {many}"
     noise = f"; noise alone makes {', '.join(ceilings)}" if ceilings else ""
-    return f"Ours are on held-out configurations, of {told} trials{noise}."
+    return f"Ours are on held-out configurations, of {amount} trials{noise}."
 
 
-def _searches(found: Sequence[Outcome]) -> Iterable[PaperRow]:
+def _searches(outcomes: Sequence[Outcome]) -> Iterable[PaperRow]:
     def span(arch: str) -> str:
-        made = [
+        counts = [
             run.generations
-            for one in found
-            if one.arch == arch
-            for run in one.convergences
+            for outcome in outcomes
+            if outcome.arch == arch
+            for run in outcome.convergences
             if run.model in TREE_MODELS
         ]
-        ends = dict.fromkeys((min(made), max(made)) if made else ())
+        ends = dict.fromkeys((min(counts), max(counts)) if counts else ())
         return " to ".join(map(str, ends)) or NOT_MEASURED
 
     yield PaperRow(
@@ -149,14 +149,18 @@ def _searches(found: Sequence[Outcome]) -> Iterable[PaperRow]:
     yield PaperRow(
         figure="generations, XGBoost",
         paper=_pair(lambda arch: _listed(paper.XGBOOST_GENERATIONS[arch].items())),
-        here=_here(found, lambda one: _run(one, "XGBoost", lambda run: str(run.generations))),
+        here=_here(
+            outcomes, lambda outcome: _run(outcome, "XGBoost", lambda run: str(run.generations))
+        ),
         why=AS_ABOVE,
     )
     minutes = paper.LIGHTGBM_MINUTES
     yield PaperRow(
         figure="search time, LightGBM",
         paper=_pair(lambda arch: _listed((w, f"{m} min") for w, m in minutes[arch].items())),
-        here=_here(found, lambda one: _run(one, "LightGBM", lambda r: f"{number(r.seconds)} s")),
+        here=_here(
+            outcomes, lambda outcome: _run(outcome, "LightGBM", lambda r: f"{number(r.seconds)} s")
+        ),
         why=(
             "A model is asked for a whole generation at once here, and the time is that of the "
             "machine that runs intop, so it tells nothing about the cluster."
@@ -164,51 +168,51 @@ def _searches(found: Sequence[Outcome]) -> Iterable[PaperRow]:
     )
 
 
-def _run(one: Outcome, model: str, told: Callable[[Converged], str]) -> str:
-    return next((told(run) for run in one.convergences if run.model == model), "")
+def _run(outcome: Outcome, model: str, describe: Callable[[Converged], str]) -> str:
+    return next((describe(run) for run in outcome.convergences if run.model == model), "")
 
 
-def _speed_ups(found: Sequence[Outcome]) -> Iterable[PaperRow]:
-    def mean(one: Outcome) -> str:
-        made = one.verdict.models if one.verdict else None
-        return _interval(made.mean) if made and made.mean else ""
+def _speed_ups(outcomes: Sequence[Outcome]) -> Iterable[PaperRow]:
+    def mean(outcome: Outcome) -> str:
+        speed_ups = outcome.verdict.models if outcome.verdict else None
+        return _interval(speed_ups.mean) if speed_ups and speed_ups.mean else ""
 
-    def best(one: Outcome) -> str:
-        made = one.verdict.models if one.verdict else None
-        top = made.best if made else None
+    def best(outcome: Outcome) -> str:
+        speed_ups = outcome.verdict.models if outcome.verdict else None
+        top = speed_ups.best if speed_ups else None
         return f"{_interval(top.ratio)}, {top.model}" if top and top.ratio else ""
 
-    def verdict(one: Outcome) -> str:
-        v = one.verdict
+    def verdict(outcome: Outcome) -> str:
+        v = outcome.verdict
         return f"{interval(v.ratio, v.ratio_low, v.ratio_high)}, {v.short}" if v else ""
 
     yield PaperRow(
         figure="speed-up, mean over the models",
         paper=_pair(lambda arch: f"{paper.MEAN_SPEED_UP[arch]:g}"),
-        here=_here(found, mean),
+        here=_here(outcomes, mean),
         why=(
             "A gain depends on what limits the cluster: hardware, load, link and the default's "
             "own values are others here."
         ),
     )
-    rounds = [o.verdict.models.rounds for o in found if o.verdict and o.verdict.models]
+    rounds = [o.verdict.models.rounds for o in outcomes if o.verdict and o.verdict.models]
     yield PaperRow(
         figure="speed-up, best of the models",
         paper=_pair(lambda arch: f"{paper.BEST_SPEED_UP[arch]:g}"),
-        here=_here(found, best),
+        here=_here(outcomes, best),
         why="The best of several is flattered by luck"
         + (f"; ours is of {counted(max(rounds), 'round')}." if rounds else "."),
     )
     yield PaperRow(
         figure="speed-up, verdict in fresh pairs",
         paper=(NOT_MEASURED, NOT_MEASURED),
-        here=_here(found, verdict),
+        here=_here(outcomes, verdict),
         why="The paper reports no fresh measurement of a configuration that was chosen.",
     )
 
 
-def _architectures(found: Sequence[Outcome], compared: Compared | None) -> PaperRow:
-    emulated = sorted({one.arch for one in found if one.emulated})
+def _architectures(outcomes: Sequence[Outcome], compared: Compared | None) -> PaperRow:
+    emulated = sorted({outcome.arch for outcome in outcomes if outcome.emulated})
     return PaperRow(
         figure="tuned P99, lower by",
         paper=_pair(lambda arch: "{}: {} ms ({} %)".format(*paper.TUNED_P99_LOWER[arch])),
@@ -223,35 +227,37 @@ def _architectures(found: Sequence[Outcome], compared: Compared | None) -> Paper
 
 
 def _lower(arch: str, comparisons: Sequence[Comparison]) -> str:
-    """By how many ms and how many times, in the workloads in which this side is the lower one."""
-    told: list[tuple[str, str]] = []
+    """Return the difference and the ratio in the workloads in which this side is lower."""
+    parts: list[tuple[str, str]] = []
     tuned = [(c, c.tuned) for c in comparisons if c.tuned is not None]
-    for one, contrast in tuned:
-        here = [side.arch for side in one.sides].index(arch)
+    for comparison, contrast in tuned:
+        here = [side.arch for side in comparison.sides].index(arch)
         apart, ratio = contrast.difference_ms, contrast.ratio
         if contrast.outcome == "not separated":
-            told.append((one.workload, "not separated"))
+            parts.append((comparison.workload, "not separated"))
         elif (contrast.outcome == "higher") == (here == 0):
             by = (apart.value, apart.low, apart.high)
             ms = interval(*by) if here == 0 else interval(-by[0], -by[2], -by[1])
             times = ratio.value if here == 0 else 1 / ratio.value
-            told.append((one.workload, f"{ms} ms, {number(times)} times"))
-    return _listed(told) or ("in no workload" if tuned else NOT_MEASURED)
+            parts.append((comparison.workload, f"{ms} ms, {number(times)} times"))
+    return _listed(parts) or ("in no workload" if tuned else NOT_MEASURED)
 
 
-def _interval(found: Interval | None) -> str:
-    return interval(found.value, found.low, found.high) if found else ""
+def _interval(ratio: Interval | None) -> str:
+    return interval(ratio.value, ratio.low, ratio.high) if ratio else ""
 
 
 def _pair(of: Callable[[str], str]) -> tuple[str, str]:
     return of("x86"), of("arm")
 
 
-def _here(found: Sequence[Outcome], told: Callable[[Outcome], str]) -> tuple[str, str]:
-    """What there is by workload, for both architectures."""
+def _here(outcomes: Sequence[Outcome], describe: Callable[[Outcome], str]) -> tuple[str, str]:
+    """Return our values by workload, for both architectures."""
     return _pair(
         lambda arch: (
-            _listed((o.workload, words) for o in found if o.arch == arch and (words := told(o)))
+            _listed(
+                (o.workload, words) for o in outcomes if o.arch == arch and (words := describe(o))
+            )
             or NOT_MEASURED
         )
     )

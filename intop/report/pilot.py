@@ -6,27 +6,27 @@ from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Section, tabled
 
 
-def pilot(title: str, found: Pilot) -> Section:
+def pilot(title: str, pilot: Pilot) -> Section:
     """The durations that were tried, and what follows."""
-    names = (f"{found.pairs} pairs tell", f"pairs for {found.wanted:g}", "time")
+    names = (f"{pilot.pairs} pairs tell", f"pairs for {pilot.wanted:g}", "time")
     return tabled(
-        f"{title}: pilot (the default, {found.level:.0%} intervals)",
+        f"{title}: pilot (the default, {pilot.level:.0%} intervals)",
         (*numbers("trials of", "requests", "P99", "sd of log P99", *names), Column("", "text")),
         (
             (
-                f"{one.duration_s} s",
-                f"{one.trials} x {one.requests:,}",
-                f"{one.p99_ms:.1f} ms",
-                f"{one.sd:.2f} ({one.sd_low:.2f} to {one.sd_high:.2f})",
-                _resolution(one),
-                _pairs(one),
-                f"{one.seconds:.1f} s",
-                _mark(found, one),
+                f"{duration.duration_s} s",
+                f"{duration.trials} x {duration.requests:,}",
+                f"{duration.p99_ms:.1f} ms",
+                f"{duration.sd:.2f} ({duration.sd_low:.2f} to {duration.sd_high:.2f})",
+                _resolution(duration),
+                _pairs(duration),
+                f"{duration.seconds:.1f} s",
+                _mark(pilot, duration),
             )
-            for one in found.tried
+            for duration in pilot.tried
         ),
         [
-            f"{sentence(found)[0].upper()}{sentence(found)[1:]}.",
+            f"{sentence(pilot)[0].upper()}{sentence(pilot)[1:]}.",
             "What pairs tell is how far a verdict's interval reaches, as a ratio of P99.",
             "A gain that is measured above it is called one.",
             "It takes the tuned side to scatter as the default does.",
@@ -34,43 +34,43 @@ def pilot(title: str, found: Pilot) -> Section:
     )
 
 
-def sentence(found: Pilot) -> str:
+def sentence(pilot: Pilot) -> str:
     """Such as: trials of 8 s, of which 10 pairs tell a ratio of 1.22 (asked for: 1.25).
 
     Where nothing tells what was asked for, it says so, and what would.
     """
-    best = found.chosen
-    tells = f"{found.pairs} pairs tell a ratio of {_ratio(best.resolution)}"
-    if found.reached:
-        told = f"trials of {best.duration_s} s, of which {tells} (asked for: {found.wanted:g})"
+    best = pilot.chosen
+    tells = f"{pilot.pairs} pairs tell a ratio of {_ratio(best.resolution)}"
+    if pilot.reached:
+        sentence = f"trials of {best.duration_s} s, of which {tells} (asked for: {pilot.wanted:g})"
     else:
         why = (
             "longer trials scattered no less"
-            if found.stalled
-            else f"up to {found.tried[-1].duration_s} s"
+            if pilot.stalled
+            else f"up to {pilot.tried[-1].duration_s} s"
         )
-        told = (
-            f"no duration tells a ratio of {found.wanted:g} in {found.pairs} pairs ({why}); trials "
+        sentence = (
+            f"no duration tells a ratio of {pilot.wanted:g} in {pilot.pairs} pairs ({why}); trials "
             f"of {best.duration_s} s take the least time for what they tell: {tells}, and "
-            f"{_pairs(best)} would tell {found.wanted:g} (judge_pairs)"
+            f"{_pairs(best)} would tell {pilot.wanted:g} (judge_pairs)"
         )
-    if found.given_s is not None:
-        told += f"; the file's duration_s = {found.given_s} stands"
-    return told
+    if pilot.given_s is not None:
+        sentence += f"; the file's duration_s = {pilot.given_s} stands"
+    return sentence
 
 
-def _pairs(one: TriedDuration) -> str:
-    return f"> {MOST_PAIRS}" if one.pairs_needed is None else str(one.pairs_needed)
+def _pairs(duration: TriedDuration) -> str:
+    return f"> {MOST_PAIRS}" if duration.pairs_needed is None else str(duration.pairs_needed)
 
 
-def _resolution(one: TriedDuration) -> str:
-    low, high = _ratio(one.resolution_low), _ratio(one.resolution_high)
-    return f"{_ratio(one.resolution)} ({low} to {high})"
+def _resolution(duration: TriedDuration) -> str:
+    low, high = _ratio(duration.resolution_low), _ratio(duration.resolution_high)
+    return f"{_ratio(duration.resolution)} ({low} to {high})"
 
 
-def _mark(found: Pilot, one: TriedDuration) -> str:
-    marks = ["chosen"] if one.duration_s == found.duration_s else []
-    marks += ["in the file"] if one.duration_s == found.given_s else []
+def _mark(pilot: Pilot, duration: TriedDuration) -> str:
+    marks = ["chosen"] if duration.duration_s == pilot.duration_s else []
+    marks += ["in the file"] if duration.duration_s == pilot.given_s else []
     return ", ".join(marks)
 
 

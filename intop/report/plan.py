@@ -14,8 +14,8 @@ from intop.report.across import worse_here
 from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
 from intop.report.explain import kept_sentence
-from intop.report.numbers import counted
 from intop.report.sweep import sentence as sweep_sentence
+from intop.report.words import counted
 
 NOTHING = "no gain: keep the defaults, there is nothing to deploy"
 COLUMNS = (
@@ -27,11 +27,11 @@ COLUMNS = (
 )
 
 
-def sections(found: Mapping[str, Plan | None]) -> list[Section]:
+def sections(plans: Mapping[str, Plan | None]) -> list[Section]:
     """Each architecture: what it is about, each host's changes, and what its keys do."""
     return [
         Section(title=f"{arch}: {NOTHING}") if plan is None else _section(plan)
-        for arch, plan in found.items()
+        for arch, plan in plans.items()
     ]
 
 
@@ -78,7 +78,7 @@ def _host(plan: Plan, number: int) -> Section:
 
 
 def _document(change: Change) -> str:
-    """Where the kernel's documentation has the key, also on the web; or nginx's the directive."""
+    """Return the place of a key or a directive in the documentation of the kernel or of nginx."""
     if is_directive(change.key):
         return page_of(change.document)
     path = change.document.removeprefix("Documentation/")
@@ -88,14 +88,14 @@ def _document(change: Change) -> str:
 
 
 def _origin(plan: Plan) -> Iterator[str]:
-    """Where the values come from, how much of the gain they keep, and what the plan is for."""
+    """Return the source of the values, the gain that they keep, and the use of the plan."""
     deployment = plan.deployment
     count = len(deployment.changes)
-    told = "the whole winner"
+    origin = "the whole winner"
     if deployment.origin == "smallest set":
-        told = "the smallest set that was found to keep the gain"
+        origin = "the smallest set that was found to keep the gain"
     yield (
-        f"{counted(count, 'key')}, {told}, of study {deployment.study}, campaign "
+        f"{counted(count, 'key')}, {origin}, of study {deployment.study}, campaign "
         f"{deployment.campaign} of {deployment.started_at[:10]}"
     )
     if deployment.kept is not None:
@@ -110,7 +110,7 @@ def _origin(plan: Plan) -> Iterator[str]:
 
 
 def _doubts(plan: Plan) -> Iterator[str]:
-    """What P99 does not say of it: guardrails, and other loads."""
+    """Return what P99 doesn't tell: guardrails, and other loads."""
     deployment = plan.deployment
     verdict = deployment.verdict
     if verdict.broken:
@@ -125,33 +125,35 @@ def _doubts(plan: Plan) -> Iterator[str]:
             "others"
         )
     whole = "" if deployment.origin == "winner" else "the whole winner "
-    yield from (f"{whole}{sweep_sentence(one)}" for one in deployment.sweeps)
+    yield from (f"{whole}{sweep_sentence(sweep)}" for sweep in deployment.sweeps)
     if deployment.across is not None:
         mark = "NOTE  " if deployment.across.worse else ""
         yield f"{mark}{whole}{across_sentence(deployment.across)}; {worse_here(deployment.across)}"
 
 
 def worth(change: Change, origin: Origin) -> str:
-    """What was measured of a change, in words; the comparison that is nearest to what is deployed.
+    """Return the measured effect of a change, by the comparison nearest to the deployment.
 
     Such as: without it P99 is 3.46 times higher (1.55 to 7.70).
     """
-    found = change.contribution
-    if found is None:
+    contribution = change.contribution
+    if contribution is None:
         return "not measured by itself (intop explain does that)"
-    others = [key for key in found.keys if key != change.key]
+    others = [key for key in contribution.keys if key != change.key]
     it = f"it and {', '.join(others)}" if others else "it"
     is_smallest = origin == "smallest set"
-    if found.missed is not None and (is_smallest or not (found.left_out or found.alone)):
+    if contribution.missed is not None and (
+        is_smallest or not (contribution.left_out or contribution.alone)
+    ):
         beside = "" if is_smallest else "the smallest set's "
-        return f"without {it} {beside}P99 is {_times(found.missed, 'higher')}"
-    if found.left_out is not None:
-        told = _times(found.left_out, "higher")
+        return f"without {it} {beside}P99 is {_times(contribution.missed, 'higher')}"
+    if contribution.left_out is not None:
+        times = _times(contribution.left_out, "higher")
         if origin == "winner":
-            return f"without {it} P99 is {told}"
-        return f"without {it} the whole winner's P99 is {told}"
-    if found.alone is not None:
-        return f"{it} alone: P99 is {_times(found.alone, 'lower')}"
+            return f"without {it} P99 is {times}"
+        return f"without {it} the whole winner's P99 is {times}"
+    if contribution.alone is not None:
+        return f"{it} alone: P99 is {_times(contribution.alone, 'lower')}"
     return "not measured by itself"
 
 
@@ -166,14 +168,14 @@ def _times(ratio: Interval, word: str) -> str:
 
 def _counts(host: HostPlan) -> str:
     """Such as: 2 keys to change, 1 is so already, 1 conflict."""
-    told = [f"{counted(len(host.of('changes')), 'key')} to change"]
+    parts = [f"{counted(len(host.of('changes')), 'key')} to change"]
     if already := host.of("is so"):
-        told.append(f"{len(already)} so already")
+        parts.append(f"{len(already)} so already")
     if impossible := host.of("impossible"):
-        told.append(f"{len(impossible)} impossible")
+        parts.append(f"{len(impossible)} impossible")
     if host.conflicts:
-        told.append(counted(host.conflicts, "conflict"))
-    return ", ".join(told)
+        parts.append(counted(host.conflicts, "conflict"))
+    return ", ".join(parts)
 
 
 def _to_do(key: PlannedKey) -> str:
@@ -187,7 +189,7 @@ def _now(key: PlannedKey) -> str:
 
 
 def _step(plan: Plan, number: int, host: HostPlan) -> Iterator[str]:
-    """What apply does on a host, or all that keeps it from that."""
+    """Return the steps of apply on a host, or all that prevents them."""
     yield from (f"IMPOSSIBLE  {why}" for why in host.problems)
     if host.problems or host.obstacles or plan.for_review:
         return
@@ -228,7 +230,7 @@ def _remarks(host: HostPlan, *, persist: bool) -> Iterator[str]:
 
 
 def _filed(key: PlannedKey, filed: Setting, host: HostPlan) -> str:
-    """What a file of our file's name has, and whether an apply wrote it."""
+    """Return the value in a file of our file's name, and whether an apply wrote it."""
     if host.applied is None or host.applied.file != host.file:
         return f"{filed.place} sets {filed.value}, and no apply wrote that file"
     has = f"{filed.place}, of an earlier deployment, has"
@@ -238,43 +240,43 @@ def _filed(key: PlannedKey, filed: Setting, host: HostPlan) -> str:
 
 
 def _conflict(key: PlannedKey, rival: Rival) -> str:
-    """Who sets a key to something else, who wins, and what to do."""
+    """Return who sets a key to something else, who wins, and the remedy."""
     setting, value = rival.setting, key.change.value
     what = _what(rival)
     if setting.key == PARTNERS.get(key.change.key):
         what, value = f"sets its partner {setting.key} to {setting.value}", "0"
-    told = f"{key.change.key}: {setting.place} {what}"
+    words = f"{key.change.key}: {setting.place} {what}"
     if rival.wins == "never":
-        return f"NOTE  {told}; our file comes after it and wins: nothing to do"
+        return f"NOTE  {words}; our file comes after it and wins: nothing to do"
     if rival.wins == "on reload":
         return (
-            f"CONFLICT  {told}; our file wins at boot, but the next sysctl --system reads that "
+            f"CONFLICT  {words}; our file wins at boot, but the next sysctl --system reads that "
             f"after it: take the line out, or let it set {value}"
         )
     if rival.effect in ("drops", "refused"):
-        return f"CONFLICT  {told}, so ours is not set: take the line out"
+        return f"CONFLICT  {words}, so ours is not set: take the line out"
     if rival.effect == "unknown":
         why = setting.doubt or "what the kernel makes of that is not known"
-        told = f"{told} at boot after our file: {why}"
-        return f"CONFLICT  {told}. Take the line out, or let it set {value}"
+        words = f"{words} at boot after our file: {why}"
+        return f"CONFLICT  {words}. Take the line out, or let it set {value}"
     if setting.is_tuned and setting.turn[0] == TUNED_LAST:
         return (
-            f"CONFLICT  {told} at boot after our file, and wins: take it out of the profile, or "
+            f"CONFLICT  {words} at boot after our file, and wins: take it out of the profile, or "
             f"let it set {value}"
         )
     if setting.is_tuned:
         return (
-            f"CONFLICT  {told} at boot after our file, and wins (reapply_sysctl is off): take it "
+            f"CONFLICT  {words} at boot after our file, and wins (reapply_sysctl is off): take it "
             f"out of the profile, or deploy as a TuneD profile (intop export --format tuned)"
         )
     return (
-        f"CONFLICT  {told} at boot after our file, and wins: take the line out, or let it set "
+        f"CONFLICT  {words} at boot after our file, and wins: take the line out, or let it set "
         f"{value}"
     )
 
 
 def _what(rival: Rival) -> str:
-    """What a line does to a key, in words."""
+    """Return the effect of a line on a key."""
     text = rival.setting.value
     if rival.wins == "never":
         return f"sets {text or 'nothing'}"

@@ -4,12 +4,11 @@ import json
 import sys
 import time
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from intop.masking import masked
-from intop.report.plain import inert
 from intop.report.terminal import console, is_live
+from intop.report.words import duration, inert
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -19,7 +18,7 @@ LINE_EVERY_S = 60.0
 
 
 class Progress(Protocol):
-    """Where stages say what they do."""
+    """An output on which stages tell their progress."""
 
     def say(self, text: str) -> None:
         """A message of its own line."""
@@ -34,7 +33,20 @@ class Progress(Protocol):
         """The piece of work is over."""
 
 
-class LineProgress:
+class _Ended:
+    """A context that ends the piece of work when it is left."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """The piece of work is over. Nothing has to be tidied up."""
+
+
+class LineProgress(_Ended):
     """Lines without control characters; at most one in LINE_EVERY_S while steps go on.
 
     With `stamped` each begins with its time, UTC in ISO 8601, as the store has it.
@@ -45,13 +57,7 @@ class LineProgress:
         self._stamped = stamped
         self._title = ""
         self._total = self._done = self._before = 0
-        self._started = self._told = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
+        self._started = self._printed = 0.0
 
     def say(self, text: str) -> None:
         """Print a line."""
@@ -61,7 +67,7 @@ class LineProgress:
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Announce a piece of work."""
         self._title, self._total, self._done, self._before = title, total, done, done
-        self._started = self._told = time.monotonic()
+        self._started = self._printed = time.monotonic()
         earlier = f", {done} of them done earlier" if done else ""
         self.say(f"{title}: {total} steps{earlier}")
 
@@ -69,30 +75,21 @@ class LineProgress:
         """Count a step, and print a line when the last one is long ago."""
         self._done += 1
         now = time.monotonic()
-        if self._done == self._total or now - self._told >= LINE_EVERY_S:
-            self._told = now
+        if self._done == self._total or now - self._printed >= LINE_EVERY_S:
+            self._printed = now
             left = remaining_s(
                 self._done - self._before, self._total - self._done, now - self._started
             )
             detail = f" ({text})" if text else ""
             self.say(f"{self._title}: {self._done}/{self._total}, {duration(left)} left{detail}")
 
-    def end(self) -> None:
-        """Nothing to tidy up."""
 
-
-class JsonProgress:
+class JsonProgress(_Ended):
     """A line of JSON for each message and step, with its time, UTC in ISO 8601."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._title = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
     def say(self, text: str) -> None:
         """A line with the message."""
@@ -107,16 +104,13 @@ class JsonProgress:
         """A line for the step."""
         self._print({"message": text, "work": self._title} if self._title else {"message": text})
 
-    def end(self) -> None:
-        """Nothing to tidy up."""
-
-    def _print(self, said: dict[str, object]) -> None:
-        said = {key: masked(text) if isinstance(text, str) else text for key, text in said.items()}
+    def _print(self, fields: dict[str, object]) -> None:
+        fields = {name: masked(v) if isinstance(v, str) else v for name, v in fields.items()}
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        print(json.dumps({"time": at} | said), file=self._stream, flush=True)
+        print(json.dumps({"time": at} | fields), file=self._stream, flush=True)
 
 
-class LiveProgress:
+class LiveProgress(_Ended):
     """A bar that is redrawn in place, by rich."""
 
     def __init__(self) -> None:
@@ -146,17 +140,6 @@ class LiveProgress:
             redirect_stderr=False,
         )
         self._task: TaskID | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end()
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
@@ -196,13 +179,3 @@ def _one_line(text: str) -> str:
 def remaining_s(done: int, left: int, elapsed_s: float) -> float:
     """Seconds that `left` steps take when `done` took `elapsed_s`."""
     return elapsed_s / max(done, 1) * left
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a person says them: 45 s, 3 min 20 s, 2 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -7,19 +7,22 @@ from intop.report.document.model import Notes, Section, Table, widened
 REASONS = ("promise", "uncertainty", "replicate")
 
 
-def refined(title: str, found: Refined) -> Section:
+def refined(title: str, refined: Refined) -> Section:
     """The best known after each step, all of it measured, and why there are no more."""
-    hopes = ("", *(expected(step.improvement) for step in found.steps))
+    hopes = ("", *(expected(step.improvement) for step in refined.steps))
     return Section(
-        title=f"{title}: refinement ({found.spent} of {found.budget} trials)",
-        blocks=(widened(step_table(found), Column("expected"), hopes), Notes(tuple(ending(found)))),
+        title=f"{title}: refinement ({refined.spent} of {refined.budget} trials)",
+        blocks=(
+            widened(step_table(refined), Column("expected"), hopes),
+            Notes(tuple(ending(refined))),
+        ),
     )
 
 
-def step_table(found: Refined) -> Table:
+def step_table(refined: Refined) -> Table:
     """A row for each step, and one for what was known before."""
     nothing = (None,) * (len(REASONS) + 1)
-    first = (f"first design ({found.collected})", *nothing, *_best(found.before))
+    first = (f"first design ({refined.collected})", *nothing, *_best(refined.before))
     steps = (
         (
             str(step.number),
@@ -27,7 +30,7 @@ def step_table(found: Refined) -> Table:
             step.failures,
             *_best(step.best),
         )
-        for step in found.steps
+        for step in refined.steps
     )
     return Table(
         name="refinement",
@@ -44,7 +47,7 @@ def step_table(found: Refined) -> Table:
 
 
 def expected(improvement: float) -> str:
-    """By how much the tail was expected to fall, in percent; a dash where nothing could be said."""
+    """Return the expected fall of the tail in percent; a dash where nothing could be said."""
     percent = expected_percent(improvement)
     return "-" if percent is None else f"{percent:.1f} %"
 
@@ -53,24 +56,24 @@ def _best(best: BestKnown) -> tuple[Value, ...]:
     return best.p99_ms, best.trials
 
 
-def ending(found: Refined) -> list[str]:
-    """Why there are no more steps, and what the best known is worth, in sentences."""
+def ending(refined: Refined) -> list[str]:
+    """Return sentences about the end of the steps and the worth of the best known."""
     ended = {
         "budget": "all trials of the budget are spent",
         "nothing better expected": (
-            f"nothing better is expected (the last step: {expected(found.improvement or 0.0)})"
+            f"nothing better is expected (the last step: {expected(refined.improvement or 0.0)})"
         ),
         "nothing left": "there is no configuration left to measure",
-    }[found.ended]
-    told = [
+    }[refined.ended]
+    sentences = [
         f"Ended: {ended}.",
         (
-            f"The default has {found.default_p99_ms:.1f} ms in these stages. What is best known "
+            f"The default has {refined.default_p99_ms:.1f} ms in these stages. What is best known "
             "was chosen by its trials, which flatters it: what it is worth, the verdict says."
         ),
     ]
-    if found.earlier:
-        told.append(
-            f"{found.earlier} trials of earlier campaigns helped to choose; they are in no row."
+    if refined.earlier:
+        sentences.append(
+            f"{refined.earlier} trials of earlier campaigns helped to choose; they are in no row."
         )
-    return told
+    return sentences

@@ -7,7 +7,7 @@ from intop.domain.stats import Interval
 from intop.domain.sweep import UNITS, ArmAt, Axis, Capacity, Knee, Sweep
 from intop.report.document.columns import Column
 from intop.report.document.model import Notes, Section, Table
-from intop.report.numbers import counted, interval, number, percent
+from intop.report.words import counted, interval, number, percent
 
 ALONG: Mapping[Axis, str] = {
     "rate": "at other rates",

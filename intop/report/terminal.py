@@ -1,4 +1,4 @@
-"""Where text goes: whether it may be coloured, and whether it may be redrawn.
+"""Terminals: whether text may be coloured, and whether it may be redrawn.
 
 NO_COLOR with any value but an empty one turns colours and bold letters off, on a terminal too
 (no-color.org), and so does CLICOLOR=0 (bixense.com/clicolors).
@@ -15,12 +15,12 @@ DUMB = ("dumb", "unknown")
 
 
 def is_live(stream: TextIO) -> bool:
-    """Whether what was printed can be redrawn in place."""
+    """Return whether printed text can be redrawn in place."""
     return stream.isatty() and os.environ.get("TERM", "").lower() not in DUMB
 
 
 def is_plain() -> bool:
-    """Whether the user wants no colours anywhere."""
+    """Return whether the user wants no colours anywhere."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("CLICOLOR") == "0"
 
 

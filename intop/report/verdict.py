@@ -13,7 +13,7 @@ from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Block, Notes, Section, Table, widened
-from intop.report.numbers import counted, interval, number, percent
+from intop.report.words import counted, interval, number, percent
 
 WIDTH = 32
 """Characters of the scale that latencies are drawn on."""
@@ -21,97 +21,98 @@ WIDTH = 32
 DEFAULT_MARK, TUNED_MARK, BOTH_MARK = "○", "●", "◉"
 
 
-def verdict(title: str, found: Verdict) -> Section:
+def verdict(title: str, verdict: Verdict) -> Section:
     """The verdict in a sentence, the configuration it is about, and the sides in full."""
-    means = f"geometric means of P99 over {found.pairs} interleaved pairs; {found.origin}"
-    default, tuned = _ms(found.default_p99_ms), _ms(found.tuned_p99_ms)
-    lines = [f"{found.reference} {default}, tuned {tuned} ({means})"]
-    if found.stopped_early:
+    means = f"geometric means of P99 over {verdict.pairs} interleaved pairs; {verdict.origin}"
+    default, tuned = _ms(verdict.default_p99_ms), _ms(verdict.tuned_p99_ms)
+    lines = [f"{verdict.reference} {default}, tuned {tuned} ({means})"]
+    if verdict.stopped_early:
         lines.append(
-            f"clear after {found.rounds} of {found.planned_rounds} rounds, so the rest was not "
-            f"measured; the intervals of all {found.looks} looks hold together at {found.level:.0%}"
+            f"clear after {verdict.rounds} of {verdict.planned_rounds} rounds, so the rest was not "
+            f"measured; the intervals of all {verdict.looks} looks hold together at "
+            f"{verdict.level:.0%}"
         )
-    lines += [f"{key} = {value}" for key, value in found.configuration.values.items()]
+    lines += [f"{key} = {value}" for key, value in verdict.configuration.values.items()]
     written = Notes(tuple(f"  {line}" for line in lines))
-    blocks: list[Block] = [written, _drawn(found)]
-    blocks += [guardrail_table(found)] if found.guardrails else []
-    blocks.append(Notes(tuple(_notes(found))))
-    if found.halves is not None:
-        blocks.append(Notes((halves_sentence(found.halves),)))
-    if found.causes is not None:
-        blocks.append(Notes(tuple(cause_notes(found.causes))))
-        blocks += [cause_table(found, found.causes)] if found.causes.found else []
-    if found.models is not None:
-        notes = (models_sentence(found.models), LUCK)
-        blocks += [model_table(found.models), Notes(notes)]
-    return Section(title=f"{title}: {sentence(found)}", blocks=tuple(blocks))
+    blocks: list[Block] = [written, _drawn(verdict)]
+    blocks += [guardrail_table(verdict)] if verdict.guardrails else []
+    blocks.append(Notes(tuple(_notes(verdict))))
+    if verdict.halves is not None:
+        blocks.append(Notes((halves_sentence(verdict.halves),)))
+    if verdict.causes is not None:
+        blocks.append(Notes(tuple(cause_notes(verdict.causes))))
+        blocks += [cause_table(verdict, verdict.causes)] if verdict.causes.found else []
+    if verdict.models is not None:
+        notes = (models_sentence(verdict.models), LUCK)
+        blocks += [model_table(verdict.models), Notes(notes)]
+    return Section(title=f"{title}: {sentence(verdict)}", blocks=tuple(blocks))
 
 
-def sentence(found: Verdict) -> str:
+def sentence(verdict: Verdict) -> str:
     """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
 
     Against a baseline it names that one. It says which guardrails are unclear or broken.
     """
-    than = f" than with {found.against}" if found.against else ""
-    within = f"{found.level:.0%} interval {found.ratio_low:.2f} to {found.ratio_high:.2f}"
-    if found.failures:
-        return f"worse: trials of the tuned side that failed: {found.failures}"
-    match found.outcome:
+    than = f" than with {verdict.against}" if verdict.against else ""
+    within = f"{verdict.level:.0%} interval {verdict.ratio_low:.2f} to {verdict.ratio_high:.2f}"
+    if verdict.failures:
+        return f"worse: trials of the tuned side that failed: {verdict.failures}"
+    match verdict.outcome:
         case "gain":
-            return f"gain: {found.gain}"
+            return f"gain: {verdict.gain}"
         case "gain, but":
-            return f"gain, but {found.doubts}: {found.gain}"
+            return f"gain, but {verdict.doubts}: {verdict.gain}"
         case "no gain: it costs":
-            return f"{found.short}: {found.costs}, though {found.gain}"
+            return f"{verdict.short}: {verdict.costs}, though {verdict.gain}"
         case "worse":
-            return f"worse: P99 is {1 / found.ratio:.2f} times higher{than} (ratio's {within})"
-    besides = f"; besides, {found.costs}" if found.broken else ""
-    told = "no significant gain, keep the defaults"
-    if found.against:
-        told = f"no significant gain over {found.against}"
-    return f"{told} (ratio {found.ratio:.2f}, {within}){besides}"
+            return f"worse: P99 is {1 / verdict.ratio:.2f} times higher{than} (ratio's {within})"
+    besides = f"; besides, {verdict.costs}" if verdict.broken else ""
+    text = "no significant gain, keep the defaults"
+    if verdict.against:
+        text = f"no significant gain over {verdict.against}"
+    return f"{text} (ratio {verdict.ratio:.2f}, {within}){besides}"
 
 
-def halves_sentence(found: Halves) -> str:
-    """What each kind of the winner's parameters is worth."""
-    return f"Its halves, as times that P99 is lower: {found.told}."
+def halves_sentence(halves: Halves) -> str:
+    """Return the worth of each kind of the winner's parameters."""
+    return f"Its halves, as times that P99 is lower: {halves.told}."
 
 
 LUCK = (
     "The best of several is flattered by luck; the verdict is a fresh measurement of one "
     "configuration."
 )
-"""How far to believe the best of the models."""
+"""Limit of the best of the models."""
 
 
-def models_sentence(found: SpeedUps) -> str:
+def models_sentence(speed_ups: SpeedUps) -> str:
     """Mean and best speed-up over the models.
 
     Such as: mean over 4 models 2.10 (1.50 to 2.90), best XGBoost 3.10 (2.20 to 4.40).
     """
-    models = counted(found.counted, "model")
-    best = found.best
+    models = counted(speed_ups.counted, "model")
+    best = speed_ups.best
     if best is None or best.ratio is None:
         return "No model's winner was measured in two rounds or more without a failure."
     mean = (
-        f"mean over {models} {found.mean}"
-        if found.mean is not None
+        f"mean over {models} {speed_ups.mean}"
+        if speed_ups.mean is not None
         else f"no mean over {models}, since they have less than two rounds in common"
     )
     return (
-        f"Speed-up of the models' own winners ({found.level:.0%} intervals): {mean}, "
+        f"Speed-up of the models' own winners ({speed_ups.level:.0%} intervals): {mean}, "
         f"best {best.model} {best.ratio}."
     )
 
 
-def measured_as(one: ModelSpeedUp) -> str:
+def measured_as(model: ModelSpeedUp) -> str:
     """The arm that a model's winner was measured on, where it is another's, and its failures."""
-    words = [f"same as {one.arm}"] if one.arm != one.model else []
-    words += [f"failed in {counted(one.failures, 'round')}"] if one.failures else []
+    words = [f"same as {model.arm}"] if model.arm != model.model else []
+    words += [f"failed in {counted(model.failures, 'round')}"] if model.failures else []
     return ", ".join(words)
 
 
-def model_table(found: SpeedUps) -> Table:
+def model_table(speed_ups: SpeedUps) -> Table:
     """A row for each model's own winner."""
     return Table(
         columns=(
@@ -122,15 +123,15 @@ def model_table(found: SpeedUps) -> Table:
             Column("remark", "text"),
         ),
         rows=tuple(
-            (one.model, one.p99_ms, one.ratio, one.rounds, measured_as(one) or None)
-            for one in found.models
+            (model.model, model.p99_ms, model.ratio, model.rounds, measured_as(model) or None)
+            for model in speed_ups.models
         ),
     )
 
 
-def side_table(found: Verdict) -> Table:
-    """What both sides did: latencies by percentile and other quantities."""
-    sides = found.sides
+def side_table(verdict: Verdict) -> Table:
+    """Return latencies by percentile and other quantities of both sides."""
+    sides = verdict.sides
     lines: list[tuple[str, Pairwise | PairwiseLatency, float]] = [
         *((f"{name} in ms", both, 1.0) for name, both in sides.latencies_ms.items()),
         ("requests/s achieved", sides.achieved_rps, 1.0),
@@ -144,8 +145,8 @@ def side_table(found: Verdict) -> Table:
         origin="measured",
         columns=(
             Column("quantity", "text"),
-            *numbers(found.reference, "tuned"),
-            Column(f"ratio ({found.level:.0%} interval)", "span"),
+            *numbers(verdict.reference, "tuned"),
+            Column(f"ratio ({verdict.level:.0%} interval)", "span"),
         ),
         rows=tuple(
             (name, _scaled(both.default, scale), _scaled(both.tuned, scale), both.ratio)
@@ -155,7 +156,7 @@ def side_table(found: Verdict) -> Table:
 
 
 def reference_metrics(sides: SideBySide) -> Iterator[tuple[str, Pairwise]]:
-    """What a verdict is not judged by, as far as its trials have it, by name and unit."""
+    """Return the metrics that no verdict is judged by, with names and units."""
     for name, both in (
         ("mean latency in ms", sides.mean_ms),
         ("received MB/s", sides.received_mb_s),
@@ -178,10 +179,10 @@ MEANT: dict[Quantity, str] = {
     "CPU": "balancer's CPU in %",
     "memory": "growth of the balancer's memory in MiB",
 }
-"""What the guardrails are about, with units."""
+"""Names of the guardrails with units."""
 
 
-def guardrail_table(found: Verdict) -> Table:
+def guardrail_table(verdict: Verdict) -> Table:
     """A row for each guardrail: its effect, what is accepted, and whether it is kept."""
     return Table(
         name="guardrails",
@@ -189,25 +190,27 @@ def guardrail_table(found: Verdict) -> Table:
         origin="measured",
         columns=(
             Column("guardrail", "text"),
-            *numbers(found.reference, "tuned"),
-            Column(f"tuned against {found.reference} ({percent(found.level)} interval)", "text"),
+            *numbers(verdict.reference, "tuned"),
+            Column(
+                f"tuned against {verdict.reference} ({percent(verdict.level)} interval)", "text"
+            ),
             *texts("accepted", "state"),
         ),
         rows=tuple(
-            (MEANT[one.quantity], one.default, one.tuned, _effect(one), _accepted(one), one.state)
-            for one in found.guardrails
+            (MEANT[g.quantity], g.default, g.tuned, _effect(g), _accepted(g), g.state)
+            for g in verdict.guardrails
         ),
     )
 
 
-def cause_notes(found: Causes) -> Iterator[str]:
-    """Why there is a difference, by what the kernel counted; or that no known mechanism says so."""
-    yield f"Why, by what the kernel counted: {found.told}."
-    for cause in found.found:
+def cause_notes(causes: Causes) -> Iterator[str]:
+    """Return the mechanisms behind a difference, by the kernel's counters."""
+    yield f"Why, by what the kernel counted: {causes.told}."
+    for cause in causes.found:
         yield f"{cause.mechanism}: {cause.about}"
 
 
-def cause_table(verdict: Verdict, found: Causes) -> Table:
+def cause_table(verdict: Verdict, causes: Causes) -> Table:
     """A row for each counter that moved, by mechanism."""
     return Table(
         name="causes",
@@ -220,46 +223,46 @@ def cause_table(verdict: Verdict, found: Causes) -> Table:
             Column("meaning", "remark"),
         ),
         rows=tuple(
-            (cause.mechanism, one.name, one.default, one.tuned, one.times, one.meaning)
-            for cause in found.found
-            for one in cause.counters
+            (cause.mechanism, c.name, c.default, c.tuned, c.times, c.meaning)
+            for cause in causes.found
+            for c in cause.counters
         ),
     )
 
 
-def _effect(one: Guardrail) -> str:
+def _effect(guardrail: Guardrail) -> str:
     """Such as: 1.04 (0.98 to 1.10) times, +2.10 (-0.30 to +4.50) points."""
-    sign = "" if one.unit == "times" else "+"
-    return f"{interval(one.effect, one.low, one.high, sign)} {one.unit}"
+    sign = "" if guardrail.unit == "times" else "+"
+    return f"{interval(guardrail.effect, guardrail.low, guardrail.high, sign)} {guardrail.unit}"
 
 
-def _accepted(one: Guardrail) -> str:
-    bound = "at most" if one.worse == "higher" else "at least"
-    sign = "" if one.unit == "times" else "+"
-    return f"{bound} {number(one.margin, sign)} {one.unit}"
+def _accepted(guardrail: Guardrail) -> str:
+    bound = "at most" if guardrail.worse == "higher" else "at least"
+    sign = "" if guardrail.unit == "times" else "+"
+    return f"{bound} {number(guardrail.margin, sign)} {guardrail.unit}"
 
 
-def _drawn(found: Verdict) -> Table:
-    """With the latencies drawn over each other."""
-    table, latencies = side_table(found), found.sides.latencies_ms.values()
-    marks = f"logarithmic ({DEFAULT_MARK} {found.reference}, {TUNED_MARK} tuned)"
-    drawn = map(_Scale.of(found.sides).drawn, latencies)
+def _drawn(verdict: Verdict) -> Table:
+    """Return the sides with a drawing of their latencies."""
+    table, latencies = side_table(verdict), verdict.sides.latencies_ms.values()
+    marks = f"logarithmic ({DEFAULT_MARK} {verdict.reference}, {TUNED_MARK} tuned)"
+    drawn = map(_Scale.of(verdict.sides).drawn, latencies)
     rest = repeat("", len(table.rows) - len(latencies))
     return widened(table, Column(marks, "text"), chain(drawn, rest))
 
 
-def _notes(found: Verdict) -> Iterator[str]:
-    counts = found.sides.requests
+def _notes(verdict: Verdict) -> Iterator[str]:
+    counts = verdict.sides.requests
     latencies = f"Latencies of all requests ({counts.default:.0f} and {counts.tuned:.0f})"
     ratios = "Ratios above 1 are higher values of the default: geometric means over the pairs"
-    yield f"{latencies}, drawn from {_Scale.of(found.sides)}."
+    yield f"{latencies}, drawn from {_Scale.of(verdict.sides)}."
     yield f"{ratios}, each interval for itself."
-    yield from latency_notes(found.sides)
-    yield judged_by(found)
+    yield from latency_notes(verdict.sides)
+    yield judged_by(verdict)
 
 
 def latency_notes(sides: SideBySide) -> Iterator[str]:
-    """Which percentiles are not told, and how few requests a single trial's P99 rests on."""
+    """Return the percentiles that are not told, and the requests behind a single trial's P99."""
     if sides.untold:
         why = "; ".join(f"{name} {takes}" for name, takes in sides.untold.items())
         yield f"A percentile with fewer than {BEHIND} slower requests is not told (-): {why}."
@@ -272,9 +275,9 @@ def latency_notes(sides: SideBySide) -> Iterator[str]:
         )
 
 
-def judged_by(found: Verdict) -> str:
-    """What the verdict rests on."""
-    if not found.guardrails:
+def judged_by(verdict: Verdict) -> str:
+    """Return the basis of the verdict."""
+    if not verdict.guardrails:
         return "The verdict is on P99 alone, without guardrails."
     return (
         "The verdict is on P99, within the guardrails: kept is what the interval excludes being "
@@ -296,7 +299,11 @@ class _Scale:
     @classmethod
     def of(cls, sides: SideBySide) -> "_Scale":
         """From the lowest to the highest latency that is drawn."""
-        both = (value for one in sides.latencies_ms.values() for value in (one.default, one.tuned))
+        both = (
+            value
+            for latency in sides.latencies_ms.values()
+            for value in (latency.default, latency.tuned)
+        )
         drawn = [value for value in both if value is not None]
         # A latency is whole µs, and may be none at all.
         return cls(max(0.001, min(drawn)), max(0.001, *drawn))

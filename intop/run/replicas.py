@@ -10,7 +10,7 @@ from intop.domain.job import Opened
 from intop.domain.probing import Probe, other_values
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError
-from intop.report.text import replica_sentence
+from intop.report.collect import replica_sentence
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.comparability import COMMON

@@ -26,8 +26,8 @@ from intop.errors import (
     UsageError,
 )
 from intop.hosts.host import Connect
-from intop.report.plain import inert
 from intop.report.progress import Progress
+from intop.report.words import inert
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
 from intop.run.opening import cluster_testbed

@@ -14,7 +14,7 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
 from intop.learn.allocation import next_batch
 from intop.learn.design import latin_hypercube, sparse
-from intop.report.text import few
+from intop.report.words import few
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect, designed, roles

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from intop.inspect.pipeline import steps
+from intop.inspect.report import steps
 from intop.report.figures.pipeline import pipeline
 from scripts.references import commands, counters, nginx, parameters, trials
 

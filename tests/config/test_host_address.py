@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from intop.config.cluster import host_address
-from intop.domain.cluster import (
-    HostAddress,
-)
+from intop.domain.cluster import HostAddress
 from intop.errors import UsageError
 
 

@@ -13,14 +13,7 @@ from fakes import FakeTestbed, probe_of
 from findings import BROKEN_CPU, COSTLY, DEPLOYMENT, DOUBTED, SWEEP, VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.deploy.deployable import deployments
-from intop.deploy.host_plans import (
-    Seen,
-    SeenCluster,
-    host_plan,
-    look,
-    look_around,
-    replica_plan,
-)
+from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
 from intop.deploy.plan import plan, plan_again
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, native_arch, other_arch

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from findings import DEPLOYMENT
-from intop.deploy.plan_changes import changes
+from intop.deploy.plan import changes
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.host_state import Answer
 from intop.domain.persistent import FILES, Persistent, Setting, our_file

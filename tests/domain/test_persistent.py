@@ -2,13 +2,7 @@
 
 import pytest
 
-from intop.domain.persistent import (
-    FILES,
-    REREAD,
-    TUNED,
-    Persistent,
-    Setting,
-)
+from intop.domain.persistent import FILES, REREAD, TUNED, Persistent, Setting
 from intop.domain.sysctl_lines import canonical_key, is_glob
 
 PATH = "/etc/sysctl.d/99-zz-intop.conf"

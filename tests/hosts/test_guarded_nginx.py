@@ -13,12 +13,7 @@ import pytest
 
 import nginx_host
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.errors import (
-    ForeignChangeError,
-    HostError,
-    NginxRefusedError,
-    UsageError,
-)
+from intop.errors import ForeignChangeError, HostError, NginxRefusedError, UsageError
 from intop.hosts.guard import GuardedHost, guarded, rollback, status
 from intop.hosts.nginx_files import tunable_nginx
 from namespace_host import FIN, SOMAXCONN, NamespaceHost, wait_until

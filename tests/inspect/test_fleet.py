@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from intop.domain.job import Fleet, JobSettings, Spot, WorkerStatus
-from intop.inspect.fleet import fleet
-from intop.report.fleet import fleet as document
+from intop.inspect.status import fleet
+from intop.report.store import fleet as document
 from intop.store import opened
 from printed import shown
 from shipped_studies import lab_study

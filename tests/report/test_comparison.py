@@ -8,23 +8,8 @@ from typing import Any
 
 import pytest
 
-from comparisons import (
-    ARM,
-    BARE,
-    LONGEST,
-    VERDICT,
-    X86,
-    compared,
-    comparison,
-    latency,
-    share,
-)
-from intop.domain.comparison import (
-    Compared,
-    ComparedParameter,
-    Comparison,
-    Contrast,
-)
+from comparisons import ARM, BARE, LONGEST, VERDICT, X86, compared, comparison, latency, share
+from intop.domain.comparison import Compared, ComparedParameter, Comparison, Contrast
 from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise
 from intop.report.comparison import sections

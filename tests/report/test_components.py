@@ -6,8 +6,8 @@ import pytest
 
 import samples
 from intop.domain.training import Components
-from intop.report.components import components, trained
-from intop.report.text import search
+from intop.report.search import search
+from intop.report.train import components, trained
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -16,16 +16,12 @@ from intop.domain.ranking import Ranking, rank_agreement
 from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.training import Ceiling, Components, HeldOut, ModelError
 from intop.errors import IntopError
-from intop.report.figures.colours import INK
-from intop.report.figures.components import components
-from intop.report.figures.convergence import convergence
-from intop.report.figures.drawing import Drawing
+from intop.report.figures.convergence import convergence, refinement
+from intop.report.figures.drawing import INK, Drawing
 from intop.report.figures.files import write_figures
 from intop.report.figures.importance import agreement, importance
-from intop.report.figures.inline import inline_svg
+from intop.report.figures.models import MOST_POINTS, components, predictions
 from intop.report.figures.pareto import front
-from intop.report.figures.predictions import MOST_POINTS, predictions
-from intop.report.figures.refinement import refinement
 from samples import model_error, training
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -190,7 +186,7 @@ def test_every_figure_can_stand_in_a_document(draw: Callable[[], Drawing]) -> No
     assert 1 == text.count(INK)
     assert "prefers-color-scheme:dark" in text
     assert "fill: currentColor" in text
-    in_page = inline_svg(drawing, label=drawing.title)
+    in_page = drawing.page_svg("figure-1", drawing.title)
     assert not re.search(r"#[0-9a-f]{6}\b", in_page)
     assert ElementTree.fromstring(in_page).attrib["aria-label"] == drawing.title
     assert drawing.title not in "".join(ElementTree.fromstring(in_page).itertext())

@@ -6,10 +6,10 @@ from findings import VERDICT
 from intop.domain.comparison import latency
 from intop.domain.history import History, Moment
 from intop.inspect.history import history
+from intop.report.comparison import histories
 from intop.report.document.columns import worded
 from intop.report.document.model import Notes, Table
 from intop.report.figures.files import figures_of
-from intop.report.history import sections
 from samples import CONDITIONS
 
 
@@ -36,7 +36,7 @@ def made() -> History:
 
 
 def test_a_row_for_each_campaign_and_what_changed_below() -> None:
-    (section,) = sections([made()])
+    (section,) = histories([made()])
     table, notes = section.blocks
     assert isinstance(table, Table)
     assert isinstance(notes, Notes)
@@ -52,7 +52,7 @@ def test_a_row_for_each_campaign_and_what_changed_below() -> None:
 
 
 def test_one_campaign_has_nothing_to_be_compared_with() -> None:
-    (section,) = sections([replace(made(), moments=made().moments[:1], steps=())])
+    (section,) = histories([replace(made(), moments=made().moments[:1], steps=())])
     assert isinstance(section.blocks[-1], Notes)
     assert section.blocks[-1].lines[0].startswith("Only this campaign has measured it")
 

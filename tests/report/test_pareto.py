@@ -6,7 +6,7 @@ import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.pareto import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
-from intop.report.pareto import MOST_ROWS, tradeoff
+from intop.report.search import MOST_ROWS, tradeoff
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -19,8 +19,8 @@ from intop.report.document.columns import texts
 from intop.report.document.model import Paragraph, Table, Verbatim
 from intop.report.document.text import show
 from intop.report.machine import to_json
-from intop.report.plain import inert
 from intop.report.progress import LineProgress
+from intop.report.words import inert
 
 EVIL = "a\x1b]0;title\x07b\rc\x9b2Jd\u202ee\u2028f\udcffg"
 SHOWN = r"a\u001b]0;title\u0007b\u000dc\u009b2Jd\u202ee\u2028f\udcffg"

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from intop.report import progress as module
-from intop.report.progress import LINE_EVERY_S, LineProgress, duration, progress, remaining_s
+from intop.report.progress import LINE_EVERY_S, LineProgress, progress, remaining_s
+from intop.report.words import duration
 
 
 @dataclass

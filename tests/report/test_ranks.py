@@ -1,7 +1,7 @@
 import pytest
 
 from intop.domain.ranking import RankAgreement, RankPair
-from intop.report.ranks import MOST_ROWS, agreement, notes
+from intop.report.screen import MOST_RANKS, agreement, rank_notes
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
@@ -33,11 +33,11 @@ def test_both_ranks_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> No
     assert ["net.ipv4.tcp_01", "1", "2", "both"] == cells(out, "net.ipv4.tcp_01")
     words = [" ".join(cells(out, f"net.ipv4.tcp_0{n}")[3:]) for n in (2, 3, 4)]
     assert ["x86 slt", "x86 dlt", "neither"] == words
-    assert MOST_ROWS == out.count("net.ipv4.tcp_")
+    assert MOST_RANKS == out.count("net.ipv4.tcp_")
 
 
 def test_agreement_in_numbers() -> None:
-    correlation, chosen = notes(found(pair(1)))
+    correlation, chosen = rank_notes(found(pair(1)))
     assert correlation.startswith("Rank correlation of the importances: 0.46 (Spearman), 0.30 (K")
     assert "Chosen by both: 1 of 3 in x86 slt and 1 in x86 dlt: net.b" == chosen
 
@@ -45,5 +45,5 @@ def test_agreement_in_numbers() -> None:
 def test_without_a_correlation_there_is_none() -> None:
     assert (
         "Rank correlation of the importances: none can be told"
-        == notes(found(pair(1), spearman=None))[0]
+        == rank_notes(found(pair(1), spearman=None))[0]
     )

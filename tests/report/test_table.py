@@ -7,7 +7,7 @@ import pytest
 
 from intop.domain.encoding import Variable
 from intop.domain.table import Inventory, Table
-from intop.report.table import inventory
+from intop.report.train import inventory
 from printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -9,7 +9,7 @@ from findings import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDE
 from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise, PairwiseLatency
 from intop.report import verdict
-from intop.report.numbers import number
+from intop.report.words import number
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -16,7 +16,7 @@ from intop.domain.agreement import Agreement
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
-from intop.report.text import replica_sentences
+from intop.report.collect import replica_sentences
 from intop.run import executor
 from intop.run.context import Task
 from intop.run.rounds import blocks

@@ -16,13 +16,7 @@ from intop.learn.design import stratified_genes
 from intop.learn.samples import Rows, Vector
 from intop.learn.searching.operators import CROSSOVERS, MUTATIONS, NONE, pairs
 from intop.learn.searching.run import IMPROVEMENT, Run, last_improvement
-from intop.learn.searching.toolbox import (
-    Individual,
-    Toolbox,
-    generation_toolbox,
-    offspring,
-    seeded,
-)
+from intop.learn.searching.toolbox import Individual, Toolbox, generation_toolbox, offspring, seeded
 
 TOURNAMENT = 3
 ELITE_SHARE = 0.02

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.stats import Interval
-from intop.report.numbers import interval, number
+from intop.report.words import interval, number
 
 Form = Literal[
     "text",
@@ -20,14 +20,14 @@ Form = Literal[
     "span",
     "difference",
 ]
-"""How a column is read: words, sentences, sentences about what the first column names, times, names
-to be copied, a value and next to it the one that takes its place, whole numbers, three digits, a
-value with its interval, or a signed one."""
+"""Reading of a column: words, sentences, sentences about the first column's names, times, names to
+be copied, a value and the value that takes its place, whole numbers, three digits, a value with its
+interval, or a signed value with its interval."""
 
 NOTHING = "-"
-"""In a cell of what there is not."""
+"""Cell without a value."""
 AS_ABOVE = "as above"
-"""In a column of sentences where that of the row above holds, too."""
+"""Cell in a column of sentences where the sentence above holds, too."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Link:
 
 
 Value = str | float | Interval | Link | None
-"""What a cell holds; None is what there is not. Words may stand in a column of numbers."""
+"""Value of a cell; None is no value. Words may stand in a column of numbers."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Column:
 
     @property
     def is_right(self) -> bool:
-        """Whether its values are aligned at their ends."""
+        """Return whether its values are aligned at their ends."""
         return self.form in ("count", "number", "span", "difference")
 
 

@@ -7,11 +7,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from intop.report.document.columns import Link, worded
-from intop.report.document.forks import spread
 from intop.report.document.model import Document, Figure, Notes, Paragraph, Section, Table, Verbatim
-from intop.report.figures.drawing import our_look
-from intop.report.figures.inline import inline_svg
-from intop.report.plain import inert
+from intop.report.words import inert
 
 HERE = Path(__file__).parent
 
@@ -44,13 +41,9 @@ def _finalised(value: Any) -> Any:
 
 
 def _drawings(document: Document) -> dict[str, Markup]:
-    """All figures by their labels. They take most of the time."""
-    figures = list(document.figures())
-
-    def drawn(number: int) -> str:
-        return inline_svg(figures[number].draw(), label=figures[number].label)
-
-    with our_look():
-        made = spread(drawn, len(figures))
-    # Its texts are escaped.
-    return {one.label: Markup(svg) for one, svg in zip(figures, made, strict=True)}  # noqa: S704
+    """Return all figures by their labels, which are unique in a document."""
+    return {
+        # Its texts are escaped.
+        figure.label: Markup(figure.draw().page_svg(f"figure-{number}", figure.label))  # noqa: S704
+        for number, figure in enumerate(document.figures(), start=1)
+    }

@@ -16,7 +16,7 @@ from intop.report.document.model import (
     Table,
     Verbatim,
 )
-from intop.report.plain import inert
+from intop.report.words import inert
 
 _PLAIN = re.compile(r"[\w .:,/+=-]+", re.ASCII)
 _CODE = ("key", "before", "after")
@@ -73,12 +73,12 @@ def image(title: str, place: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Without what Markdown would take for its own."""
+    """Return a text in which nothing is markup."""
     for sign in "\\|*<[`":
         text = text.replace(sign, f"\\{sign}")
     return text.replace("\n", " ")
 
 
 def code(text: str) -> str:
-    """As code, where nothing in it could end that."""
+    """Return a text as code, where nothing in it could end that."""
     return f"`{text}`" if _PLAIN.fullmatch(text) else escaped(text)

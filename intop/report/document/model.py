@@ -1,4 +1,4 @@
-"""What a document is made of. Tables hold plain values, which each form words in the same way."""
+"""The parts of a document. Tables hold plain values, which each form words in the same way."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -15,31 +15,28 @@ Origin = Literal["measured", "predicted", ""]
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table.
-
-    `title` is its caption in HTML; elsewhere the heading above it has to do. `name` is what its
-    file is called, and unique in a document that is written as HTML or to files.
-    """
+    """A table."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     name: str = ""
+    """Name of its file, unique in a document that is written as HTML or to files."""
     title: str = ""
+    """Caption in HTML; elsewhere the heading above it has to do."""
     origin: Origin = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure, drawn when it is needed, with the tables that have its data.
-
-    `label` says in a sentence what is to be seen, for those who can't see it, and is unique in a
-    document; `caption` says what it shows and how to read it.
-    """
+    """A figure with the tables that have its data."""
 
     title: str
     draw: "Callable[[], Drawing]"
+    """Draws it when it is needed."""
     label: str
+    """A sentence for those who can't see it, unique in a document."""
     caption: str
+    """Sentences about its content and how to read it."""
     tables: tuple[Table, ...] = ()
 
 
@@ -68,16 +65,14 @@ class Verbatim:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading with what stands below it; sections in it have smaller headings.
-
-    `name` is its anchor in HTML, and unique in a document. What is `folded` few want to see: where
-    it can, it stands behind its title.
-    """
+    """A heading with blocks below it; sections in it have smaller headings."""
 
     title: str
     blocks: tuple["Block", ...] = ()
     name: str = ""
+    """Anchor in HTML, unique in a document."""
     folded: bool = False
+    """Whether it stands behind its title, where it can: few want to see it."""
 
 
 def tabled(
@@ -128,6 +123,33 @@ def _tables(blocks: Iterable[Block]) -> Iterator[Table]:
             yield from block.tables
         elif isinstance(block, Section):
             yield from _tables(block.blocks)
+
+
+def renamed(block: Block, prefix: str) -> Block:
+    """Return a block in which the names of all tables begin with a prefix."""
+    match block:
+        case Table():
+            return replace(block, name=f"{prefix}{block.name}")
+        case Figure():
+            tables = tuple(replace(t, name=f"{prefix}{t.name}") for t in block.tables)
+            return replace(block, tables=tables)
+        case Section():
+            return replace(block, blocks=tuple(renamed(b, prefix) for b in block.blocks))
+    return block
+
+
+def without_empty(table: Table) -> Table:
+    """Return a table without the columns in which no row has anything; the first stays."""
+    kept = [
+        place
+        for place in range(len(table.columns))
+        if place == 0 or any(row[place] is not None for row in table.rows)
+    ]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in kept),
+        rows=tuple(tuple(row[place] for place in kept) for row in table.rows),
+    )
 
 
 def widened(table: Table, column: Column, cells: Iterable[Value]) -> Table:

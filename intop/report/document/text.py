@@ -10,8 +10,8 @@ from rich.text import Text
 
 from intop.report.document.columns import AS_ABOVE, NOTHING, Column, Value, worded
 from intop.report.document.model import Block, Figure, Notes, Paragraph, Section, Table, Verbatim
-from intop.report.plain import inert
 from intop.report.terminal import console
+from intop.report.words import inert
 
 NARROWEST = 120
 """Characters of a file's line at least."""
@@ -50,8 +50,8 @@ def _parts(blocks: Iterable[Block], width: int) -> Iterator[RenderableType]:
                 yield from _parts(block.blocks, width)
                 yield ""
             case Paragraph():
-                told = (block.lead, block.text, block.command)
-                yield _filled(" ".join(words for words in told if words), width)
+                parts = (block.lead, block.text, block.command)
+                yield _filled(" ".join(words for words in parts if words), width)
             case Notes():
                 yield from (_filled(line, width) for line in block.lines)
             case Verbatim():
@@ -99,17 +99,17 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
             shown.append((Column(f"{name.name} -> {column.name}", "text"), both))
         else:
             shown.append((column, cells))
-    made = rich.table.Table(box=SIMPLE)
+    grid = rich.table.Table(box=SIMPLE)
     for place, (column, _) in enumerate(shown):
-        made.add_column(
+        grid.add_column(
             Text(inert(column.name)),
             justify="right" if column.is_right else "left",
             overflow="fold",  # nothing is cut
             no_wrap=column.form == "key" and place == 0,  # what is copied from here
         )
     for row in zip(*(cells for _, cells in shown), strict=True):
-        made.add_row(*map(Text, row))
-    yield made
+        grid.add_row(*map(Text, row))
+    yield grid
     yield from below
 
 
@@ -124,7 +124,6 @@ def _remark(text: str) -> str:
 
 
 def _changes(before: str, after: str) -> str:
-    """Of several keys a line each."""
     return "\n".join(map(_change, before.split("\n"), after.split("\n")))
 
 

@@ -6,112 +6,32 @@ the host what was set before, so that it can be undone.
 
 import json
 import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
 
 from intop.domain.cluster import MACHINES
 from intop.domain.deployment import Deployment
+from intop.domain.nginx.conf import Place
 from intop.domain.nginx.directive import Effective
 from intop.domain.parameter import PARTNERS
 from intop.domain.sysctl_file import NAME, OURS, comment, plain_values, provenance, sysctl_file
-from intop.report.export import ansible_nginx
+from intop.errors import UsageError
 from intop.report.export.nginx import NginxText
 from intop.version import __version__
 
-_PLAYBOOK = """\
+HERE = Path(__file__).parent
 
-- name: {name}
-  hosts: "{{{{ intop_hosts | mandatory('{unnamed}') }}}}"
-  become: true
-  gather_subset: ["!all", "!min", "platform"]
-  environment:
-    PATH: /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-  vars:
-    intop_machines: {machines}
-    intop_path: {path}
-    intop_values:
-{values}
-    intop_file: !unsafe |
-{file}
-    # What was set before, a line for each key; of none as long as there is no such file.
-    intop_before: "{{{{ intop_path }}}}.before"
-    intop_kept: "{{{{ dict((intop_slurped.content | default('') | b64decode).splitlines()
-      | map('split', ' = ')) }}}}"
-    # The kernel sets one of two to zero when the other is written. Zero is written to neither.
-    intop_partners: {partners}
-    intop_zeroed: "{{{{ intop_partners | dict2items | selectattr('value', 'in', intop_wanted)
-      | map(attribute='key') | list }}}}"
-    intop_zeros: "{{{{ intop_kept | dict2items | selectattr('key', 'in', intop_partners)
-      | selectattr('value', 'equalto', '0') | map(attribute='key') | list }}}}"
-    intop_wanted: "{{{{ {{}} if intop_state | default('present') == 'absent' else intop_values }}}}"
-    intop_goal: "{{{{ intop_kept | dict2items | rejectattr('key', 'in', intop_zeroed + intop_zeros)
-      | items2dict | combine(intop_wanted) }}}}"
-    intop_keys: "{{{{ (intop_kept.keys() | list + intop_wanted.keys() | list + intop_zeroed)
-      | unique }}}}"
-    intop_now: "{{{{ dict((intop_read.stdout | default('') | regex_replace('[ \\\\t]+', ' '))
-      .splitlines() | map('split', ' = ')) }}}}"
-    intop_differing: "{{{{ intop_goal.items() | map('join', '=') | list
-      | difference(intop_now.items() | map('join', '=') | list) }}}}"
-  tasks:
-    - name: Leave hosts of another architecture alone
-      ansible.builtin.meta: end_host
-      when: ansible_facts.architecture not in intop_machines
-
-    - name: Check intop_state
-      ansible.builtin.assert:
-        that: intop_state | default('present') in ['present', 'absent']
-        fail_msg: intop_state is present or absent
-        quiet: true
-
-    - name: Read what was set before intop
-      ansible.builtin.slurp:
-        src: "{{{{ intop_before }}}}"
-      register: intop_slurped
-      failed_when: false
-
-    - name: Read what is set now
-      ansible.builtin.command:
-        argv: "{{{{ ['sysctl'] + intop_keys }}}}"
-      register: intop_read
-      when: intop_keys | length > 0
-      changed_when: false
-      check_mode: false
-
-    - name: Keep what was set before intop
-      ansible.builtin.copy:
-        dest: "{{{{ intop_before }}}}"
-        content: "{{% for key, value in (intop_now | combine(intop_kept)).items() %}}\\
-          {{{{ key }}}} = {{{{ value }}}}\\n{{% endfor %}}"
-        mode: "0644"
-      when: intop_keys | length > intop_kept | length
-
-    - name: Write the file for sysctl.d
-      ansible.builtin.copy:
-        dest: "{{{{ intop_path }}}}"
-        content: "{{{{ intop_file }}}}"
-        mode: "0644"
-      when: intop_wanted | length > 0
-
-    - name: Remove the file for sysctl.d
-      ansible.builtin.file:
-        path: "{{{{ intop_path }}}}"
-        state: absent
-      when: intop_wanted | length == 0
-
-    - name: Set what differs
-      ansible.builtin.command:
-        argv: "{{{{ ['sysctl', '-w'] + intop_differing }}}}"
-      when: intop_differing | length > 0
-      changed_when: true
-
-    - name: Forget what was set before intop
-      ansible.builtin.file:
-        path: "{{{{ intop_before }}}}"
-        state: absent
-      when: intop_wanted | length == 0
-"""
-
-
+BLOCKS = {(): "main", ("events",): "events", ("http",): "http"}
+"""Blocks that stand in nginx.conf itself, by the names around what stands in them."""
 UNNAMED = "Say which hosts are to be changed: -e intop_hosts=PATTERN, a host, a group or a pattern"
-"""What Ansible says where nobody has: an inventory may have hosts that are no load balancers."""
+"""Ansible's message where nobody has: an inventory may have hosts that are no load balancers."""
+
+
+class _Play(Template):
+    """A play with places such as @name, since Ansible and its patterns need $ and {{."""
+
+    delimiter = "@"
 
 
 def playbook(
@@ -121,39 +41,94 @@ def playbook(
     nginx: NginxText | None = None,
     takes_it_by: Effective = "reload",
 ) -> str:
-    """The playbook's text, YAML: a play for the kernel, and one for `nginx`, if there is any.
+    """Return the playbook, YAML: a play for the kernel, and one for `nginx`, if there is any.
 
     `takes_it_by` is what makes nginx take it. JSON strings are YAML, and the file is a literal
     block, in which nothing has a meaning; !unsafe keeps Ansible from looking for templates in it.
     Raises UsageError for what sysctl would read otherwise, and for what stands in
     other files than nginx.conf.
     """
-    head = comment(
+    text = comment(
         f"{OURS} {__version__} at {written_at}.",
         *provenance(deployment),
         "Hosts are named by -e intop_hosts=PATTERN, and without that nothing runs. To try: "
         "ansible-playbook --check --diff. To undo: -e intop_state=absent.",
     )
-    text = f"{head}---"
+    text += "---"
     if deployment.sysctls:
         text += _kernel_play(deployment, written_at=written_at)
     if nginx is not None:
-        machines = json.dumps(MACHINES[deployment.arch])
-        text += ansible_nginx.play(nginx, machines=machines, unnamed=UNNAMED, verb=takes_it_by)
+        text += _nginx_play(deployment, nginx, takes_it_by)
     return text
 
 
 def _kernel_play(deployment: Deployment, *, written_at: str) -> str:
-    values = "".join(
-        f"{json.dumps(key)}: {json.dumps(value)}\n"
-        for key, value in plain_values(deployment).items()
+    values = "\n".join(
+        f"{json.dumps(key)}: {json.dumps(value)}" for key, value in plain_values(deployment).items()
     )
-    return _PLAYBOOK.format(
+    return _play(
+        "ansible_kernel.yml",
+        deployment,
         name=json.dumps(f"Set the sysctls that intop found for {deployment.arch}"),
-        machines=json.dumps(MACHINES[deployment.arch]),
         path=f"/etc/sysctl.d/{NAME}",
-        unnamed=UNNAMED,
         partners=json.dumps(PARTNERS),
-        values=textwrap.indent(values.rstrip(), " " * 6),
+        values=textwrap.indent(values, " " * 6),
         file=textwrap.indent(sysctl_file(deployment, written_at=written_at).rstrip(), " " * 6),
+    )
+
+
+def _nginx_play(deployment: Deployment, text: NginxText, verb: Effective) -> str:
+    """Return the play that sets directives in nginx.conf; nginx checks them before they stay.
+
+    `verb` is what systemd is to do with nginx. Raises UsageError for what stands in other files
+    than nginx.conf, since which ones those are differs from host to host, and for what may stand
+    there several times. The play itself refuses an nginx.conf in which a directive stands in
+    several blocks.
+    """
+    return _play(
+        "ansible_nginx.yml",
+        deployment,
+        name=json.dumps("Set the directives of nginx that intop found"),
+        verb=verb,
+        lines="\n".join(f"      - {json.dumps(line)}" for line in _lines(text)),
+    )
+
+
+def _play(template: str, deployment: Deployment, **places: str) -> str:
+    """Return a play, with the hosts that it is for, to stand behind another."""
+    play = _Play((HERE / template).read_text(encoding="utf-8"))
+    machines = json.dumps(MACHINES[deployment.arch])
+    return "\n" + play.substitute(machines=machines, unnamed=UNNAMED, **places)
+
+
+def _lines(text: NginxText) -> Iterator[dict[str, str]]:
+    if text.unwritten:
+        raise _unwritable(", ".join(text.unwritten))
+    for place in text.conf.places:
+        words = place.statement.words
+        if place.statement.name in ("events", "http"):
+            continue
+        if place.context not in BLOCKS or place.statement.name in text.companions:
+            raise _unwritable(" ".join(word.text for word in words))
+        yield _line(place)
+
+
+def _line(place: Place) -> dict[str, str]:
+    block = BLOCKS[place.context]
+    indent = "    " * len(place.context)
+    words = [word.text for word in place.statement.words]
+    return {
+        "name": words[0],
+        "block": " ".join(place.context),
+        "regexp": rf"^\s*{words[0]}\s",
+        "line": f"{indent}{' '.join(words)};",
+        # What stands before all blocks is of the main context.
+        "insertafter": "BOF" if block == "main" else rf"^\s*{block}\s*\{{",
+    }
+
+
+def _unwritable(what: str) -> UsageError:
+    return UsageError(
+        f"a playbook can't set {what}: it stands in files that differ from host to host, or beside "
+        "others of its name. Use intop apply, or merge what --format nginx writes"
     )

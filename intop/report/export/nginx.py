@@ -13,23 +13,23 @@ from intop.errors import UsageError
 from intop.version import __version__
 
 PATH = "/nginx.conf"
-"""Of the file that the directives are written into, which is no file of a host."""
+"""Path of the file that the directives are written into, which is no file of a host."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NginxText:
-    """Directives as nginx reads them. `conf` is a file with nothing else in it but the blocks that
-    they stand in. `unwritten` are keys that only change what stands in a host's own files, and
-    `companions` the names of directives that stand there for the sake of another one.
-    """
+    """Directives as nginx reads them."""
 
     conf: Conf
+    """A file with nothing else in it but the blocks that they stand in."""
     unwritten: tuple[str, ...]
+    """Keys that only change what stands in a host's own files."""
     companions: frozenset[str] = frozenset()
+    """Names of directives that stand there for the sake of another one."""
 
     @property
     def text(self) -> str:
-        """That of the file."""
+        """The text of the file."""
         return self.conf.sources[PATH].text
 
 
@@ -50,7 +50,7 @@ def nginx_text(values: Mapping[str, str], directives: Directives, facts: NginxFa
     return NginxText(
         conf=edited,
         unwritten=tuple(key for key, value in values.items() if held[key] != value),
-        companions=frozenset(one.name for one in companions if one is not None),
+        companions=frozenset(companion.name for companion in companions if companion is not None),
     )
 
 
@@ -60,7 +60,7 @@ def nginx_conf(
     """The text of the export. Raises UsageError where the deployment changes no directive."""
     if not deployment.directives:
         raise UsageError(f"{deployment.title} changes no directive of nginx: --format sysctl")
-    found = nginx_text(deployment.directives, directives, facts)
+    written = nginx_text(deployment.directives, directives, facts)
     head = comment(
         f"{OURS} {__version__} at {written_at}.",
         *provenance(deployment),
@@ -82,14 +82,14 @@ def nginx_conf(
         *(
             f"Not below, since it only changes what stands already: {key} = "
             f"{deployment.directives[key]}"
-            for key in found.unwritten
+            for key in written.unwritten
         )
     )
-    return "\n".join(filter(None, [head, about, unwritten, found.text]))
+    return "\n".join(filter(None, [head, about, unwritten, written.text]))
 
 
 def takes_it_by(deployment: Deployment, directives: Directives) -> Effective:
-    """What makes nginx take its directives."""
+    """Return what makes nginx take its directives."""
     by = {directives.by_key[key].effective for key in deployment.directives}
     return "restart" if "restart" in by else "reload"
 
@@ -108,8 +108,8 @@ def _blocks(wanted: Iterable[Directive]) -> str:
 
 def _beside(deployment: Deployment) -> Iterable[str]:
     if deployment.sysctls:
-        told = ", ".join(f"{key} = {value}" for key, value in deployment.sysctls.items())
+        values = ", ".join(f"{key} = {value}" for key, value in deployment.sysctls.items())
         yield (
             f"It was measured together with keys of the kernel, and what this file has is not: "
-            f"{told}. intop export --format sysctl writes them."
+            f"{values}. intop export --format sysctl writes them."
         )

@@ -1,19 +1,12 @@
-"""What single changes did, over all campaigns of a store."""
+"""Effects of single changes, over all campaigns of a store."""
 
 from matplotlib.figure import Figure
 
 from intop.domain.advice import Advice, Change
 from intop.domain.evidence import Evidence, effect
 from intop.domain.stats import Interval
-from intop.report.figures.axes import (
-    faint_grid,
-    legend_below,
-    name_rows,
-    plain_ticks,
-    row_line,
-)
-from intop.report.figures.colours import BLUE, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.axes import faint_grid, legend_below, name_rows, plain_ticks, row_line
+from intop.report.figures.drawing import BLUE, ORANGE, Drawing, NoDataError, drawn
 from intop.report.figures.speedup import dots
 
 ROW, NARROW_ROW = 0.36, 0.72
@@ -24,26 +17,26 @@ WIDEST = 100.0
 """
 
 
-def effects(found: Advice) -> Drawing:
+def effects(advice: Advice) -> Drawing:
     """A row for each campaign that measured a change: by itself, and beside others.
 
-    Raises ValueError where nothing was measured.
+    Raises NoDataError where nothing was measured.
     """
-    rows = shown_rows(found)
+    rows = shown_rows(advice)
     if not rows:
-        raise ValueError("no change was measured")
+        raise NoDataError("no change was measured")
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for name, colour, mark, shift, ratios in (
-            ("by itself", BLUE, "o", -0.12, [one.by_itself for _, one in rows]),
-            ("beside others", ORANGE, "s", 0.12, [one.beside_others for _, one in rows]),
+            ("by itself", BLUE, "o", -0.12, [evidence.by_itself for _, evidence in rows]),
+            ("beside others", ORANGE, "s", 0.12, [evidence.beside_others for _, evidence in rows]),
         ):
             placed = [(n + shift, r) for n, r in enumerate(ratios) if r is not None]
             dots(axes, name, colour, mark, [(place, _within(r)) for place, r in placed])
         axes.set_xscale("log")
         row_line(axes, 1, len(rows))
-        name_rows(axes, [_name(change, one) for change, one in rows])
+        name_rows(axes, [_name(change, evidence) for change, evidence in rows])
         plain_ticks(axes.xaxis, axes.get_xlim())
         faint_grid(axes, "x")
         axes.set_xlabel("P99 without the change / with it, above 1 it helps")
@@ -59,22 +52,24 @@ def effects(found: Advice) -> Drawing:
     )
 
 
-def shown_rows(found: Advice) -> list[tuple[Change, Evidence]]:
-    """What the figure shows, in the order of the changes: first what is clear, then the rest."""
+def shown_rows(advice: Advice) -> list[tuple[Change, Evidence]]:
+    """Return the rows of the figure in the order of the changes; clear effects go before others."""
     measured = [
-        (change, one)
-        for change in found.changes
-        for one in change.evidence
-        if one.by_itself or one.beside_others
+        (change, evidence)
+        for change in advice.changes
+        for evidence in change.evidence
+        if evidence.by_itself or evidence.beside_others
     ]
     clear = [row for row in measured if _is_clear(row[1])]
     rest = [row for row in measured if not _is_clear(row[1])]
     chosen = (clear + rest)[:MOST_ROWS]
-    return [row for row in measured if any(row is one for one in chosen)]
+    return [row for row in measured if any(row is picked for picked in chosen)]
 
 
-def _is_clear(one: Evidence) -> bool:
-    return any(effect(r) in ("helped", "hurt") for r in (one.by_itself, one.beside_others))
+def _is_clear(evidence: Evidence) -> bool:
+    return any(
+        effect(r) in ("helped", "hurt") for r in (evidence.by_itself, evidence.beside_others)
+    )
 
 
 def _within(ratio: Interval) -> Interval:
@@ -83,6 +78,6 @@ def _within(ratio: Interval) -> Interval:
     return Interval(*(min(max(end, 1 / WIDEST), WIDEST) for end in ends))
 
 
-def _name(change: Change, one: Evidence) -> str:
-    """With the campaign in a line of its own, as keys are long."""
-    return f"{change.name}\n[{change.situation}] {one.source.title}"
+def _name(change: Change, evidence: Evidence) -> str:
+    """Return the change and, in a line of its own, the campaign."""
+    return f"{change.name}\n[{change.situation}] {evidence.source.title}"

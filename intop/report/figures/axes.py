@@ -1,4 +1,4 @@
-"""What stands on the axes of several figures: named rows, grids, ticks and legends."""
+"""Helpers for the axes of figures: named rows, grids, ticks and legends."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,9 @@ from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from intop.report.figures.colours import GRID, INK
+from intop.domain.stats import Interval
+from intop.report.figures.drawing import INK, NARROW_WIDTH
 
-NARROW_WIDTH = 4.2
-"""In inches: letters of 9 points are still read where that is as wide as a phone."""
 ROW_HALF = 0.3
 """Half the height of what stands in a row; between the rows their names find room."""
 FEW_TICKS, MANY_TICKS = 5.0, {"x": 100.0, "y": 1000.0}
@@ -19,14 +18,14 @@ FEW_TICKS, MANY_TICKS = 5.0, {"x": 100.0, "y": 1000.0}
 
 
 def is_narrow(part: Artist) -> bool:
-    """Whether a figure, or that of a part of it, has no room for long names beside things."""
+    """Return whether a figure, or the figure of a part, has no room for long names."""
     figure = part.get_figure(root=True)
     return figure is not None and bool(figure.get_figwidth() <= NARROW_WIDTH)
 
 
 def faint_grid(axes: Axes, which: str = "both") -> None:
     """Lines to read values by, along the ticks of "x", "y" or both."""
-    axes.grid(axis=which, color=GRID, alpha=0.15, linewidth=0.5)  # type: ignore[arg-type]
+    axes.grid(axis=which, color=INK, alpha=0.15, linewidth=0.5)  # type: ignore[arg-type]
 
 
 def legend_below(figure: Figure, axes: Axes, title: str = "") -> None:
@@ -40,6 +39,22 @@ def legend_below(figure: Figure, axes: Axes, title: str = "") -> None:
         loc="outside lower center",
         ncols=_columns(labels, figure.get_figwidth()),
     )
+
+
+def panels(figure: Figure, count: int, columns: int, *, shared: str = "") -> list[Axes]:
+    """Return so many panels in rows of `columns`; they share their "x", "y" or "xy" axes.
+
+    The lowest panels have the names of the ticks of a shared x axis.
+    """
+    axes = figure.subplots(
+        -(-count // columns), columns, sharex="x" in shared, sharey="y" in shared, squeeze=False
+    )
+    cells = list(axes.flat)
+    for empty in cells[count:]:
+        empty.set_axis_off()
+    for lowest in cells[max(0, count - columns) : count]:
+        lowest.tick_params(labelbottom=True)
+    return cells[:count]
 
 
 def plain_ticks(axis: XAxis | YAxis, values: Sequence[float]) -> None:
@@ -78,6 +93,11 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
         )
 
 
+def error_bars(intervals: Sequence[Interval]) -> list[list[float]]:
+    """Return how far intervals reach below and above their values, as matplotlib takes it."""
+    return [[i.value - i.low for i in intervals], [i.high - i.value for i in intervals]]
+
+
 def row_line(axes: Axes, value: float, rows: int) -> None:
     """A line of reference through so many rows, with gaps where their names stand between them."""
     if not is_narrow(axes):
@@ -88,7 +108,7 @@ def row_line(axes: Axes, value: float, rows: int) -> None:
 
 
 def _columns(labels: Sequence[str], width: float) -> int:
-    """How many columns of a legend fit a width in inches, by a letter's usual width."""
+    """Return the columns of a legend that fit a width in inches, by a letter's usual width."""
     entries = [0.55 + 0.07 * len(label) for label in labels]
     for columns in range(len(labels), 1, -1):
         rows = -(-len(labels) // columns)

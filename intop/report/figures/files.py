@@ -1,11 +1,12 @@
 """Figures of results, and the files that they are written to."""
 
-from collections.abc import Iterator, Mapping
-from functools import singledispatch
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from intop.domain.across import Across
-from intop.domain.comparison import Compared
+from intop.domain.comparison import Compared, Side
 from intop.domain.drift import sentinels
 from intop.domain.explanation import Explanation
 from intop.domain.history import History
@@ -18,145 +19,96 @@ from intop.domain.sides import Latencies
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
-from intop.report.figures.components import components
-from intop.report.figures.convergence import convergence
-from intop.report.figures.default_drift import default_drift
-from intop.report.figures.drawing import Drawing
-from intop.report.figures.errors import errors
-from intop.report.figures.history import over_time as history_over_time
+from intop.report.figures.bars import errors, generations, search_time
+from intop.report.figures.convergence import convergence, refinement
+from intop.report.figures.drawing import Drawing, NoDataError
 from intop.report.figures.importance import agreement, importance
+from intop.report.figures.models import components, predictions
+from intop.report.figures.over_time import default_drift, history, soak
 from intop.report.figures.pareto import front
 from intop.report.figures.partial_dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
-from intop.report.figures.predictions import predictions
-from intop.report.figures.refinement import refinement
-from intop.report.figures.searches import generations, search_time
-from intop.report.figures.soak import over_time as soak_over_time
 from intop.report.figures.speedup import architectures, speedup, verdicts_of
 from intop.report.figures.sweep import curves
 
 
-def write_figures(folder: Path, form: str, found: Mapping[str, object]) -> dict[Path, str]:
-    """All figures of results by what they are about; `form` is "svg" or "png".
+def write_figures(folder: Path, form: str, results: Mapping[str, object]) -> dict[Path, str]:
+    """Write all figures of results by what they are about; `form` is "svg" or "png".
 
     Returns the titles by the paths of the files, which are called such as
     `x86-slt-importance.svg`. Raises IntopError for a file that can't be written.
     """
-    written: dict[Path, str] = {}
-    for about, result in found.items():
+    titles: dict[Path, str] = {}
+    for about, result in results.items():
         for drawing in figures_of(result, about):
             path = folder / f"{drawing.name}.{form}"
             drawing.write(path)
-            written[path] = drawing.title
-    return written
+            titles[path] = drawing.title
+    return titles
 
 
-@singledispatch
-def figures_of(_found: object, _about: str) -> Iterator[Drawing]:
-    """The figures that there are of a result: none of some kinds, and none of empty ones."""
-    yield from ()
+def figures_of(result: object, about: str) -> Iterator[Drawing]:
+    """Return the figures of a result, or of several: none of some kinds, none of empty ones."""
+    if isinstance(result, tuple):
+        for part in result:
+            yield from figures_of(part, about)
+    for draw in FIGURES.get(type(result), ()):
+        with suppress(NoDataError):
+            yield draw(about, result)
+    if isinstance(result, Compared):
+        for comparison in result.comparisons:
+            yield from figures_of(comparison.rank_agreement, f"{about} {comparison.workload}")
 
 
-@figures_of.register
-def _of_several(found: tuple, about: str) -> Iterator[Drawing]:  # type: ignore[type-arg]
-    for one in found:
-        yield from figures_of(one, about)
+def _drift(about: str, collected: Collected) -> Drawing:
+    return default_drift(about, sentinels(collected.trials, level=collected.drift.level))
 
 
-@figures_of.register
-def _of_ranking(found: Ranking, about: str) -> Iterator[Drawing]:
-    if found.importances:
-        yield importance(about, found)
+def _components(about: str, training: Training) -> Drawing:
+    if training.components is None:
+        raise NoDataError("the models learned no components")
+    return components(about, training.components)
 
 
-@figures_of.register
-def _of_agreement(found: RankAgreement, about: str) -> Iterator[Drawing]:
-    if found.ranks:
-        yield agreement(about, found)
+def _across(about: str, across: Across) -> Drawing:
+    return speedup(about, verdicts_of(across))
 
 
-@figures_of.register
-def _of_comparison(found: Compared, about: str) -> Iterator[Drawing]:
-    sides = {f"{s.name} {c.workload}": s for c in found.comparisons for s in c.sides}
-    verdicts = {title: side.verdict for title, side in sides.items() if side.verdict}
-    trainings = {title: s.training for title, s in sides.items() if s.training and s.errors}
-    searches = {title: s.convergences for title, s in sides.items() if s.convergences}
-    if verdicts:
-        yield speedup(about, verdicts)
-    if sides:
-        yield architectures(about, found)
-    if trainings:
-        yield errors(about, trainings)
-    if searches:
-        yield generations(about, searches)
-        yield search_time(about, searches)
-    for one in found.comparisons:
-        if one.rank_agreement is not None:
-            yield from figures_of(one.rank_agreement, f"{about} {one.workload}")
+def _speed_ups(about: str, compared: Compared) -> Drawing:
+    return speedup(about, {name: s.verdict for name, s in _sides(compared) if s.verdict})
 
 
-@figures_of.register
-def _of_collection(found: Collected, about: str) -> Iterator[Drawing]:
-    defaults = sentinels(found.trials, level=found.drift.level)
-    if defaults.sentinels:
-        yield default_drift(about, defaults)
+def _errors(about: str, compared: Compared) -> Drawing:
+    return errors(about, {name: s.training for name, s in _sides(compared) if s.training})
 
 
-@figures_of.register
-def _of_latencies(found: Latencies, about: str) -> Iterator[Drawing]:
-    yield percentiles(about, found)
+def _generations(about: str, compared: Compared) -> Drawing:
+    return generations(about, {name: s.convergences for name, s in _sides(compared)})
 
 
-@figures_of.register
-def _of_refinement(found: Refined, about: str) -> Iterator[Drawing]:
-    if found.steps:
-        yield refinement(about, found)
+def _search_time(about: str, compared: Compared) -> Drawing:
+    return search_time(about, {name: s.convergences for name, s in _sides(compared)})
 
 
-@figures_of.register
-def _of_training(found: Training, about: str) -> Iterator[Drawing]:
-    if any(error.held_out for error in found.errors):
-        yield predictions(about, found)
-    if found.components is not None and found.components.loadings:
-        yield components(about, found.components)
+def _sides(compared: Compared) -> list[tuple[str, Side]]:
+    """Return all sides with such names as `x86 slt`."""
+    return [(f"{s.name} {c.workload}", s) for c in compared.comparisons for s in c.sides]
 
 
-@figures_of.register
-def _of_search(found: Search, about: str) -> Iterator[Drawing]:
-    if found.convergences:
-        yield convergence(about, found)
-
-
-@figures_of.register
-def _of_sweep(found: Sweep, about: str) -> Iterator[Drawing]:
-    if found.has_latencies:
-        yield curves(about, found)
-
-
-@figures_of.register
-def _of_soak(found: Soak, about: str) -> Iterator[Drawing]:
-    if any(one.p99_ms for one in found.blocks):
-        yield soak_over_time(about, found)
-
-
-@figures_of.register
-def _of_history(found: History, about: str) -> Iterator[Drawing]:
-    yield history_over_time(about, found)
-
-
-@figures_of.register
-def _of_across(found: Across, about: str) -> Iterator[Drawing]:
-    if verdicts := verdicts_of(found):
-        yield speedup(about, verdicts)
-
-
-@figures_of.register
-def _of_front(found: Tradeoff, about: str) -> Iterator[Drawing]:
-    yield front(about, found)
-
-
-@figures_of.register
-def _of_explanation(found: Explanation, about: str) -> Iterator[Drawing]:
-    yield contributions(about, found)
-    if found.curves:
-        yield dependence(about, found)
+FIGURES: Mapping[type, tuple[Callable[[str, Any], Drawing], ...]] = {
+    Across: (_across,),
+    Collected: (_drift,),
+    Compared: (_speed_ups, architectures, _errors, _generations, _search_time),
+    Explanation: (contributions, dependence),
+    History: (history,),
+    Latencies: (percentiles,),
+    RankAgreement: (agreement,),
+    Ranking: (importance,),
+    Refined: (refinement,),
+    Search: (convergence,),
+    Soak: (soak,),
+    Sweep: (curves,),
+    Tradeoff: (front,),
+    Training: (predictions, _components),
+}
+"""The figures of each type of result, by functions that raise NoDataError for an empty one."""

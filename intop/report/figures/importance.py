@@ -14,8 +14,7 @@ from intop.report.figures.axes import (
     name_rows,
     row_line,
 )
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 
 MOST_ROWS, NARROW_ROWS = 30, 16
 """Parameters in one figure, unless more are chosen."""
@@ -26,10 +25,10 @@ ROW, NARROW_ROW = 0.19, 0.36
 def importance(about: str, ranking: Ranking) -> Drawing:
     """The most important parameters, with standard deviations; those that were chosen stand out.
 
-    The probe level is a line. Raises ValueError for an empty ranking.
+    The probe level is a line. Raises NoDataError for an empty ranking.
     """
     if not ranking.importances:
-        raise ValueError("the ranking has no parameters")
+        raise NoDataError("the ranking has no parameters")
     chosen = set(ranking.chosen)
     rows, narrow_rows = (
         min(max(most, len(chosen)), len(ranking.importances)) for most in (MOST_ROWS, NARROW_ROWS)
@@ -68,28 +67,26 @@ def importance(about: str, ranking: Ranking) -> Drawing:
     )
 
 
-def agreement(about: str, found: RankAgreement) -> Drawing:
+def agreement(about: str, agreement: RankAgreement) -> Drawing:
     """The leading parameters in the order of either ranking, each of them joined by a line.
 
-    Raises ValueError where the two have nothing in common.
+    Raises NoDataError where the two have nothing in common.
     """
-    if not found.ranks:
-        raise ValueError("the two rankings have no parameter in common")
-    chosen = {*found.chosen_one, *found.chosen_other}
-    shown = found.ranks[: max(MOST_ROWS, sum(pair.key in chosen for pair in found.ranks))]
+    if not agreement.ranks:
+        raise NoDataError("the two rankings have no parameter in common")
+    chosen = {*agreement.chosen_one, *agreement.chosen_other}
+    shown = agreement.ranks[: max(MOST_ROWS, sum(pair.key in chosen for pair in agreement.ranks))]
+    before = sorted(shown, key=lambda pair: pair.rank_one)
+    after = sorted(shown, key=lambda pair: pair.rank_other)
+    ends = {pair.key: (before.index(pair), after.index(pair)) for pair in shown}
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        before = sorted(shown, key=lambda pair: pair.rank_one)
-        after = sorted(shown, key=lambda pair: pair.rank_other)
-        for colour, label, keys in _by_choice(found, shown):
+        for colour, label, keys in _by_choice(agreement, shown):
             for key in keys:
                 axes.plot(
                     (0, 1),
-                    (
-                        [pair.key for pair in before].index(key),
-                        [pair.key for pair in after].index(key),
-                    ),
+                    ends[key],
                     "o-",
                     color=colour,
                     markersize=3.5,
@@ -97,23 +94,26 @@ def agreement(about: str, found: RankAgreement) -> Drawing:
                     label=label if key == keys[0] else None,
                     gid=f"joined-{key}",
                 )
-        other = axes.twinx()
+        right = axes.twinx()
         axes.set_yticks(range(len(shown)), [f"{pair.key}  {pair.rank_one}" for pair in before])
         # Where there is no room for the names twice, the line leads to them.
         beside = "{0.rank_other}" if is_narrow(figure) else "{0.rank_other}  {0.key}"
-        other.set_yticks(range(len(shown)), [beside.format(pair) for pair in after])
-        for side in (axes, other):
+        right.set_yticks(range(len(shown)), [beside.format(pair) for pair in after])
+        for side in (axes, right):
             side.set_ylim(len(shown) - 0.5, -0.5)
             side.tick_params(length=0, labelsize=7)
             side.spines[:].set_visible(False)
-        axes.set_xticks((0, 1), (found.one, found.other), fontsize=9, fontweight="bold", color=INK)
+        axes.set_xticks(
+            (0, 1), (agreement.one, agreement.other), fontsize=9, fontweight="bold", color=INK
+        )
         axes.xaxis.tick_top()
         legend_below(figure, axes)
 
-    told = "" if found.spearman is None else f" (rank correlation {found.spearman:z.2f})"
+    spearman = agreement.spearman
+    correlation = "" if spearman is None else f" (rank correlation {spearman:z.2f})"
     return drawn(
         "agreement",
-        f"order of importance{told}",
+        f"order of importance{correlation}",
         paint,
         about=about,
         height=1.4 + ROW * len(shown),
@@ -139,11 +139,11 @@ def _bars(axes: Axes, name: str, colour: str, items: Sequence[Importance | None]
 
 
 def _by_choice(
-    found: RankAgreement, shown: Sequence[RankPair]
+    agreement: RankAgreement, shown: Sequence[RankPair]
 ) -> list[tuple[str, str, tuple[str, ...]]]:
     """Colour, label and keys of what both have chosen, one of them, and neither."""
-    both = set(found.chosen_by_both)
-    either = {*found.chosen_one, *found.chosen_other}
+    both = set(agreement.chosen_by_both)
+    either = {*agreement.chosen_one, *agreement.chosen_other}
     keys = [pair.key for pair in shown]
     return [
         (GREY, "chosen in neither", tuple(k for k in keys if k not in either)),

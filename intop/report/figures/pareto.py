@@ -8,9 +8,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from intop.domain.pareto import ObjectiveName, Tradeoff
-from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import PAGE_WIDTH, Drawing, drawn
+from intop.report.figures.axes import faint_grid, is_narrow, legend_below, panels, plain_ticks
+from intop.report.figures.drawing import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PAGE_WIDTH,
+    Drawing,
+    NoDataError,
+    drawn,
+)
 
 LABELS: dict[ObjectiveName, str] = {
     "p99": "P99 in ms",
@@ -21,27 +29,26 @@ PANEL = 2.4
 """The height of a panel below another, in inches."""
 
 
-def front(about: str, found: Tradeoff) -> Drawing:
+def front(about: str, tradeoff: Tradeoff) -> Drawing:
     """Predicted configurations as a line of dots, measured ones as crosses.
 
     Of three objectives, a panel for each two of them, without lines: what is on the front by its
-    third objective need not be on that of the two others. Raises ValueError for an empty front.
+    third objective need not be on that of the two others. Raises NoDataError for an empty front.
     """
-    names = [objective.name for objective in found.front.objectives]
-    if not found.front.points:
-        raise ValueError("the front has no points")
+    names = [objective.name for objective in tradeoff.front.objectives]
+    if not tradeoff.front.points:
+        raise NoDataError("the front has no points")
     pairs = list(combinations(range(len(names)), 2))
 
     def paint(figure: Figure) -> None:
-        shape = (len(pairs), 1) if is_narrow(figure) else (1, len(pairs))
-        panels = figure.subplots(*shape, squeeze=False).flat
-        for panel, (x, y) in zip(panels, pairs, strict=True):
-            _panel(panel, found, names, x, y, joined=len(pairs) == 1)
+        axes = panels(figure, len(pairs), 1 if is_narrow(figure) else len(pairs))
+        for panel, (x, y) in zip(axes, pairs, strict=True):
+            _panel(panel, tradeoff, names, x, y, joined=len(pairs) == 1)
         legend_below(figure, panel)
 
     return drawn(
         "front " + " ".join(names),
-        f"predicted front of {len(found.front.points)} configurations",
+        f"predicted front of {len(tradeoff.front.points)} configurations",
         paint,
         about=about,
         height=3.6 if len(pairs) == 1 else 2.9,
@@ -51,16 +58,16 @@ def front(about: str, found: Tradeoff) -> Drawing:
 
 
 def _panel(
-    axes: Axes, found: Tradeoff, names: Sequence[ObjectiveName], x: int, y: int, *, joined: bool
+    axes: Axes, tradeoff: Tradeoff, names: Sequence[ObjectiveName], x: int, y: int, *, joined: bool
 ) -> None:
-    measured = [p for p in found.measured if not p.configuration.is_default]
-    default = [p for p in found.measured if p.configuration.is_default]
-    points = found.front.points
+    measured = [p for p in tradeoff.measured if not p.configuration.is_default]
+    default = [p for p in tradeoff.measured if p.configuration.is_default]
+    points = tradeoff.front.points
     for name, label, mark, colour, rows in (
         ("measured", "measured", "x", GREY, [p.measured for p in measured]),
         ("default", "default, measured", "s", INK, [p.measured for p in default]),
         ("front", "predicted front", "o-" if joined else "o", BLUE, [p.predicted for p in points]),
-        ("knee", "knee, predicted", "D", ORANGE, [points[found.front.knee].predicted]),
+        ("knee", "knee, predicted", "D", ORANGE, [points[tradeoff.front.knee].predicted]),
     ):
         axes.plot(
             [_shown(names[x], row[x]) for row in rows],
@@ -76,7 +83,7 @@ def _panel(
         )
     axes.set_xlabel(LABELS[names[x]])
     axes.set_ylabel(LABELS[names[y]])
-    rows = [p.measured for p in found.measured] + [p.predicted for p in points]
+    rows = [p.measured for p in tradeoff.measured] + [p.predicted for p in points]
     for axis, place, rescale in (
         (axes.xaxis, x, axes.set_xscale),
         (axes.yaxis, y, axes.set_yscale),
@@ -92,5 +99,5 @@ def _panel(
 
 
 def _shown(name: ObjectiveName, value: float) -> float:
-    """In the unit of the axis."""
+    """Return a value in the unit of its axis."""
     return 100 * value if name == "cpu" else value

@@ -9,15 +9,16 @@ from matplotlib.figure import Figure
 from intop.domain.explanation import Dependence, Explanation, Point
 from intop.report.figures.axes import (
     ROW_HALF,
+    error_bars,
     faint_grid,
     is_narrow,
     legend_below,
     name_rows,
+    panels,
     plain_ticks,
     row_line,
 )
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 
 ROW, NARROW_ROW = 0.34, 0.5
 """The height of a change's row, in inches."""
@@ -26,9 +27,9 @@ PANEL = 2.3
 MOST_PANELS = 6
 
 
-def contributions(about: str, found: Explanation) -> Drawing:
-    """What was measured of each change by itself, with intervals; above 1 it helps."""
-    shown = [c for c in found.contributions if c.is_kept or c.alone or c.left_out or c.missed]
+def contributions(about: str, explanation: Explanation) -> Drawing:
+    """Return the measured ratios of each change with intervals; above 1 it helps."""
+    shown = [c for c in explanation.contributions if c.is_kept or c.alone or c.left_out or c.missed]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -44,10 +45,7 @@ def contributions(about: str, found: Explanation) -> Drawing:
                 [place for place, _ in bars],
                 [r.value - 1 for _, r in bars],
                 left=1,
-                xerr=[
-                    [r.value - r.low for _, r in bars],
-                    [r.high - r.value for _, r in bars],
-                ],
+                xerr=error_bars([r for _, r in bars]),
                 color=colour,
                 height=BAR,
                 label=label,
@@ -59,7 +57,7 @@ def contributions(about: str, found: Explanation) -> Drawing:
         names = [f"{c.name} (kept)" if c.is_kept else c.name for c in shown]
         name_rows(axes, names)
         faint_grid(axes, "x")
-        axes.set_xlabel(f"ratio of P99, above 1 it helps, with {found.level:.0%} intervals")
+        axes.set_xlabel(f"ratio of P99, above 1 it helps, with {explanation.level:.0%} intervals")
         legend_below(figure, axes)
 
     return drawn(
@@ -72,25 +70,22 @@ def contributions(about: str, found: Explanation) -> Drawing:
     )
 
 
-def dependence(about: str, found: Explanation) -> Drawing:
+def dependence(about: str, explanation: Explanation) -> Drawing:
     """Predicted lines along each kept number or choice about the winner, and measured marks.
 
-    Raises ValueError where there are no curves.
+    Raises NoDataError where there are no curves.
     """
-    if not found.curves:
-        raise ValueError("there are no curves")
-    shown = found.curves[:MOST_PANELS]
+    if not explanation.curves:
+        raise NoDataError("there are no curves")
+    shown = explanation.curves[:MOST_PANELS]
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
 
     def paint(figure: Figure) -> None:
-        shape = (len(shown), 1) if is_narrow(figure) else (rows, columns)
-        panels = figure.subplots(*shape, squeeze=False).flat
-        for axes, curve in zip(panels, shown, strict=False):
-            _panel(axes, curve)
-        for axes in list(figure.axes)[len(shown) :]:
-            axes.set_axis_off()
-        legend_below(figure, figure.axes[0])
+        axes = panels(figure, len(shown), 1 if is_narrow(figure) else columns)
+        for panel, curve in zip(axes, shown, strict=True):
+            _panel(panel, curve)
+        legend_below(figure, axes[0])
 
     return drawn(
         "dependence",
@@ -141,7 +136,7 @@ def _panel(axes: Axes, curve: Dependence) -> None:
 
 
 def _places(points: Sequence[Point], names: Sequence[str]) -> list[float]:
-    """Where points stand; one that is no choice any more stands nowhere."""
+    """Return the places of points; one that is no choice any more has none."""
     if not names:
         return [float(p.value) for p in points]
     return [float(names.index(str(p.value))) if p.value in names else math.nan for p in points]

@@ -9,36 +9,35 @@ from matplotlib.ticker import NullFormatter, NullLocator
 from intop.domain.histogram import BEHIND, Histogram, reliable_ms
 from intop.domain.sides import Latencies, merged
 from intop.report.figures.axes import faint_grid, plain_ticks
-from intop.report.figures.colours import BLUE, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, INK, ORANGE, Drawing, NoDataError, drawn
 
 HEIGHT = 3.4
 MARKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 """The percentiles that are named. One in so many requests is slower as the axis has it there."""
 JUDGED = 99.0
 HEADROOM = 1.4
-"""For the words above the slowest request."""
+"""Factor of room for the words above the slowest request."""
 APART = 2.0
 """Maxima that are closer than by this factor are told in one place."""
 STEPS = 160
 """Places at which a line may step. Each has the exact latency; more could not be told apart."""
 
 
-def percentiles(about: str, found: Latencies) -> Drawing:
+def percentiles(about: str, latencies: Latencies) -> Drawing:
     """Two lines from P50 to the slowest request, on axes that are both logarithmic.
 
     To the right, one request in so many is slower: 10, 100, 1,000 ... A line ends where fewer than
     ten are; the slowest request is a mark. A band reaches from the lowest to the highest of the
-    single trials, as far as those have ten. Raises ValueError for a side without requests.
+    single trials, as far as those have ten. Raises NoDataError for a side without requests.
     """
     # The slowest requests may have taken equally long: one mark is seen behind the other.
     sides = {
-        found.against or "default": (found.default, ORANGE, ("s", 6.5)),
-        "tuned": (found.tuned, BLUE, ("o", 3.5)),
+        latencies.against or "default": (latencies.default, ORANGE, ("s", 6.5)),
+        "tuned": (latencies.tuned, BLUE, ("o", 3.5)),
     }
     whole = {name: merged(trials) for name, (trials, *_) in sides.items()}
     if not all(histogram.total for histogram in whole.values()):
-        raise ValueError("there are no requests on one of the sides")
+        raise NoDataError("there are no requests on one of the sides")
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -47,7 +46,7 @@ def percentiles(about: str, found: Latencies) -> Drawing:
             _line(axes, name, whole[name], colour, mark)
         _label(axes, whole)
         _scales(axes, whole)
-        trials_told = max(len(found.default), len(found.tuned))
+        trials_told = max(len(latencies.default), len(latencies.tuned))
         axes.set_xlabel(
             "percentile of all requests\n"
             f"(bands: the lowest to the highest of {trials_told} trials)"
@@ -114,14 +113,16 @@ def _band(axes: Axes, name: str, trials: Sequence[Histogram], colour: str) -> No
 
 def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
     """Names and values where the verdict looks, and at the slowest requests."""
-    told = {
+    p99_ms = {
         name: value for name, h in whole.items() if (value := reliable_ms(h, JUDGED)) is not None
     }
     ways = (((-5, 5), "right", "bottom"), ((5, -5), "left", "top"))
-    for (offset, across, up), name in zip(ways, sorted(told, key=lambda n: -told[n]), strict=False):
+    for (offset, across, up), name in zip(
+        ways, sorted(p99_ms, key=lambda n: -p99_ms[n]), strict=False
+    ):
         axes.annotate(
-            f"{name} {told[name]:.3g} ms",
-            (_slower(JUDGED), told[name]),
+            f"{name} {p99_ms[name]:.3g} ms",
+            (_slower(JUDGED), p99_ms[name]),
             offset,
             textcoords="offset points",
             ha=across,
@@ -130,9 +131,9 @@ def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
         )
     slowest = {name: (histogram.total, histogram.max_ms) for name, histogram in whole.items()}
     ends = {name: f"{name} max {value:.3g} ms" for name, (_, value) in slowest.items()}
-    highest, other = sorted(slowest, key=lambda name: -slowest[name][1])
-    if slowest[highest][1] < APART * slowest[other][1]:
-        ends = {highest: f"{ends[highest]}, {ends[other]}"}
+    highest, lower = sorted(slowest, key=lambda name: -slowest[name][1])
+    if slowest[highest][1] < APART * slowest[lower][1]:
+        ends = {highest: f"{ends[highest]}, {ends[lower]}"}
     for name, words in ends.items():
         axes.annotate(
             words,
@@ -161,7 +162,7 @@ def _scales(axes: Axes, whole: dict[str, Histogram]) -> None:
 
 
 def _places(total: int) -> list[float]:
-    """Where lines may step, from P50 as far as ten of so many requests are slower."""
+    """Return the places of steps, from P50 as far as ten of `total` requests are slower."""
     first, last = _slower(MARKS[0]), total / BEHIND
     if last < first:
         return []

@@ -9,8 +9,7 @@ from matplotlib.patches import Rectangle
 
 from intop.domain.report import Step, StepKind
 from intop.report.figures.axes import is_narrow, legend_below
-from intop.report.figures.colours import BLUE, GREY, INK
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, Drawing, drawn
 
 STYLES: dict[StepKind, tuple[str, str]] = {
     "measured": (BLUE, "-"),
@@ -25,9 +24,9 @@ KEY = (
     "dynamic requests (dlt): DRP, DDS, DTM",
     "RP: parameters, DS: trials, TM: models",
 )
-"""What the names on the arrows mean."""
+"""Meaning of the names on the arrows."""
 WIDE, NARROW = (8.8, 2.1), 5.6
-"""In inches: width and height of the wide form, the height of the narrow one."""
+"""Width and height of the wide form, and height of the narrow one, in inches."""
 GAP = 0.6
 """Between two boxes of the wide form, in widths of a box."""
 BOX = 0.6

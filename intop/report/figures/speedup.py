@@ -20,8 +20,7 @@ from intop.report.figures.axes import (
     plain_ticks,
     row_line,
 )
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 
 ROW, NARROW_ROW = 0.34, 0.44
 """The height of a row, in inches."""
@@ -51,10 +50,10 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
     """Return a row for each verdict by its name, such as `x86 slt`: the ratio of P99.
 
     Mean and best of the models' own winners stand below it, where they were measured. Raises
-    ValueError where there are no verdicts.
+    NoDataError where there are no verdicts.
     """
     if not verdicts:
-        raise ValueError("there are no verdicts")
+        raise NoDataError("there are no verdicts")
     level = min(verdict.level for verdict in verdicts.values())
     rows = [row for name, verdict in verdicts.items() for row in _rows(name, verdict)]
     references = {verdict.reference for verdict in verdicts.values()}
@@ -97,10 +96,10 @@ def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:
 def architectures(about: str, compared: Compared) -> Drawing:
     """Return P99 of the default and of the winner, a row for each side of each workload.
 
-    Raises ValueError where nothing is compared.
+    Raises NoDataError where nothing is compared.
     """
     if not compared.comparisons:
-        raise ValueError("nothing is compared")
+        raise NoDataError("nothing is compared")
     rows = [(c.workload, side) for c in compared.comparisons for side in c.sides]
     level = compared.comparisons[0].level
 

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from intop.domain.baseline import TUNED
 from intop.domain.sweep import UNITS, ArmAt, Sweep
 from intop.report.figures.axes import faint_grid, is_narrow, legend_below, plain_ticks
-from intop.report.figures.colours import BLUE, GREY, INK, ORANGE
-from intop.report.figures.drawing import Drawing, drawn
+from intop.report.figures.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 
 HEIGHT, NARROW_HEIGHT = 5.0, 8.4
 MARKS = ("s", "^", "D", "v", "P", "X")
@@ -28,11 +27,11 @@ PANELS: Mapping[str, Callable[[ArmAt], float | None]] = {
 def curves(about: str, sweep: Sweep) -> Drawing:
     """Return a line for each arm in each of four panels, and a band where there is an interval.
 
-    Dotted lines are the limit of P99, and the rate that was asked. Raises ValueError for a sweep of
-    which nothing is usable.
+    Dotted lines are the limit of P99, and the rate that was asked. Raises NoDataError for a sweep
+    of which nothing is usable.
     """
     if not sweep.has_latencies:
-        raise ValueError("nothing of the sweep is usable")
+        raise NoDataError("nothing of the sweep is usable")
 
     def paint(figure: Figure) -> None:
         columns = 1 if is_narrow(figure) else 2

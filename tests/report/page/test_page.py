@@ -19,7 +19,7 @@ from intop.errors import IntopError, UsageError
 from intop.inspect.report import gather
 from intop.report.document.csv_tables import write_tables
 from intop.report.document.html import html
-from intop.report.page.sections import SECTIONS, document
+from intop.report.page import SECTIONS, document
 from reported import HOSTILE, ONE, campaign
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}

@@ -9,7 +9,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from matplotlib.figure import Figure
 
 from findings import COSTLY, DOUBTED, MEASURED, MODELS, PROVENANCE, VERDICT
 from intop.domain.comparison import Compared, Comparison, Contrast, Converged, Latency, Side
@@ -18,15 +17,13 @@ from intop.domain.histogram import Histogram
 from intop.domain.sides import Latencies
 from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
-from intop.inspect.pipeline import steps
-from intop.report.figures.default_drift import default_drift
-from intop.report.figures.drawing import Drawing, drawn
-from intop.report.figures.errors import errors
+from intop.inspect.report import steps
+from intop.report.figures.bars import errors, generations, search_time
+from intop.report.figures.drawing import Drawing
 from intop.report.figures.files import write_figures
-from intop.report.figures.inline import VARIABLES, inline_svg
+from intop.report.figures.over_time import default_drift
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.pipeline import pipeline
-from intop.report.figures.searches import generations, search_time
 from intop.report.figures.speedup import architectures, speedup
 from samples import CONDITIONS, model_error, training, trial
 
@@ -165,48 +162,29 @@ def test_a_figure_has_its_words_in_a_page_and_in_a_file(
     draw: Callable[[], Drawing], told: set[str]
 ) -> None:
     drawing = draw()
-    assert told <= set(words(inline_svg(drawing, label="a figure")))
+    assert told <= set(words(drawing.page_svg("figure-1", "a figure")))
     in_file = words(drawing.svg())
     assert told | {drawing.title} <= set(in_file)
 
 
-def test_what_is_in_a_page_has_the_pages_colours_and_letters() -> None:
-    text = inline_svg(percentiles("x86 slt", LATENCIES), label='a "b" <c> & d')
-    assert text == inline_svg(percentiles("x86 slt", LATENCIES), label='a "b" <c> & d')
+def test_a_figure_of_a_page_has_the_pages_colours_and_a_label() -> None:
+    text = percentiles("x86 slt", LATENCIES).page_svg("figure-1", 'a "b" <c> & d')
+    assert percentiles("x86 slt", LATENCIES).page_svg("figure-1", 'a "b" <c> & d') == text
     root = ElementTree.fromstring(text)
-    assert f"{SVG}svg" == root.tag
-    assert ("img", "100%", 'a "b" <c> & d') == tuple(
-        root.attrib[name] for name in ("role", "width", "aria-label")
-    )
-    assert "viewBox" in root.attrib
-    assert "height" not in root.attrib
-    used = {name for name in VARIABLES.values() if f"var({name})" in text}
-    assert {"--ink", "--grid", "--series-1", "--series-2"} == used
-    assert not re.search(r"#[0-9a-f]{6}\b|font-family|<style|<metadata|<title|<\?|<!|xlink", text)
-    assert not re.search(r"\d\.\d{3}", text)
-    assert not re.search(r"--grid\)[^\"]*opacity", text), "it is faint as it is"
-    ids = [e.attrib["id"] for e in root.iter() if "id" in e.attrib]
-    references = set(re.findall(r'(?:url\(|href=")#([\w.-]+)', text))
-    assert ids
-    assert sorted(ids) == sorted(references)
+    assert ("img", 'a "b" <c> & d') == (root.attrib["role"], root.attrib["aria-label"])
+    assert {"--series-1", "--series-2"} == set(re.findall(r"var\(([\w-]+)\)", text))
+    assert not re.search(r"#[0-9a-f]{6}\b|<metadata|<title|<\?|<!", text)
+    # Style rules hold for all of a page, so they name the figure.
+    assert ["#figure-1 *"] == re.findall(r"([^{}<>]+)\{", text)
 
 
 def test_figures_of_a_page_have_no_id_in_common() -> None:
-    texts = [inline_svg(speedups(), label=label) for label in ("one", "other")]
-    one, other = (set(re.findall(r' id="([^"]+)', text)) for text in texts)
-    assert one
-    assert not one & other
-
-
-@pytest.mark.parametrize(
-    ("colour", "told"), [("#000000", "black"), ("#123456", "the colour #123456")]
-)
-def test_a_colour_that_the_page_does_not_have_is_refused(colour: str, told: str) -> None:
-    def paint(figure: Figure) -> None:
-        figure.text(0.5, 0.5, "odd", color=colour)
-
-    with pytest.raises(ValueError, match=f"no variable for {told}"):
-        inline_svg(drawn("odd", "odd", paint, about="x", height=1), label="odd")
+    texts = [speedups().page_svg(f"figure-{n}", "a label") for n in (1, 2)]
+    one, other = (re.findall(r' id="([^"]+)', text) for text in texts)
+    assert len(one) == len(set(one))
+    assert not set(one) & set(other)
+    for text, ids in zip(texts, (one, other), strict=True):
+        assert set(re.findall(r'(?:url\(|href=")#([\w.-]+)', text)) <= set(ids)
 
 
 def test_every_band_and_line_is_there() -> None:

@@ -5,9 +5,9 @@ from functools import partial
 
 from intop.domain.report import Findings
 from intop.report.across import across_notes, across_tables, sentence, worse_here
-from intop.report.document.model import Block, Figure, Paragraph
+from intop.report.document.model import Block, Figure, Paragraph, without_empty
 from intop.report.figures.speedup import speedup, verdicts_of
-from intop.report.page.sections.common import as_sentence, named, without_empty
+from intop.report.page.common import as_sentence
 
 
 def across(findings: Findings) -> Iterator[Block]:
@@ -22,7 +22,7 @@ def across(findings: Findings) -> Iterator[Block]:
         return
     yield Paragraph(as_sentence(sentence(result)))
     yield Paragraph(as_sentence(worse_here(result)))
-    tables = tuple(without_empty(named(findings, table)) for table in across_tables(result))
+    tables = tuple(without_empty(table) for table in across_tables(result))
     if verdicts := verdicts_of(result):
         yield Figure(
             title="By workload",

@@ -8,11 +8,11 @@ import pytest
 from findings import DEPLOYMENT
 from intop import __version__
 from intop.errors import UsageError
-from intop.report.export.document import SCHEMA, document
+from intop.report.machine import SCHEMA, deployment_json
 
 
 def test_it_has_all_that_is_known() -> None:
-    found = json.loads(document(DEPLOYMENT, written_at="now"))
+    found = json.loads(deployment_json(DEPLOYMENT, written_at="now"))
     assert (f"intop {__version__}", "now", SCHEMA) == tuple(
         found[name] for name in ("written_by", "written_at", "schema")
     )
@@ -31,4 +31,4 @@ def test_it_has_all_that_is_known() -> None:
 def test_it_has_no_value_that_the_other_formats_refuse() -> None:
     changes = (replace(DEPLOYMENT.changes[0], value="1\x1b"),)
     with pytest.raises(UsageError, match="without a doubt"):
-        document(replace(DEPLOYMENT, changes=changes), written_at="now")
+        deployment_json(replace(DEPLOYMENT, changes=changes), written_at="now")

@@ -1,4 +1,4 @@
-"""What the trials were: drift over the campaign, what was refused, the pipeline, provenance."""
+"""The trials: drift over the campaign, refusals, the pipeline and provenance."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -7,13 +7,21 @@ from functools import partial
 
 from intop.domain.report import Findings, Reason, Report, StageRecord
 from intop.domain.trial import Conditions, Status
+from intop.report.collect import drift_sentence, replica_sentences
 from intop.report.document.columns import Column, Value, columns, numbers, texts
-from intop.report.document.model import Block, Figure, Paragraph, Section, Table, Verbatim
-from intop.report.figures.default_drift import default_drift
+from intop.report.document.model import (
+    Block,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    Verbatim,
+    without_empty,
+)
+from intop.report.figures.over_time import default_drift
 from intop.report.figures.pipeline import pipeline
-from intop.report.numbers import percent
-from intop.report.page.sections.common import as_sentence, clock, table_name, without_empty
-from intop.report.text import drift_sentence, replica_sentences
+from intop.report.page.common import as_sentence, clock
+from intop.report.words import percent
 
 NOUNS = {
     "arch": "architecture",
@@ -46,16 +54,16 @@ MIB, GIB = 2**20, 2**30
 # Drift --------------------------------------------------------------------------------------------
 
 
-def drift(one: Findings) -> Iterator[Block]:
+def drift(findings: Findings) -> Iterator[Block]:
     """The default's P99 over the campaign."""
-    found = one.sentinels
-    if not found.sentinels:
+    sentinels = findings.sentinels
+    if not sentinels.sentinels:
         yield Paragraph("No trial of the default could be used yet.")
         return
     yield Figure(
-        title=f"P99 of the default over the campaign ({len(found.sentinels)} trials)",
-        draw=partial(default_drift, one.title, found),
-        label=f"P99 of the default over the time of the campaign for {one.title}",
+        title=f"P99 of the default over the campaign ({len(sentinels.sentinels)} trials)",
+        draw=partial(default_drift, findings.title, sentinels),
+        label=f"P99 of the default over the time of the campaign for {findings.title}",
         caption=(
             "The default was measured again and again between all else. If its P99 stays, the "
             "machine was the same all along; where it moves, only what was measured in turn, as "
@@ -63,7 +71,7 @@ def drift(one: Findings) -> Iterator[Block]:
         ),
         tables=(
             Table(
-                name=table_name(one, "default"),
+                name="default",
                 title="All usable trials of the default",
                 origin="measured",
                 columns=(
@@ -71,36 +79,36 @@ def drift(one: Findings) -> Iterator[Block]:
                     Column("replica", "text"),
                     Column("P99 in ms"),
                 ),
-                rows=tuple((60 * s.hours, s.replica, s.p99_ms) for s in found.sentinels),
+                rows=tuple((60 * s.hours, s.replica, s.p99_ms) for s in sentinels.sentinels),
             ),
             Table(
-                name=table_name(one, "default-trend"),
+                name="default-trend",
                 title=(
-                    f"The line through their logarithms, with its {percent(found.drift.level)} "
+                    f"The line through their logarithms, with its {percent(sentinels.drift.level)} "
                     "interval"
                 ),
                 columns=(Column("minutes after the first"), Column("P99 in ms", "span")),
-                rows=tuple((60 * t.hours, t.p99_ms) for t in found.trend),
+                rows=tuple((60 * t.hours, t.p99_ms) for t in sentinels.trend),
             ),
         ),
     )
-    told = [as_sentence(drift_sentence(found.drift))]
-    if one.agreement is not None:
-        told += [as_sentence(sentence) for sentence in replica_sentences(one.agreement)]
-    yield Paragraph(" ".join(told))
+    sentences = [as_sentence(drift_sentence(sentinels.drift))]
+    if findings.agreement is not None:
+        sentences += [as_sentence(sentence) for sentence in replica_sentences(findings.agreement)]
+    yield Paragraph(" ".join(sentences))
 
 
 # Refused ------------------------------------------------------------------------------------------
 
 
-def refused(one: Findings) -> Iterator[Block]:
+def refused(findings: Findings) -> Iterator[Block]:
     """Trials that came to nothing or to a bad end, and keys that could not be tuned."""
-    attempts = sum(record.measured + record.repeated for record in one.stages)
-    if one.refused_trials:
-        count = sum(r.attempts for r in one.refused_trials)
+    attempts = sum(record.measured + record.repeated for record in findings.stages)
+    if findings.refused_trials:
+        count = sum(r.attempts for r in findings.refused_trials)
         yield Paragraph(f"{count} of {attempts} attempts at a trial were no ordinary results.")
         yield Table(
-            name=table_name(one, "refused-trials"),
+            name="refused-trials",
             title="Attempts by reason",
             origin="measured",
             columns=(
@@ -110,31 +118,31 @@ def refused(one: Findings) -> Iterator[Block]:
             ),
             rows=tuple(
                 (r.stage, r.reason, r.attempts, r.configurations, r.detail, WHAT_THEN[r.reason])
-                for r in one.refused_trials
+                for r in findings.refused_trials
             ),
         )
     else:
         yield Paragraph(
             f"None of {attempts} attempts at a trial failed, was disturbed or was stopped."
         )
-    if one.refused_keys:
-        count = sum(len(r.keys) for r in one.refused_keys)
+    if findings.refused_keys:
+        count = sum(len(r.keys) for r in findings.refused_keys)
         yield Paragraph(
-            f"Of the catalogue's keys {one.offered} could be tuned on these hosts, and {count} "
-            "could not. Keys that protect the machine are in no catalogue."
+            f"Of the catalogue's keys {findings.offered} could be tuned on these hosts, and "
+            f"{count} could not. Keys that protect the machine are in no catalogue."
         )
         yield Table(
-            name=table_name(one, "refused-reasons"),
+            name="refused-reasons",
             title="Keys that could not be tuned, by reason",
             columns=(Column("reason", "prose"), Column("keys", "count")),
-            rows=tuple((r.reason, len(r.keys)) for r in one.refused_keys),
+            rows=tuple((r.reason, len(r.keys)) for r in findings.refused_keys),
         )
         table = Table(
-            name=table_name(one, "refused-keys"),
+            name="refused-keys",
             title="Each key that could not be tuned",
             columns=(Column("key", "key"), *columns("prose", "reason", "in detail")),
             rows=tuple(
-                (key, r.reason, r.details.get(key)) for r in one.refused_keys for key in r.keys
+                (key, r.reason, r.details.get(key)) for r in findings.refused_keys for key in r.keys
             ),
         )
         title = "Which keys could not be tuned"
@@ -145,7 +153,7 @@ def refused(one: Findings) -> Iterator[Block]:
 
 
 def provenance(report: Report) -> Iterator[Block]:
-    """Where all this comes from."""
+    """Return the pipeline and the campaign."""
     yield Figure(
         title="The pipeline",
         draw=partial(pipeline, report.pipeline),
@@ -173,11 +181,11 @@ def provenance(report: Report) -> Iterator[Block]:
     )
 
 
-def measured(one: Findings) -> Iterator[Block]:
-    """What each stage measured, and under which conditions."""
+def measured(findings: Findings) -> Iterator[Block]:
+    """Return the trials of each stage, and their conditions."""
     yield without_empty(
         Table(
-            name=table_name(one, "pipeline"),
+            name="pipeline",
             title="Trials by stage",
             origin="measured",
             columns=(
@@ -187,13 +195,13 @@ def measured(one: Findings) -> Iterator[Block]:
                 Column("first trial (UTC)", "time"),
                 *numbers("minutes to the last", "minutes of trials"),
             ),
-            rows=tuple(_record_cells(record) for record in one.stages),
+            rows=tuple(_record_cells(record) for record in findings.stages),
         )
     )
-    if one.conditions:
-        yield _conditions(one)
-    if one.facts is not None:
-        facts = one.facts
+    if findings.conditions:
+        yield _conditions(findings)
+    if findings.facts is not None:
+        facts = findings.facts
         yield Paragraph(
             f"The load balancer has {facts.cpus} processors and {facts.memory_bytes / GIB:.1f} GiB "
             "of memory."
@@ -225,12 +233,12 @@ def _minutes(start: str, end: str) -> float | None:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds() / 60
 
 
-def _conditions(one: Findings) -> Table:
-    """Those of all trials that may be compared; a column for each set of them."""
-    several = len(one.conditions) > 1
+def _conditions(findings: Findings) -> Table:
+    """Return the conditions of all comparable trials, a column for each set."""
+    several = len(findings.conditions) > 1
     names = [f.name for f in fields(Conditions)]
     return Table(
-        name=table_name(one, "conditions"),
+        name="conditions",
         title="Conditions, the same in all trials"
         if not several
         else "Conditions, which were not the same in all trials",
@@ -238,28 +246,29 @@ def _conditions(one: Findings) -> Table:
             Column("condition", "text"),
             *(
                 Column(f"value {number}" if several else "value", "text")
-                for number in range(1, len(one.conditions) + 1)
+                for number in range(1, len(findings.conditions) + 1)
             ),
         ),
         rows=tuple(
             (
                 NOUNS.get(name, name),
-                *(_said(getattr(conditions, name)) for conditions in one.conditions),
+                *(condition_cell(getattr(conditions, name)) for conditions in findings.conditions),
             )
             for name in names
         ),
     )
 
 
-def _said(value: object) -> str | None:
+def condition_cell(value: object) -> str | None:
+    """Return a condition as a cell."""
     if value is None:
         return None
     return f"{value:g}" if isinstance(value, float) else str(value) or None
 
 
 def checking(report: Report) -> Iterator[Block]:
-    """How a sceptic goes on from here."""
-    first = next((one for one in report.findings if one.verdict), report.findings[0])
+    """Return the commands by which a sceptic checks this."""
+    first = next((subject for subject in report.findings if subject.verdict), report.findings[0])
     yield Paragraph(
         "Every number here comes from the store of the campaign, and every figure has its numbers "
         "in a table below it. What says predicted was not measured; no table mixes the two. With "

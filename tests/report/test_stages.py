@@ -17,7 +17,8 @@ from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.learn.searching.search import ALGORITHMS
-from intop.report import text
+from intop.report import collect, screen, train
+from intop.report import search as report_search
 from printed import cells, shown
 from samples import CONDITIONS, importance, model_error, ranking, run, screening, search, training
 
@@ -61,10 +62,10 @@ def test_a_ranking_has_a_line_at_the_level_of_the_probes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = probed(True, False, False, chosen=1, drift=FEW)
-    out = shown(capsys, text.ranking("x86 slt", found))
+    out = shown(capsys, screen.ranking("x86 slt", found))
     assert "x86 slt: importance of parameters (40 trials)" in out
     assert LONG_KEYS[1] not in out
-    assert text.drift_sentence(FEW) in out
+    assert collect.drift_sentence(FEW) in out
     line = " ".join(cells(out, LONG_KEYS[0]))
     assert f"{LONG_KEYS[0]} 25.0 % 12.5 % 95.0 % 40.0 % {20 * '█'}" == line
     assert ["probe", "level", "5.00", "%", 4 * "┄"] == cells(out, "probe level")
@@ -77,7 +78,7 @@ def test_a_ranking_has_a_line_at_the_level_of_the_probes(
 def test_a_ranking_in_which_nothing_passes_says_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out = shown(capsys, text.ranking("x86 slt", probed(False, False, False, chosen=2)))
+    out = shown(capsys, screen.ranking("x86 slt", probed(False, False, False, chosen=2)))
     assert out.index("probe level") < out.index(LONG_KEYS[0])
     said = " ".join(out.split())
     assert "Nothing above noise was found" in said
@@ -86,7 +87,7 @@ def test_a_ranking_in_which_nothing_passes_says_what_to_do(
 
 
 def test_a_ranking_says_what_is_chosen_by_rank_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, text.ranking("x86 slt", probed(True, False, False, chosen=3)))
+    out = shown(capsys, screen.ranking("x86 slt", probed(True, False, False, chosen=3)))
     assert "The next 2 are chosen by their rank alone" in " ".join(out.split())
 
 
@@ -94,7 +95,7 @@ def test_a_ranking_says_what_keep_left_out_and_what_was_saved(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = probed(True, True, True, chosen=2, saved=12)
-    out = " ".join(shown(capsys, text.ranking("x86 slt", found)).split())
+    out = " ".join(shown(capsys, screen.ranking("x86 slt", found)).split())
     assert "3 of 3 parameters are above" in out
     assert "The 2 most important are chosen, which is all that keep allows." in out
     assert "12 trials that were planned were not measured" in out
@@ -111,7 +112,7 @@ def screened(*chosen: str, **changes: Any) -> Ranking:
 def test_a_screening_says_what_acts_and_what_it_would_have_found(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out = shown(capsys, text.ranking("x86 slt", screened(LONG_KEYS[0])))
+    out = shown(capsys, screen.ranking("x86 slt", screened(LONG_KEYS[0])))
     assert "x86 slt: which parameters act (40 trials)" in out
     rows = [line.split() for line in out.splitlines()]
     assert [LONG_KEYS[0], "1.50", "times", "1.75", "times"] in [row[:5] for row in rows]
@@ -128,7 +129,7 @@ def test_a_screening_says_what_acts_and_what_it_would_have_found(
 
 
 def test_a_screening_without_power_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, text.ranking("x86 slt", screened(detectable=None)))
+    out = shown(capsys, screen.ranking("x86 slt", screened(detectable=None)))
     said = " ".join(out.split())
     assert "None of 3 parameters was found to act" in said
     assert "No effect, however strong, would have been found with 90%: measure more trials" in said
@@ -140,12 +141,12 @@ def test_a_ranking_in_which_nothing_matters_is_shown_too(
 ) -> None:
     found = ranking(importance("vm.swappiness", 0.0, above=0.0), chosen=["vm.swappiness"])
     assert ["vm.swappiness", *("0", "%") * 4] == cells(
-        shown(capsys, text.ranking("x86 slt", found)), "vm.swappiness"
+        shown(capsys, screen.ranking("x86 slt", found)), "vm.swappiness"
     )
 
 
 def test_errors_of_the_families(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, text.errors("x86 slt", TRAINING))
+    out = shown(capsys, train.errors("x86 slt", TRAINING))
     assert "(24 trials of 20 configurations, 3 parameters)" in out
     assert "svr 120 % -0.25 0.50 90.0 % 3.50 % 1.25 s" == " ".join(cells(out, "svr"))
     assert "Best by cross-validation: gradient boosting." in out
@@ -157,7 +158,7 @@ def test_errors_stand_beside_those_of_a_perfect_model(capsys: pytest.CaptureFixt
     judged = replace(boosting, coverage=0.934, regret=3.2)
     ceiling = Ceiling(mape=41, r2=0.8, spearman=0.9, sd=math.log(1.5), configurations=9)
     training = replace(TRAINING, errors=(svr, judged), ceiling=ceiling, target="time", unit="s")
-    out = shown(capsys, text.errors("x86 slt", training))
+    out = shown(capsys, train.errors("x86 slt", training))
     assert "R² of log time" in out
     assert "gradient boosting 48.6 % 0.75 0.88 93.4 % 3.20 % 12.0 s" == " ".join(
         cells(out, "gradient")
@@ -168,7 +169,7 @@ def test_errors_stand_beside_those_of_a_perfect_model(capsys: pytest.CaptureFixt
     assert "(a trial scatters by 50 %, by the 9 configurations that were measured more" in out
     assert "The error of gradient boosting is at most 1.2 times that: what is left is noise" in out
     far = replace(training, ceiling=replace(ceiling, mape=40, scale=1.1))
-    out = " ".join(shown(capsys, text.errors("x86 slt", far)).split())
+    out = " ".join(shown(capsys, train.errors("x86 slt", far)).split())
     assert "at most" not in out
     assert "(a trial scatters by 50 %, by the latencies in each trial, times 1.10 by" in out
 
@@ -176,7 +177,7 @@ def test_errors_stand_beside_those_of_a_perfect_model(capsys: pytest.CaptureFixt
 def test_a_search_shows_each_models_convergence(capsys: pytest.CaptureFixture[str]) -> None:
     falling = (float(100 - n) for n in range(100))
     made = run("randomised trees", *falling, seconds=12.5, restarts=2)
-    out = shown(capsys, text.search("x86 slt", search(made)))
+    out = shown(capsys, report_search.search("x86 slt", search(made)))
     line = " ".join(cells(out, "randomised"))
     assert "x86 slt: search by genetic algorithm" in out
     assert "randomised trees 99 99 2 12.5 s 1.00 ms █" in line
@@ -185,8 +186,10 @@ def test_a_search_shows_each_models_convergence(capsys: pytest.CaptureFixture[st
 
 
 def test_every_algorithm_has_a_name_for_readers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(ALGORITHMS) == list(text.ALGORITHMS)
-    out = shown(capsys, text.search("x86 slt", search(run("m", 1.0, algorithm="annealing"))))
+    assert list(ALGORITHMS) == list(report_search.ALGORITHMS)
+    out = shown(
+        capsys, report_search.search("x86 slt", search(run("m", 1.0, algorithm="annealing")))
+    )
     assert "search by simulated annealing" in out
 
 
@@ -200,12 +203,12 @@ def test_every_algorithm_has_a_name_for_readers(capsys: pytest.CaptureFixture[st
     ],
 )
 def test_a_sparkline_goes_from_high_to_low(best_ms: tuple[float, ...], expected: str) -> None:
-    assert expected == text.sparkline(run("m", *best_ms))
+    assert expected == report_search.sparkline(run("m", *best_ms))
 
 
 @pytest.mark.parametrize("count", [1, 29, 30, 31, 59, 60, 61, 1000])
 def test_a_sparkline_is_never_wider_than_asked(count: int) -> None:
-    assert 1 <= len(text.sparkline(run("m", *range(count, 0, -1)), width=30)) <= 30
+    assert 1 <= len(report_search.sparkline(run("m", *range(count, 0, -1)), width=30)) <= 30
 
 
 def trial(status: Status, configuration: Configuration, p99_us: int | None) -> Trial:
@@ -240,19 +243,19 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
     found = Collected(
         trials=tuple(trials), replicates=2, drift=FEW, noise=QUIET, default_noise=QUIET
     )
-    out = shown(capsys, text.collected("arm dlt", found))
+    out = shown(capsys, collect.collected("arm dlt", found))
     assert "arm dlt: trials" in out
     assert ["default", "1", "2.0", "ms", "2.0", "ms", "none"] == cells(out, "default")
     line = " ".join(cells(out, "configurations"))
     assert "configurations 6 1.0 ms 1.5 ms 1 disturbed, 2 failed, 1 overloaded" == line
     assert "2 of these trials are replicates" in out
-    assert text.noise_sentence("configurations", QUIET) in out
-    assert text.drift_sentence(FEW) in out
+    assert collect.noise_sentence("configurations", QUIET) in out
+    assert collect.drift_sentence(FEW) in out
 
 
 def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None:
     found = Collected(trials=(), replicates=0, drift=FEW, noise=QUIET, default_noise=QUIET)
-    out = shown(capsys, text.collected("arm dlt", found))
+    out = shown(capsys, collect.collected("arm dlt", found))
     assert ["default", "0", "-", "-", "none"] == cells(out, "default")
 
 
@@ -261,10 +264,10 @@ def test_noise_is_told_in_percent() -> None:
     assert (
         "noise of the default: a trial's P99 scatters by 22 % (90% interval 11 to 101 %, degrees "
         "of freedom: 8)"
-    ) == text.noise_sentence("the default", found)
-    wild = text.noise_sentence("configurations", replace(found, high=900))
+    ) == collect.noise_sentence("the default", found)
+    wild = collect.noise_sentence("configurations", replace(found, high=900))
     assert "by 22 % (90% interval 11 to 1e+306 %" in wild
-    assert "can't be told" in text.noise_sentence("configurations", QUIET)
+    assert "can't be told" in collect.noise_sentence("configurations", QUIET)
 
 
 def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
@@ -312,7 +315,7 @@ def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
     ],
 )
 def test_drift_in_a_sentence(found: Drift, expected: str) -> None:
-    assert expected == text.drift_sentence(found)
+    assert expected == collect.drift_sentence(found)
 
 
 # Verdicts -----------------------------------------------------------------------------------------
@@ -323,7 +326,7 @@ def test_replicas_are_told_of_with_the_interval(capsys: pytest.CaptureFixture[st
     found = agreement({"a": same, "b": same, "c": [3 * x for x in same], "d": ()}, level=0.95)
     out = shown(
         capsys,
-        text.collected(
+        collect.collected(
             "x86 slt",
             Collected(
                 trials=(), replicates=0, drift=FEW, noise=QUIET, default_noise=QUIET, replicas=found

@@ -6,9 +6,9 @@ import pytest
 
 from fakes import FakeTestbed, probe_of
 from findings import COSTLY, VERDICT
+from intop.deploy.deployable import sole_deployment
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
-from intop.inspect.export import sole_deployment
 from intop.run.context import Context
 from intop.store import Subject
 

@@ -1,0 +1,97 @@
+"""The sources of the gain: the effect of each of the winner's changes."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from intop.domain.explanation import Dependence, Explanation
+from intop.domain.report import Findings
+from intop.report.document.columns import Column, Value, columns
+from intop.report.document.model import Block, Figure, Paragraph, Table, widened
+from intop.report.explain import contribution_table, kept_sentence
+from intop.report.figures.partial_dependence import contributions, dependence
+from intop.report.page.common import as_sentence, lacking
+
+
+def ablation(findings: Findings) -> Iterator[Block]:
+    """Return the effect of each of the winner's changes."""
+    if findings.verdict is None:
+        return
+    explanation = findings.explanation
+    if explanation is None:
+        missing = lacking(findings, "explain")
+        yield from missing or (Paragraph("There is no gain, so there is nothing to take apart."),)
+        return
+    yield Paragraph(
+        f"Smaller sets of the winner's changes were measured, in {explanation.trials} trials with "
+        f"those of the smallest set's verdict. Smallest set: {', '.join(explanation.keys)}. It "
+        f"{kept_sentence(explanation.kept)}."
+    )
+    yield Figure(
+        title="What each change does",
+        draw=partial(contributions, findings.title, explanation),
+        label=f"What each change of the winner for {findings.title} does to P99",
+        caption=(
+            "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
+            "Alone: the default / the default with it. Right of 1 the change helps. A change that "
+            "helps alone and is not missed when it is left out does what another one does, too. "
+            "Missed: the smallest set without it / the smallest set. Dropped changes that were "
+            "not measured one by one are in the table only."
+        ),
+        tables=(_contribution_table(explanation), *_interactions(explanation)),
+    )
+    if explanation.curves:
+        yield Figure(
+            title="P99 about the winner",
+            draw=partial(dependence, findings.title, explanation),
+            label=f"How P99 depends on the kept parameters about the winner for {findings.title}",
+            caption=(
+                "Lines are what the models predict when one value moves and the winner's others "
+                "stay. Marks are measured: the winner, with and without the change where both "
+                "were, and, faint, configurations in which all else differs, too."
+            ),
+            tables=(_curves(explanation, "predicted"), _curves(explanation, "measured")),
+        )
+    elif explanation.without_curves:
+        yield Paragraph(as_sentence(explanation.without_curves))
+
+
+def _contribution_table(explanation: Explanation) -> Table:
+    kept = ("kept" if c.is_kept else f"dropped: {c.dropped}" for c in explanation.contributions)
+    return widened(contribution_table(explanation), Column("kept", "prose"), kept)
+
+
+def _interactions(explanation: Explanation) -> tuple[Table, ...]:
+    if not explanation.interactions:
+        return ()
+    return (
+        Table(
+            name="interactions",
+            title="Two changes together / the product of what each does alone",
+            origin="measured",
+            columns=(Column("one", "key"), Column("other", "key"), Column("ratio", "span")),
+            rows=tuple((i.one, i.other, i.ratio) for i in explanation.interactions),
+        ),
+    )
+
+
+def _curves(explanation: Explanation, origin: str) -> Table:
+    """The points of all curves that are of this origin."""
+
+    def rows(curve: Dependence) -> Iterator[tuple[Value, ...]]:
+        for point in curve.predicted if origin == "predicted" else ():
+            yield curve.name, str(point.value), point.p99_ms, "line"
+        for name, points in (("winner", curve.measured), ("elsewhere", curve.elsewhere)):
+            for point in points if origin == "measured" else ():
+                yield curve.name, str(point.value), point.p99_ms, name
+
+    return Table(
+        name=f"dependence-{origin}",
+        title=f"P99 by the value of one parameter, {origin}",
+        origin="predicted" if origin == "predicted" else "measured",
+        columns=(
+            *columns("key", "parameter", "value"),
+            Column("P99 in ms"),
+            Column("where", "text"),
+        ),
+        rows=tuple(row for curve in explanation.curves for row in rows(curve)),
+    )

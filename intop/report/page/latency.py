@@ -1,0 +1,176 @@
+"""Latency before and after: the verdict's sides, their causes, other loads, and hours of load."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from intop.domain.histogram import Histogram, reliable_ms
+from intop.domain.mediation import Mediation
+from intop.domain.report import Findings, Judged
+from intop.domain.sides import merged
+from intop.domain.soak import Soak
+from intop.domain.sweep import Sweep
+from intop.domain.verdict import Verdict
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import Block, Figure, Paragraph, Table
+from intop.report.figures.over_time import soak as soak_figure
+from intop.report.figures.percentiles import percentiles
+from intop.report.figures.sweep import curves
+from intop.report.mediation import mediation_notes, mediation_table
+from intop.report.mediation import sentence as mediation_sentence
+from intop.report.page.common import as_sentence
+from intop.report.soak import sentence as soak_sentence
+from intop.report.soak import soak_notes, soak_tables
+from intop.report.sweep import sentence as sweep_sentence
+from intop.report.sweep import sweep_notes, sweep_tables
+from intop.report.verdict import (
+    cause_notes,
+    cause_table,
+    guardrail_table,
+    halves_sentence,
+    judged_by,
+    latency_notes,
+    side_table,
+)
+
+PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
+"""Percentiles of the table of latencies; 100 is the slowest request."""
+
+
+def latency(findings: Findings) -> Iterator[Block]:
+    """All percentiles of both sides of the verdict, and its pairs one by one."""
+    if findings.judged is None or findings.verdict is None:
+        return
+    verdict, latencies = findings.verdict, findings.judged.latencies
+    default, tuned = merged(latencies.default), merged(latencies.tuned)
+    yield Figure(
+        title="Latency by percentile",
+        draw=partial(percentiles, findings.title, latencies),
+        label=(
+            f"Latency by percentile for {findings.title}, {verdict.reference} and the winner"
+            f"{_p99s(default, tuned)}"
+        ),
+        caption=(
+            "Latency of all requests of the judging trials, put together. Both axes are "
+            "logarithmic: to the right are rarer, slower requests, and equal steps upwards are "
+            "equal ratios. Where the lines lie apart, users feel it; where they meet, nothing "
+            "changed. Lines end where fewer than ten requests are slower; the slowest one is a "
+            "mark."
+        ),
+        tables=(_percentile_table(verdict, default, tuned), _pairs(verdict, findings.judged)),
+    )
+    yield side_table(verdict)
+    yield Paragraph(
+        "Latencies are of all requests put together, so P99 is not quite the mean "
+        f"over trials that the verdict has. Ratios are {verdict.reference} / tuned, over "
+        "the pairs, each interval for itself. In the P99 of the verdict a request that failed "
+        "counts as one that took the whole time-out."
+    )
+    yield from map(Paragraph, latency_notes(verdict.sides))
+    if verdict.guardrails:
+        yield guardrail_table(verdict)
+    yield Paragraph(judged_by(verdict))
+    if verdict.halves is not None:
+        yield Paragraph(halves_sentence(verdict.halves))
+    if verdict.causes is not None:
+        yield from map(Paragraph, cause_notes(verdict.causes))
+        if verdict.causes.found:
+            yield cause_table(verdict, verdict.causes)
+    if findings.mediation is not None:
+        yield from _mediation(findings.mediation)
+    for sweep in findings.sweeps:
+        yield from _sweep(findings, sweep)
+
+
+def _sweep(findings: Findings, sweep: Sweep) -> Iterator[Block]:
+    yield Paragraph(as_sentence(sweep_sentence(sweep)))
+    tables = sweep_tables(sweep)
+    if not sweep.has_latencies:
+        yield from tables
+        return
+    yield Figure(
+        title="Along the " + sweep.axis,
+        draw=partial(curves, findings.title, sweep),
+        label=f"{findings.title}: {sweep_sentence(sweep)}",
+        caption=(
+            "P99 with its intervals, the rate that was reached, processor and memory of the load "
+            "balancer. The dotted lines are what was asked, and the limit of P99."
+        ),
+        tables=tables,
+    )
+    yield from map(Paragraph, sweep_notes(sweep))
+
+
+def _mediation(mediation: Mediation) -> Iterator[Block]:
+    yield Paragraph(as_sentence(mediation_sentence(mediation)))
+    if mediation.mechanisms:
+        yield mediation_table(mediation)
+    yield from map(Paragraph, mediation_notes(mediation))
+
+
+def _p99s(default: Histogram, tuned: Histogram) -> str:
+    before, after = reliable_ms(default, 99), reliable_ms(tuned, 99)
+    if before is None or after is None:
+        return ""
+    return f": P99 {before:.1f} ms against {after:.1f} ms"
+
+
+def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) -> Table:
+    return Table(
+        name="percentiles",
+        title=f"Latency by percentile, of {default.total} and {tuned.total} requests",
+        origin="measured",
+        columns=(
+            Column("percentile", "text"),
+            *numbers(f"{verdict.reference} in ms", "tuned in ms"),
+        ),
+        rows=tuple(
+            (
+                "slowest" if q == 100 else f"P{q:g}",
+                _percentile_ms(default, q),
+                _percentile_ms(tuned, q),
+            )
+            for q in PERCENTS
+        ),
+    )
+
+
+def _percentile_ms(side: Histogram, percent: float) -> float | None:
+    """None where too few requests are behind it; the slowest request is no percentile."""
+    return side.max_ms if percent == 100 else reliable_ms(side, percent)
+
+
+def _pairs(verdict: Verdict, judged: Judged) -> Table:
+    return Table(
+        name="pairs",
+        title="The verdict's pairs, one by one: their ratios' geometric mean is the verdict",
+        origin="measured",
+        columns=(
+            Column("round", "text"),
+            *numbers(f"{verdict.reference}: P99 in ms", "tuned: P99 in ms", "ratio"),
+        ),
+        rows=tuple(
+            (str(p.round), p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
+            for p in judged.pairs
+        ),
+    )
+
+
+def soaked(title: str, soak: Soak) -> Iterator[Block]:
+    """The last soak: its verdict, and each block over time."""
+    yield Paragraph(as_sentence(soak_sentence(soak)))
+    tables = soak_tables(soak)
+    if any(block.p99_ms for block in soak.blocks):
+        yield Figure(
+            title="Load over time",
+            draw=partial(soak_figure, title, soak),
+            label=f"{title}: {soak_sentence(soak)}",
+            caption=(
+                "P50 and P99 of each block, the rate that was reached, nginx's memory, its open "
+                "files and the load balancer's sockets. The dotted lines are limits, and the rate "
+                "that was asked."
+            ),
+            tables=tables,
+        )
+    else:
+        yield from tables
+    yield from map(Paragraph, soak_notes(soak))

@@ -1,0 +1,303 @@
+"""Models and their proposals: parameters that matter, errors, searches and refinements."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
+
+from intop.domain.comparison import converged
+from intop.domain.ranking import Ranking, Screening
+from intop.domain.refined import Refined, expected_percent
+from intop.domain.report import Findings, Report
+from intop.domain.search import Search
+from intop.domain.training import HeldOut, Training
+from intop.report.document.columns import Column, numbers
+from intop.report.document.model import (
+    Block,
+    Figure,
+    Notes,
+    Paragraph,
+    Section,
+    Table,
+    without_empty,
+)
+from intop.report.figures.bars import errors, generations, search_time
+from intop.report.figures.convergence import convergence, refinement
+from intop.report.figures.importance import importance
+from intop.report.figures.models import predictions
+from intop.report.refine import ending, step_table
+from intop.report.screen import (
+    EFFECT,
+    IMPORTANCE,
+    cut_sentence,
+    effect_cells,
+    importance_cells,
+    power_sentences,
+)
+from intop.report.search import algorithms, run_table
+from intop.report.train import error_table, judgement
+
+# Importance ---------------------------------------------------------------------------------------
+
+
+def ranking(title: str, ranking: Ranking) -> Iterator[Block]:
+    """The parameters by importance."""
+    if not ranking.importances:
+        return
+    yield Figure(
+        title=f"Importance of parameters ({ranking.trials} trials)",
+        draw=partial(importance, title, ranking),
+        label=(
+            f"Importance of the parameters for {title}: {ranking.importances[0].key} comes first"
+        ),
+        caption=(
+            "By how much of the variance of log P99 a model's error grows when a parameter's "
+            "values are shuffled, with its standard deviation over models. Blue ones were "
+            "chosen. What is below the dashed line is no more than parameters without "
+            "any effect reach."
+        ),
+        tables=(_importance_table(ranking),),
+    )
+    yield Paragraph(cut_sentence(ranking))
+    if ranking.screening:
+        yield Notes(tuple(power_sentences(ranking.screening)))
+        yield _effect_table(ranking.screening)
+
+
+def _effect_table(screening: Screening) -> Table:
+    return Table(
+        name="effects",
+        title="What each parameter does to P99, from its best value to its worst",
+        columns=EFFECT,
+        rows=tuple(map(effect_cells, screening.effects)),
+    )
+
+
+def _importance_table(ranking: Ranking) -> Table:
+    chosen = set(ranking.chosen)
+    return Table(
+        name="importance",
+        title="Importance of all parameters that were varied (splits: share of all splits)",
+        columns=(*IMPORTANCE, Column("chosen", "text")),
+        rows=tuple(
+            (*importance_cells(i), "chosen" if i.key in chosen else None)
+            for i in ranking.importances
+        ),
+    )
+
+
+# Models -------------------------------------------------------------------------------------------
+
+
+def all_models(report: Report) -> Iterator[Block]:
+    """Return the held-out errors of all families of models."""
+    trained = {
+        subject.title: subject.training
+        for subject in report.findings
+        if subject.training is not None
+    }
+    if any(training.errors for training in trained.values()):
+        yield Figure(
+            title="Model error by family and architecture",
+            draw=partial(errors, report.study, trained),
+            label="Held-out error of each family of models, by architecture and workload",
+            caption=(
+                "MAPE: by how many percent a prediction is off, on average, for configurations "
+                "that the model has not seen. The line of the noise ceiling is what a perfect "
+                "model would have, since trials scatter by themselves. A model proposes; whether "
+                "it was right, only the verdict's measurements say."
+            ),
+            tables=tuple(
+                _errors(subject, subject.training)
+                for subject in report.findings
+                if subject.training is not None
+            ),
+        )
+
+
+def models(title: str, training: Training) -> Iterator[Block]:
+    """Return the errors of one subject's models, and their predictions."""
+    yield Paragraph(" ".join(judgement(training)))
+    if any(error.held_out for error in training.errors):
+        yield Figure(
+            title="Predicted against measured",
+            draw=partial(predictions, title, training),
+            label=(
+                f"Predicted against measured {training.target} for {title}, a panel for each family"
+            ),
+            caption=(
+                "Each dot is a configuration that the model had not seen. On the diagonal the "
+                "prediction was right; a bar is its interval. The band is the mean error that a "
+                "perfect model would have."
+            ),
+            tables=(_measured_rows(training), _predicted_rows(training)),
+        )
+
+
+def _errors(findings: Findings, training: Training) -> Table:
+    table = error_table(training)
+    name = f"{findings.arch}-{findings.workload}-{table.name}"
+    return replace(table, name=name, title=f"{table.title}, {findings.title}")
+
+
+def _measured_rows(training: Training) -> Table:
+    held_out = f"held-out configurations ({training.target} in {training.unit})"
+    return Table(
+        name="held-out-measured",
+        title=f"What was measured of the {held_out}",
+        origin="measured",
+        columns=(Column("family", "text"), Column("row", "count"), Column("measured")),
+        rows=tuple((family, n, row.measured) for family, n, row in _held_out(training)),
+    )
+
+
+def _predicted_rows(training: Training) -> Table:
+    return Table(
+        name="held-out-predicted",
+        title=f"What was predicted of them ({training.target} in {training.unit}), row by row",
+        origin="predicted",
+        columns=(
+            Column("family", "text"),
+            Column("row", "count"),
+            *numbers("predicted", "low", "high"),
+        ),
+        rows=tuple(
+            (family, n, row.predicted, row.low, row.high) for family, n, row in _held_out(training)
+        ),
+    )
+
+
+def _held_out(training: Training) -> Iterator[tuple[str, int, HeldOut]]:
+    """Return the held-out rows of each family with their numbers."""
+    for error in training.errors:
+        for number, row in enumerate(error.held_out, start=1):
+            yield error.family, number, row
+
+
+# Search -------------------------------------------------------------------------------------------
+
+
+def all_searches(report: Report) -> Iterator[Block]:
+    """Return all searches. The data are below the convergence of each search."""
+    runs = {
+        subject.title: searches
+        for subject in report.findings
+        if (searches := converged(subject.search))
+    }
+    if not runs:
+        return
+    yield Figure(
+        title="Generations until the search converged",
+        draw=partial(generations, report.study, runs),
+        label="Generations until the search converged, by model and architecture",
+        caption=(
+            "After how many generations the best prediction improved no more. The models that are "
+            "searched by themselves, as in the paper, are blue; the candidates come from all of "
+            "them together."
+        ),
+    )
+    yield Figure(
+        title="Time of the search",
+        draw=partial(search_time, report.study, runs),
+        label="Time of the search, by model and architecture",
+        caption=(
+            "How long the whole search of each model took on the machine that ran intop, with the "
+            "generations in which it waited for a further improvement."
+        ),
+    )
+
+
+def search(title: str, search: Search) -> Iterator[Block]:
+    """Return one subject's search, and its candidates."""
+    if search.convergences:
+        yield Figure(
+            title=f"Convergence of the search ({algorithms(search)})",
+            draw=partial(convergence, title, search),
+            label=f"Best predicted {search.quantity} by generation of the search for {title}",
+            caption=(
+                f"The best {search.quantity} that a model predicts, after each generation "
+                "of the search. A dot is where it improved no more. Predicted, all of it: the "
+                "candidates were measured afterwards, and that is what the verdict rests on."
+            ),
+            tables=(run_table(search), _generations(search)),
+        )
+    candidates = _candidates(search)
+    heading = f"Candidates ({len(candidates.rows)})"
+    yield Section(title=heading, blocks=(candidates,), folded=True)
+
+
+def _generations(search: Search) -> Table:
+    runs = search.convergences
+    return Table(
+        name="generations",
+        title=f"Best predicted {search.quantity} in ms by generation",
+        origin="predicted",
+        columns=(Column("generation", "count"), *(Column(run.model) for run in runs)),
+        # A search that converged earlier has no value in later generations.
+        rows=tuple(
+            (number, *values)
+            for number, values in enumerate(zip_longest(*(run.best_ms for run in runs)))
+        ),
+    )
+
+
+def _candidates(search: Search) -> Table:
+    return without_empty(
+        Table(
+            name="candidates",
+            title="Candidates",
+            origin="predicted",
+            columns=(
+                Column("candidate", "count"),
+                *numbers(
+                    f"predicted {search.quantity} in ms", "with the penalty for uncertainty in ms"
+                ),
+                Column("model", "text"),
+                Column("keys", "count"),
+                Column("configuration", "key"),
+            ),
+            rows=tuple(
+                (
+                    number,
+                    c.predicted_p99_ms,
+                    c.penalised_p99_ms,
+                    c.model,
+                    len(c.configuration.values),
+                    c.configuration.digest,
+                )
+                for number, c in enumerate(search.candidates, start=1)
+            ),
+        )
+    )
+
+
+# Refinement ---------------------------------------------------------------------------------------
+
+
+def refined(title: str, refined: Refined) -> Iterator[Block]:
+    """Return the measurements that the models asked for, and the best known after them."""
+    if refined.steps:
+        yield Figure(
+            title=f"Refinement ({refined.spent} of {refined.budget} trials)",
+            draw=partial(refinement, title, refined),
+            label=f"Best known P99 by the number of measurements for {title}",
+            caption=(
+                "The lowest P99 that was known after so many measurements, beside the default's. "
+                "The first design fills the space; after it, each step goes where the models "
+                "expect most or know least. The best known was chosen by its own trials, which "
+                "flatters it."
+            ),
+            tables=(step_table(refined), _expected(refined)),
+        )
+    yield Paragraph(" ".join(ending(refined)))
+
+
+def _expected(refined: Refined) -> Table:
+    """An expectation is a prediction, so it stands apart."""
+    return Table(
+        name="refinement-expected",
+        title="By how much the best of a step was expected to shorten the tail of the best known",
+        origin="predicted",
+        columns=(Column("step", "text"), Column("expected in %")),
+        rows=tuple((str(s.number), expected_percent(s.improvement)) for s in refined.steps),
+    )

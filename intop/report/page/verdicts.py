@@ -1,0 +1,319 @@
+"""The verdicts, the keys to change, architectures and the paper: measured, all of it."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from intop.domain.comparison import AT_FULL_SPEED, converged
+from intop.domain.deployment import Change, Deployment
+from intop.domain.explanation import Explanation
+from intop.domain.report import Findings, Report
+from intop.domain.stats import Interval
+from intop.domain.verdict import Verdict
+from intop.report import paper
+from intop.report.comparison import matrix
+from intop.report.document.columns import Column, Value, columns, numbers, texts
+from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, without_empty
+from intop.report.explain import kept_sentence, smallest
+from intop.report.figures.speedup import architectures, speedup
+from intop.report.page.common import as_sentence, lacking
+from intop.report.verdict import LUCK, model_table, models_sentence, sentence
+from intop.report.words import LOADS, counted, percent
+
+# What was found -----------------------------------------------------------------------------------
+
+
+def summary(report: Report) -> Iterator[Block]:
+    """A sentence for each architecture and workload, and all verdicts in a table."""
+    yield from map(_finding, report.findings)
+    if any(subject.verdict for subject in report.findings):
+        yield _verdicts(report)
+        yield _speedup(report)
+        yield from _models(report)
+        yield from map(Paragraph, _scope(report))
+
+
+def _finding(findings: Findings) -> Block:
+    load, verdict = LOADS.get(findings.workload), findings.verdict
+    lead = f"{findings.arch}, {load} ({findings.workload})" if load else findings.title
+    if verdict is None:
+        state = "no verdict yet" if findings.stages else "nothing measured yet"
+        command = f"intop tune --resume --arch {findings.arch} --workload {findings.workload}"
+        return Paragraph(f"{lead}: {state}. Make it with", command=command)
+    sentences = [as_sentence(sentence(verdict))]
+    if verdict.p99_outcome == "gain":
+        sentences.append(
+            f"{verdict.against or 'The default'} has {verdict.default_p99_ms:.1f} ms, the winner "
+            f"{verdict.tuned_p99_ms:.1f} ms, over {verdict.pairs} interleaved pairs of fresh "
+            "trials."
+        )
+    if findings.explanation is not None:
+        sentences.append(as_sentence(smallest(findings.explanation)))
+    return Paragraph(" ".join(sentences), lead=f"{lead}:")
+
+
+def _whole_and_smallest(report: Report) -> Iterator[tuple[Findings, str, Verdict]]:
+    """Return the verdicts of each subject's winner and of its smallest set."""
+    for subject in report.findings:
+        if subject.verdict is not None:
+            yield subject, "whole winner", subject.verdict
+        if subject.explanation is not None:
+            yield subject, "smallest set", subject.explanation.verdict
+
+
+def _verdicts(report: Report) -> Table:
+    table = Table(
+        name="verdicts",
+        title="Verdicts",
+        origin="measured",
+        columns=(
+            *texts("architecture", "workload", "configuration"),
+            Column("keys", "count"),
+            Column("in place of the default", "text"),
+            *numbers("default P99 in ms", "tuned P99 in ms"),
+            Column("times lower", "span"),
+            Column("pairs", "count"),
+            Column("verdict", "text"),
+        ),
+        rows=tuple(
+            (subject.arch, subject.workload, configuration, *_verdict_cells(verdict))
+            for subject, configuration, verdict in _whole_and_smallest(report)
+        ),
+    )
+    return without_empty(table)
+
+
+def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
+    failed = f", {counted(verdict.failures, 'trial')} failed" if verdict.failures else ""
+    return (
+        len(verdict.configuration.values),
+        verdict.against or None,
+        verdict.default_p99_ms,
+        verdict.tuned_p99_ms,
+        Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high),
+        verdict.pairs,
+        f"{verdict.short}{failed}",
+    )
+
+
+def _speedup(report: Report) -> Figure:
+    verdicts = {
+        subject.title if name == "whole winner" else f"{subject.title}, {name}": verdict
+        for subject, name, verdict in _whole_and_smallest(report)
+    }
+    return Figure(
+        title="Speed-up over the default",
+        draw=partial(speedup, report.study, verdicts),
+        label="Speed-up over the default with intervals, by architecture and workload",
+        caption=(
+            "How many times lower P99 is than with the default, or the set of values that stood "
+            "for it: the geometric mean over the pairs, with its interval. Above 1 it is a gain "
+            "of P99, which guardrails may put in doubt or undo; "
+            "an interval that holds 1 shows no difference. Mean and best of the models' own "
+            "winners are from the rounds in which the winner was picked."
+        ),
+    )
+
+
+def _models(report: Report) -> Iterator[Block]:
+    """Return the speed-ups of the tree models' own winners, where they were measured."""
+    measured = [
+        (subject, subject.verdict.models)
+        for subject in report.findings
+        if subject.verdict is not None and subject.verdict.models is not None
+    ]
+    if not measured:
+        return
+    rows: list[tuple[Value, ...]] = []
+    for subject, speed_ups in measured:
+        mean = (f"mean over {speed_ups.counted}", None, speed_ups.mean, speed_ups.rounds, None)
+        rows += [
+            (subject.arch, subject.workload, *row) for row in (*model_table(speed_ups).rows, mean)
+        ]
+    yield Table(
+        name="model-speed-ups",
+        title="Speed-up of each model's own winner over the default",
+        origin="measured",
+        columns=(*texts("architecture", "workload"), *model_table(measured[0][1]).columns),
+        rows=tuple(rows),
+    )
+    for subject, speed_ups in measured:
+        yield Paragraph(models_sentence(speed_ups), lead=f"{subject.title}:")
+    yield Paragraph(LUCK)
+
+
+def _scope(report: Report) -> Iterator[str]:
+    """Return the scope and the limits of the figures."""
+    levels = sorted({percent(f.verdict.level) for f in report.findings if f.verdict})
+    yield (
+        "P99 is the time within which 99 of 100 requests are answered, counted from when each was "
+        "due. The default and the tuned configuration were measured in turn, in random order, so "
+        "that whatever else went on hit both alike. An interval says how far a ratio may be off by "
+        f"chance, at {' and '.join(levels)}."
+    )
+    for subject in report.findings:
+        if subject.judged is not None:
+            load = subject.judged.conditions
+            yield (
+                f"{subject.title} holds for what was measured: {load.rate_rps:g} requests/s over "
+                f"{load.connections} connections ({load.paths}), over this "
+                f"link: {load.link}. Under another load or link it may be more, less or nothing."
+            )
+    emulated = dict.fromkeys(
+        f"{subject.arch} ({load.emulation})"
+        for subject in report.findings
+        for load in subject.conditions
+        if load.emulation not in AT_FULL_SPEED
+    )
+    if emulated:
+        yield (
+            f"Emulated: {', '.join(emulated)}. How fast an emulated machine is says nothing about "
+            "the hardware; what queues, loss and timers do to it is real."
+        )
+
+
+# What to change -----------------------------------------------------------------------------------
+
+
+def changes(findings: Findings) -> Iterator[Block]:
+    """The keys to set, the fewest that keep the gain, and how to set them."""
+    verdict, deployment = findings.verdict, findings.deployment
+    subject = f"--arch {findings.arch} --workload {findings.workload}"
+    if verdict is None:
+        return
+    if verdict.outcome == "no gain: it costs":
+        yield Paragraph(
+            f"Nothing: keep the defaults. P99 was shown to be lower, at more than was accepted: "
+            f"{verdict.costs}. Whoever accepts that, deploys it with",
+            command=f"intop plan --accept-costs {subject}",
+        )
+    elif not verdict.is_gain:
+        yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
+    elif deployment is None:
+        yield Paragraph(findings.undeployable)
+        yield _configuration(verdict)
+    else:
+        yield from _origin(findings, verdict, deployment)
+        yield _changes(deployment)
+        yield Verbatim(
+            (
+                f"intop plan {subject}",
+                f"intop apply {subject}",
+                f"intop export {subject} --format sysctl",
+            )
+        )
+
+
+def _origin(findings: Findings, verdict: Verdict, deployment: Deployment) -> Iterator[Block]:
+    """Return the source of the keys that are set."""
+    explanation, count = findings.explanation, len(deployment.changes)
+    if deployment.origin == "smallest set" and deployment.kept is not None:
+        yield Paragraph(
+            f"{_of_the_winner(verdict, explanation, count)} The smallest set "
+            f"{kept_sentence(deployment.kept)}."
+        )
+    elif explanation is not None:
+        yield Paragraph(
+            f"All {count} keys of the winner, not the smallest set that was found: "
+            f"{explanation.obstacle}."
+        )
+    else:
+        yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
+        yield from lacking(findings, "explain")
+
+
+def _of_the_winner(verdict: Verdict, explanation: Explanation | None, count: int) -> str:
+    """Return how many of its keys are set, and whether values of its baseline stand beside them."""
+    whole, kept = len(verdict.configuration.values), len(explanation.keys) if explanation else count
+    if not verdict.against:
+        return f"{kept} of the winner's {whole} keys."
+    return f"{kept} of the winner's {whole} keys, beside values of {verdict.against}: {count} keys."
+
+
+def _changes(deployment: Deployment) -> Table:
+    return without_empty(
+        Table(
+            name="changes",
+            title="Keys to set on the load balancer",
+            origin="measured",
+            columns=(
+                *columns("key", "key", "default", "set to"),
+                *columns(
+                    "span",
+                    "alone: times lower",
+                    "left out of the winner: times higher",
+                    "left out of the smallest set: times higher",
+                ),
+                Column("measured together with", "key"),
+                Column("risk", "text"),
+                Column("what it does", "prose"),
+            ),
+            rows=tuple(map(_change_cells, deployment.changes)),
+        )
+    )
+
+
+def _change_cells(change: Change) -> tuple[Value, ...]:
+    ratios: tuple[Value, ...] = (None, None, None)
+    others: list[str] = []
+    if part := change.contribution:
+        ratios = (part.alone, part.left_out, part.missed)
+        others = [key for key in part.keys if key != change.key]
+    return (
+        change.key,
+        change.default or "unset",
+        change.value,
+        *ratios,
+        ", ".join(others) or None,
+        change.risk,
+        change.mechanism,
+    )
+
+
+def _configuration(verdict: Verdict) -> Table:
+    return Table(
+        name="changes",
+        title="Keys to set on the load balancer",
+        origin="measured",
+        columns=(Column("key", "key"), Column("set to", "key")),
+        rows=tuple(verdict.configuration.values.items()),
+    )
+
+
+# Architectures ------------------------------------------------------------------------------------
+
+
+def compared(report: Report) -> Iterator[Block]:
+    """The architectures side by side, by workload."""
+    if report.compared is None:
+        yield from map(Paragraph, report.not_compared.splitlines())
+        return
+    yield Figure(
+        title="P99 by architecture",
+        draw=partial(architectures, report.study, report.compared),
+        label="P99 of the default and of the tuned configuration by architecture",
+        caption=(
+            "P99 of the default and of the winner on each architecture, with intervals. The sides "
+            "were measured one after the other, so what changed in between is in no interval."
+        ),
+    )
+    yield matrix(report.compared)
+
+
+# The paper ----------------------------------------------------------------------------------------
+
+
+def paper_and_here(report: Report) -> Iterator[Block]:
+    """The paper's figures beside those of this campaign."""
+    outcomes = [
+        paper.Outcome(
+            arch=subject.arch,
+            workload=subject.workload,
+            training=subject.training,
+            convergences=converged(subject.search),
+            verdict=subject.verdict,
+            emulated=any(load.emulation not in AT_FULL_SPEED for load in subject.conditions),
+        )
+        for subject in report.findings
+    ]
+    yield Paragraph(paper.NOTE)
+    yield paper.table(outcomes, report.compared)
