@@ -74,7 +74,6 @@ SLOW_TESTS = (
     "hosts/test_hostile_output.py",
     "hosts/test_made_up_tuned_profiles.py",
     "learn/test_active.py",
-    "learn/test_blend.py",
     "learn/test_ceiling.py",
     "learn/test_effects.py",
     "learn/test_gaussian_process.py",

@@ -126,7 +126,7 @@ def _default(directive: Directive) -> str:
     if directive.follows:
         return " and ".join(f"follows `{key}`" for key in directive.follows)
     older = "".join(
-        f" (before {'.'.join(map(str, version))}: {value})" for version, value in directive.before
+        f" (before {'.'.join(map(str, b.version))}: {b.default})" for b in directive.before
     )
     return directive.default + older
 
