@@ -79,7 +79,7 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     --persist.
     """
     from intop.deploy.apply import check, roll_out
-    from intop.report import host_states as report
+    from intop.report import rollouts as report
     from intop.report.document.text import show
     from intop.report.machine import to_json
     from intop.report.plan import sections

@@ -198,7 +198,7 @@ def _text(context: "Context", deployment: "Deployment", form: str, include: str 
 
         return playbook(deployment, written_at=written_at)
     if form == JSON:
-        from intop.report.machine import deployment_json
+        from intop.report.export.json import deployment_json
 
         return deployment_json(deployment, written_at=written_at) + "\n"
     from intop.domain.sysctl_file import sysctl_file

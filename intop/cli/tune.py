@@ -61,7 +61,8 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
     from intop.report.screen import ranking
     from intop.report.search import search
     from intop.report.train import errors
-    from intop.report.verdict import sentence, verdict
+    from intop.report.verdict import verdict
+    from intop.sentences import verdict_sentence
     from intop.stages.tune import tune as stage
 
     _check_new(new=new, resume=resume)
@@ -89,7 +90,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
         else:
             print_result("Verdicts")
             for tuned in results:
-                print_result(f"  {tuned.arch} {tuned.workload}: {sentence(tuned.verdict)}")
+                print_result(f"  {tuned.arch} {tuned.workload}: {verdict_sentence(tuned.verdict)}")
                 if tuned.explanation is not None:
                     print_result(f"    {smallest(tuned.explanation)}")
             print_result("")

@@ -18,12 +18,12 @@ from intop.domain.sysctl_file import sysctl_file
 from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
-from intop.report.verdict import sentence
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
 from intop.run.executor import OpenTestbeds, execute
 from intop.run.opening import cluster_testbed
 from intop.run.stage import Batch, SoFar, Stage
+from intop.sentences import verdict_sentence
 from intop.stages.pilot import timed
 from intop.stages.verify import Judgement
 from intop.version import __version__
@@ -103,7 +103,7 @@ def _on_host(
             if path:
                 file = (path, sysctl_file(deployment, written_at=now, host=name))
             ready.leave(configuration, _about(deployment, now), file)
-            say(f"{task.title}: {name}: applied: {sentence(verdict)}")
+            say(f"{task.title}: {name}: applied: {verdict_sentence(verdict)}")
             outcome = HostRollout(
                 host=name,
                 outcome="applied",

@@ -13,9 +13,9 @@ from intop.domain.probing import Probe
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
-from intop.report.verdict import sentence
 from intop.run import prerequisites
 from intop.run.context import Context, Task
+from intop.sentences import verdict_sentence
 from intop.stages.collected import required_space, why_gone
 
 
@@ -102,7 +102,8 @@ def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) ->
             gains.append((task, verdict))
         elif costs:
             context.progress.say(
-                f"{task.title}: {sentence(verdict)}. To deploy it all the same: --accept-costs"
+                f"{task.title}: {verdict_sentence(verdict)}. To deploy it all the same: "
+                "--accept-costs"
             )
     if len(gains) > 1:
         names = [task.workload.name for task, _ in gains]

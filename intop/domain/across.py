@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.verdict import Outcome, Pairwise, Verdict
@@ -11,6 +11,8 @@ from intop.domain.verdict import Outcome, Pairwise, Verdict
 @dataclass(frozen=True, kw_only=True)
 class UnderWorkload:
     """The worth of a configuration under one workload."""
+
+    ALSO_IN_JSON: ClassVar = ("outcome", "harms")
 
     workload: str
     load: str
@@ -59,6 +61,8 @@ class UnderWorkload:
 @dataclass(frozen=True, kw_only=True)
 class Across:
     """A configuration against the default under several workloads, in the same rounds."""
+
+    ALSO_IN_JSON: ClassVar = ("reference", "is_gain")
 
     name: str
     """The name of the configuration."""

@@ -6,6 +6,7 @@ it. A *situation* is what trials were measured under: workload, link, load, mach
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from intop.domain.evidence import (
     Evidence,
@@ -38,6 +39,8 @@ class Tally:
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """A change in one situation, with all that was measured of it."""
+
+    ALSO_IN_JSON: ClassVar = ("winners", "gains", "by_itself", "beside_others")
 
     keys: tuple[str, ...]
     direction: str

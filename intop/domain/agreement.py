@@ -50,6 +50,11 @@ class Agreement:
         agreeing = (n for n, r in enumerate(self.replicas) if n == 0 or r.agrees)
         return tuple(n for n in agreeing if not self.replicas[n].is_set_aside)
 
+    def as_json(self) -> dict[str, object]:
+        """Return the agreement for programs, with the names of the replicas in use."""
+        in_use = [self.replicas[place].name for place in self.in_use]
+        return {"replicas": self.replicas, "level": self.level, "in_use": in_use}
+
     def without(self, name: str, *, disturbs: str = "") -> "Agreement":
         """Return the same, once a replica has drifted, or is seen to disturb another one."""
         changed = {"disturbs": disturbs} if disturbs else {"drifted": True}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
-from typing import Literal
+from typing import ClassVar, Literal
 
 from intop.domain.across import Across
 from intop.domain.configuration import DEFAULT, Configuration
@@ -71,6 +71,8 @@ class Place:
 class StageStatus:
     """One stage. `train` and `search` only compute, and have no trials."""
 
+    ALSO_IN_JSON: ClassVar = ("left",)
+
     name: str
     state: State
     trials: int = 0
@@ -129,6 +131,8 @@ class Best:
 class SubjectStatus:
     """One architecture under one workload."""
 
+    ALSO_IN_JSON: ClassVar = ("left_s",)
+
     arch: str
     workload: str
     stages: tuple[StageStatus, ...]
@@ -169,6 +173,8 @@ class SubjectStatus:
 @dataclass(frozen=True, kw_only=True)
 class CampaignStatus:
     """A campaign of a study. Times are UTC in ISO 8601."""
+
+    ALSO_IN_JSON: ClassVar = ("left_s",)
 
     study: str
     store: str

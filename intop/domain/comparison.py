@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import ClassVar
 
 from intop.domain.ranking import Importance, RankAgreement, Ranking
 from intop.domain.search import Search
@@ -100,6 +101,8 @@ class Side:
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
     """The second side's P99 against the first's, by geometric means."""
+
+    ALSO_IN_JSON: ClassVar = ("outcome",)
 
     difference_ms: Interval
     """With MOVER's interval."""

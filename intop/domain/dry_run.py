@@ -1,6 +1,7 @@
 """The results of a dry run: what a command would do."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from intop.domain.campaign_status import StageStatus, SubjectStatus, total_s
 
@@ -21,6 +22,8 @@ class Touched:
 @dataclass(frozen=True, kw_only=True)
 class Intended:
     """The measurements of one architecture under one workload."""
+
+    ALSO_IN_JSON: ClassVar = ("left", "left_s")
 
     subject: SubjectStatus
     stages: tuple[StageStatus, ...]

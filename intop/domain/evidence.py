@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from intop.domain.baseline import HOST
 from intop.domain.explanation import Explanation
@@ -77,6 +77,8 @@ class Evidence:
 
     `alone`, `left_out` and `missed` are as in `Contribution`.
     """
+
+    ALSO_IN_JSON: ClassVar = ("outcome_by_itself", "outcome_beside_others")
 
     source: Source
     before: tuple[str, ...]

@@ -1,7 +1,7 @@
 """Guardrails: quantities that a lower P99 must not be paid with."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Interval
 
@@ -52,6 +52,8 @@ NO_GUARDRAILS = Guardrails(
 @dataclass(frozen=True, kw_only=True)
 class Guardrail:
     """The result of a verdict's pairs for one guardrail."""
+
+    ALSO_IN_JSON: ClassVar = ("state",)
 
     quantity: Quantity
     unit: Unit

@@ -1,6 +1,7 @@
 """Several configurations against one of them, by measurement: on one machine, and on two."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from intop.domain.configuration import Configuration
 from intop.domain.stats import Interval
@@ -13,6 +14,8 @@ COMPROMISE = "compromise"
 @dataclass(frozen=True, kw_only=True)
 class Contestant:
     """One arm of a contest: the host's own values, a baseline, or the tuned configuration."""
+
+    ALSO_IN_JSON: ClassVar = ("outcome",)
 
     name: str
     title: str

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from intop.domain.applied import Applied
 from intop.domain.deployment import Change, Deployment
@@ -37,6 +37,8 @@ class Rival:
 @dataclass(frozen=True, kw_only=True)
 class PlannedKey:
     """One key on one host."""
+
+    ALSO_IN_JSON: ClassVar = ("outcome",)
 
     change: Change
     now: str | None
@@ -122,6 +124,8 @@ class Plan:
 
     On each it is measured against the host's own values. What stays, lasts until a reboot.
     """
+
+    ALSO_IN_JSON: ClassVar = ("problems",)
 
     deployment: Deployment
     hosts: tuple[Answer[HostPlan], ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from intop.domain.drift import Drift
 
@@ -137,6 +137,8 @@ class RankPair:
 @dataclass(frozen=True, kw_only=True)
 class RankAgreement:
     """Two rankings, called `one` and `other`, over the parameters that both have."""
+
+    ALSO_IN_JSON: ClassVar = ("chosen_by_both",)
 
     one: str
     other: str

@@ -10,7 +10,7 @@ memory or its open files grow.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from intop.domain.stats import Interval
 from intop.domain.trial import Status
@@ -87,6 +87,8 @@ class SoakBlock:
 class Trend:
     """The trend of a quantity over a soak."""
 
+    ALSO_IN_JSON: ClassVar = ("growth",)
+
     quantity: Quantity
     unit: str
     floor: float
@@ -111,6 +113,8 @@ class Trend:
 @dataclass(frozen=True, kw_only=True)
 class Soak:
     """A soak so far."""
+
+    ALSO_IN_JSON: ClassVar = ("leak", "hours", "load_share")
 
     applied: str
     """The title of the apply whose values are in force, "" for none."""

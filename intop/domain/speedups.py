@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from intop.domain.rounds import mean_interval, paired
 from intop.domain.stats import Interval, geometric_mean, paired_ratio
@@ -28,6 +29,8 @@ class ModelSpeedUp:
 @dataclass(frozen=True, kw_only=True)
 class SpeedUps:
     """The speed-ups of all models. Several with the same configuration count once each."""
+
+    ALSO_IN_JSON: ClassVar = ("best",)
 
     models: tuple[ModelSpeedUp, ...]
     level: float

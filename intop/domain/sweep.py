@@ -8,7 +8,7 @@ no more answers.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.stats import Interval
@@ -40,6 +40,8 @@ class Arm:
 @dataclass(frozen=True, kw_only=True)
 class ArmAt:
     """One arm's trials at one point. Means are over its usable trials, None without any."""
+
+    ALSO_IN_JSON: ClassVar = ("outcome",)
 
     arm: str
     is_reference: bool
@@ -127,6 +129,8 @@ class Knee:
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
     """Arms along an axis, the lowest point first, each point with each arm once in each round."""
+
+    ALSO_IN_JSON: ClassVar = ("reference",)
 
     axis: Axis
     loop: Loop

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 Objective = Literal["p99", "component"]
 """The target of models: P99, or the first component of the performance metrics on its scale."""
@@ -163,6 +163,8 @@ class Components:
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """The result of training: hyper-parameters and held-out errors by family."""
+
+    ALSO_IN_JSON: ClassVar = ("best", "is_at_ceiling")
 
     keys: tuple[str, ...]
     """The parameters that the models know."""

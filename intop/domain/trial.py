@@ -1,7 +1,7 @@
 """Trials: configurations that were measured, with everything that was seen."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Literal, TypeVar
 
 from intop.domain.configuration import Configuration
@@ -284,6 +284,34 @@ class Trial(Attempt):
         ValueError for a failed trial.
         """
         return self._latencies.slowest_ms(TAIL)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the trial for programs, with its percentiles in place of the histogram."""
+        percentiles = (
+            {f"p{percent:g}_ms": self.percentile_ms(percent) for percent in (50, 90, 99, 99.9)}
+            if self.histogram
+            else {}
+        )
+        return {
+            "stage": self.stage,
+            "index": self.planned.index,
+            "attempt": self.attempt,
+            "replica": self.replica,
+            "role": self.planned.role,
+            "configuration": dict(self.configuration.values),
+            "digest": self.configuration.digest,
+            "status": self.status,
+            "detail": self.detail,
+            "started_at": self.started_at,
+            "seconds": self.seconds,
+            "judged_p99_ms": self.p99_ms if self.histogram else None,
+            "pruned_above_ms": self.pruned_above_ms,
+            **percentiles,
+            "achieved_rps": self.achieved_rps,
+            "errors": dict(self.errors),
+            "metrics": {name: asdict(m) for name, m in self.metrics.items()},
+            "conditions": asdict(self.conditions),
+        }
 
     def percentile_ms(self, percent: float) -> float:
         """Return a percentile of the histogram, in ms. Raises ValueError for a failed trial."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
@@ -48,6 +48,8 @@ class SideBySide:
     doesn't have it.
     """
 
+    ALSO_IN_JSON: ClassVar = ("untold",)
+
     latencies_ms: dict[str, PairwiseLatency]
     """By percentile ("P50" to "max"), of all requests of a side's trials. Their ratios are of
     single trials; that of P99 counts pruned trials as the verdict does."""
@@ -83,6 +85,8 @@ class SideBySide:
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The outcome of an A/B measurement of a configuration against the default."""
+
+    ALSO_IN_JSON: ClassVar = ("outcome",)
 
     configuration: Configuration
     origin: str

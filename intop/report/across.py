@@ -8,26 +8,15 @@ from intop.domain.verdict import Pairwise, PairwiseLatency, Verdict
 from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table
 from intop.report.words import counted, percent
+from intop.sentences import across_sentence, worse_here
 
 
 def across_section(title: str, across: Across) -> Section:
     """Return both tables, and a plain line that says where it is worse."""
     notes = Notes((worse_here(across), *across_notes(across)))
-    return Section(title=f"{title}: {sentence(across)}", blocks=(*across_tables(across), notes))
-
-
-def sentence(across: Across) -> str:
-    """Return such as: winner under 11 workloads: gain in 4, worse in 2."""
-    parts = [f"gain in {len(across.gains)}"] if across.gains else ["no significant gain"]
-    parts += [f"worse in {len(across.worse)}"] if across.worse else []
-    count = counted(len(across.workloads), "workload")
-    return f"{across.name} under {count}: {', '.join(parts)}"
-
-
-def worse_here(across: Across) -> str:
-    """Return such as: worse here: large (P99 is 1.30 times higher (1.10 to 1.54)), api (...)."""
-    places = [f"{under.workload} ({'; '.join(under.harms)})" for under in across.worse]
-    return f"worse here: {', '.join(places) or 'in none of these workloads'}"
+    return Section(
+        title=f"{title}: {across_sentence(across)}", blocks=(*across_tables(across), notes)
+    )
 
 
 def across_tables(across: Across) -> tuple[Table, Table]:

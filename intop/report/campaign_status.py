@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 
 from intop.domain.campaign_status import Best, CampaignStatus, StageStatus, SubjectStatus
-from intop.report.across import sentence as across_sentence
-from intop.report.across import worse_here
 from intop.report.document.columns import numbers, texts
 from intop.report.document.model import Block, Section, Table, Verbatim
-from intop.report.soak import sentence as soak_sentence
-from intop.report.sweep import sentence as sweep_sentence
-from intop.report.verdict import sentence
 from intop.report.words import counted, duration
+from intop.sentences import (
+    across_sentence,
+    soak_sentence,
+    sweep_sentence,
+    verdict_sentence,
+    worse_here,
+)
 
 
 def campaign(status: CampaignStatus) -> list[Block]:
@@ -110,7 +112,7 @@ def pace(subject: SubjectStatus) -> str:
 
 def _best_lines(subject: SubjectStatus) -> Iterator[str]:
     if subject.verdict is not None:
-        yield f"  verdict: {sentence(subject.verdict)}"
+        yield f"  verdict: {verdict_sentence(subject.verdict)}"
         yield from (f"  {sweep_sentence(sweep)}" for sweep in subject.sweeps)
         if subject.across is not None:
             yield f"  {across_sentence(subject.across)}; {worse_here(subject.across)}"

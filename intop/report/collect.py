@@ -2,12 +2,13 @@
 
 import math
 
-from intop.domain.agreement import Agreement, Replica
+from intop.domain.agreement import Agreement
 from intop.domain.drift import Drift
 from intop.domain.replicates import Collected, Noise
 from intop.report.document.columns import Value, numbers, texts
 from intop.report.document.model import Section, tabled
 from intop.report.words import percent_change
+from intop.sentences import replica_sentence
 
 
 def collected(title: str, collected: Collected) -> Section:
@@ -42,18 +43,6 @@ def replica_sentences(agreement: Agreement) -> list[str]:
         for replica in agreement.replicas
         if replica.is_set_aside
     ]
-
-
-def replica_sentence(replica: Replica) -> str:
-    """Such as: replica lab-b-lb agrees: ... 0.97 (0.81 to 1.16)."""
-    ratio = replica.ratio
-    if ratio is None:
-        return (
-            f"replica {replica.name} is left out: too few trials of the default could be used, "
-            "on it or on the first one"
-        )
-    state = "agrees" if replica.agrees else "is left out, it measures something else"
-    return f"replica {replica.name} {state}: the first one's P99 / its P99 {ratio}"
 
 
 def noise_sentence(name: str, noise: Noise) -> str:

@@ -1,15 +1,14 @@
 """An explanation as a document: what each change does, and what the fewest of them are worth."""
 
-import math
 from collections.abc import Callable, Iterator
 
-from intop.domain.explanation import WANTED_KEYS, Explanation, Kept
+from intop.domain.explanation import WANTED_KEYS, Explanation
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.report.document.columns import Column, Value, columns
 from intop.report.document.model import Notes, Section, Table, widened
-from intop.report.verdict import sentence as verdict_sentence
 from intop.report.words import few, percent
+from intop.sentences import kept_sentence, percent_below, verdict_sentence
 
 
 def explanation(title: str, outcome: Explanation | Verdict) -> Section:
@@ -102,7 +101,7 @@ def smallest(explanation: Explanation) -> str:
     share = (
         ""
         if explanation.kept.full.value <= 1
-        else f", {_percent(explanation.kept.share)} of the gain"
+        else f", {percent_below(explanation.kept.share)} of the gain"
     )
     instead = (
         f"; so the whole winner is deployed: {explanation.obstacle}" if explanation.obstacle else ""
@@ -110,22 +109,5 @@ def smallest(explanation: Explanation) -> str:
     return f"smallest set: {', '.join(explanation.keys)} ({sentence(explanation)}{share}){instead}"
 
 
-def kept_sentence(kept: Kept) -> str:
-    """Such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
-    if kept.full.value <= 1:
-        return "how much of the gain is kept can't be told: the winner had none in these rounds"
-    short = f", {kept.lack}" if kept.lack else ""
-    return (
-        f"keeps {_percent(kept.share)} of the gain (interval {100 * kept.low:.0f} to "
-        f"{100 * kept.high:.0f} %){short}: P99 {kept.smaller.value:.2f} times lower, the whole "
-        f"winner {kept.full.value:.2f} times, in the same {kept.rounds} rounds"
-    )
-
-
 def _names(explanation: Explanation, why: str) -> str:
     return ", ".join(c.name for c in explanation.contributions if c.dropped == why)
-
-
-def _percent(share: float) -> str:
-    """Rounded down, so that what falls short of a round number does not look like it."""
-    return f"{math.floor(100 * share + 1e-9)} %"

@@ -1,4 +1,4 @@
-"""The states of hosts, roll-outs and rollbacks as documents.
+"""The states of hosts, and rollbacks, as documents.
 
 A line is never broken: it may hold a command or a value to copy.
 """
@@ -13,10 +13,8 @@ from intop.domain.host_state import (
     RolledBack,
     Unrestored,
 )
-from intop.domain.rollout import HostRollout, Rollout
 from intop.report.document.columns import texts
 from intop.report.document.model import Block, Table, Verbatim
-from intop.report.verdict import sentence
 from intop.report.words import counted, few
 
 
@@ -158,49 +156,3 @@ def _unrestored(key: Unrestored) -> str:
     if key.why:
         return f"{key.key} is not restored: {key.why}. Type there as root: {key.command}"
     return f"{key.key} could not be set to {key.value}. Type there as root: {key.command}"
-
-
-# Roll-outs ----------------------------------------------------------------------------------------
-
-KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothing to apply"
-COSTS = "--accept-costs goes on although a guardrail is broken"
-
-
-def rollouts(finished: Sequence[Rollout]) -> list[Verbatim]:
-    """A line for each host, and how to undo it."""
-    lines: list[str] = []
-    for rollout in finished:
-        lines += [f"{rollout.title}: {_host_line(host)}" for host in rollout.hosts]
-        if rollout.is_stopped:
-            lines.append(f"{rollout.title}: {_stopped(rollout)}")
-        elif any(not host.lasting for host in rollout.hosts):
-            lines.append(
-                f"{rollout.title}: the values last until the host is started anew; with --persist "
-                "they would come back then"
-            )
-    if any(host.outcome != "stopped" for rollout in finished for host in rollout.hosts):
-        lines.append("See what has become of it: intop status. Undo it: intop rollback")
-    return [Verbatim(tuple(lines))]
-
-
-def _host_line(host: HostRollout) -> str:
-    if host.outcome == "already":
-        return f"{host.host}: has these values already"
-    reason = sentence(host.verdict) if host.verdict else "not measured"
-    if host.outcome == "stopped":
-        return f"{host.host}: NOT applied, it has its values from before: {reason}"
-    files = f", with {', '.join(host.lasting)}" if host.lasting else ""
-    return f"{host.host}: applied{files}: {reason}"
-
-
-def _stopped(rollout: Rollout) -> str:
-    *earlier, last = rollout.hosts
-    which = "the canary" if not earlier else last.host
-    costs = last.verdict is not None and last.verdict.broken
-    why = f"breaks a guardrail ({COSTS})" if costs else "shows too little"
-    parts = [f"the roll-out stops, since {which} {why}"]
-    if rollout.untouched:
-        parts.append(f"not touched: {', '.join(rollout.untouched)}")
-    if earlier:
-        parts.append(f"what was applied before stays: {', '.join(h.host for h in earlier)}")
-    return "; ".join(parts)

@@ -8,8 +8,8 @@ from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.report.document.columns import Column, columns
 from intop.report.document.model import Notes, Section, Table
-from intop.report.verdict import sentence as verdict_sentence
 from intop.report.words import counted, percent
+from intop.sentences import verdict_sentence
 
 
 def mediation(title: str, result: Mediation | Verdict) -> Section:

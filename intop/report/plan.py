@@ -9,13 +9,10 @@ from intop.domain.parameter import PARTNERS
 from intop.domain.persistent import TUNED_LAST, Setting
 from intop.domain.plan import HostPlan, Plan, PlannedKey, Rival
 from intop.domain.stats import Interval
-from intop.report.across import sentence as across_sentence
-from intop.report.across import worse_here
 from intop.report.document.columns import Column, texts
 from intop.report.document.model import Notes, Section, Table, Verbatim
-from intop.report.explain import kept_sentence
-from intop.report.sweep import sentence as sweep_sentence
 from intop.report.words import counted
+from intop.sentences import across_sentence, kept_sentence, sweep_sentence, worse_here
 
 NOTHING = "no gain: keep the defaults, there is nothing to deploy"
 COLUMNS = (

@@ -6,7 +6,8 @@ from intop.domain.baseline import HOST
 from intop.domain.soak import PAUSE_S, WARM_UP_S, WARM_UP_SHARE, Soak, SoakBlock, Trend
 from intop.report.document.columns import Column
 from intop.report.document.model import Notes, Section, Table
-from intop.report.words import counted, duration, interval, number, percent
+from intop.report.words import counted, duration, percent
+from intop.sentences import broken_limit, soak_sentence
 
 ROWS = 12
 """Rows of the table over time: blocks are put together where there are more."""
@@ -16,28 +17,12 @@ def soak(title: str, soak: Soak) -> Section:
     """Return the trends, the soak over time, and remarks."""
     growth, over_time = soak_tables(soak)
     return Section(
-        title=f"{title}: {sentence(soak)}",
+        title=f"{title}: {soak_sentence(soak)}",
         blocks=(
             growth,
             Section(title=over_time.title, blocks=(over_time,)),
             Notes(tuple(soak_notes(soak))),
         ),
-    )
-
-
-def sentence(soak: Soak) -> str:
-    """Such as: soak of 1 h 0 min: no leak, nginx's memory +0.1 MiB/h (-0.2 to +0.4)."""
-    sentence = f"soak of {duration(soak.hours * 3600)}: "
-    if soak.broken:
-        sentence += f"ended early, {_limit(soak)}; "
-    sentence += {"not known": "whether there is a leak is not known"}.get(soak.leak, soak.leak)
-    memory = next((t for t in soak.trends if t.quantity == "nginx memory"), None)
-    if memory is None or memory.per_hour is None:
-        return sentence
-    per_hour = memory.per_hour
-    return (
-        f"{sentence}, nginx's memory {interval(per_hour.value, per_hour.low, per_hour.high, '+')} "
-        f"{memory.unit} an hour"
     )
 
 
@@ -126,7 +111,7 @@ def soak_notes(soak: Soak) -> Iterator[str]:
     """Return remarks about the soak's end, its load, its certainty and its gaps."""
     if soak.broken:
         count = counted(len(soak.blocks), "block")
-        yield f"Ended after {count} of {soak.planned}: {_limit(soak)}."
+        yield f"Ended after {count} of {soak.planned}: {broken_limit(soak)}."
     yield (
         f"{soak.host} has {soak.applied or f'nothing of intop applied ({HOST})'}. Load: "
         f"{soak.rate_rps:g} requests/s in blocks of {soak.block_s:g} s, each after "
@@ -163,17 +148,3 @@ def soak_notes(soak: Soak) -> Iterator[str]:
 
 def _is_leak(trend: Trend) -> bool:
     return trend.quantity.startswith("nginx")
-
-
-def _limit(soak: Soak) -> str:
-    """Such as: P99 above 50 ms in 3 blocks in a row."""
-    limits = soak.limits
-    what = {
-        "P99": f"P99 above {number(limits.p99_ms or 0.0)} ms",
-        "errors": f"more than {100 * (limits.errors or 0.0):g} % of requests failed",
-        "memory": f"nginx's memory above {number(limits.memory_mib or 0.0)} MiB",
-        "no answers": "no request was answered",
-    }.get(soak.broken, "")
-    return f"{what} in {counted(limits.in_a_row, 'block')}" + (
-        " in a row" if limits.in_a_row > 1 else ""
-    )

@@ -1,26 +1,19 @@
 """A sweep as a document: what each arm is worth along a load, and what it can carry."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from intop.domain.histogram import PERCENTS, requests_for
-from intop.domain.stats import Interval
-from intop.domain.sweep import UNITS, ArmAt, Axis, Capacity, Knee, Sweep
+from intop.domain.sweep import UNITS, ArmAt, Capacity, Knee, Sweep
 from intop.report.document.columns import Column
 from intop.report.document.model import Notes, Section, Table
 from intop.report.words import counted, interval, number, percent
-
-ALONG: Mapping[Axis, str] = {
-    "rate": "at other rates",
-    "connections": "with other numbers of connections",
-    "cores": "with other numbers of workers",
-    "file": "with other files",
-}
+from intop.sentences import ALONG, more_or_less, sweep_sentence
 
 
 def sweep_section(title: str, sweep: Sweep) -> Section:
     """Return the tables of points, what each arm carries, and what the sweep can't tell."""
     return Section(
-        title=f"{title}: {sentence(sweep)}",
+        title=f"{title}: {sweep_sentence(sweep)}",
         blocks=(*sweep_tables(sweep), Notes(tuple(sweep_notes(sweep)))),
     )
 
@@ -75,14 +68,6 @@ def _answered(sweep: Sweep) -> Table:
     )
 
 
-def sentence(sweep: Sweep) -> str:
-    """Return such as: at other rates: tuned gain at 50, 100, worse at 150 requests/s."""
-    others = [arm.name for arm in sweep.arms[1:]]
-    parts = [f"{name} {_outcomes(sweep, name)}" for name in others] or [f"{sweep.reference} alone"]
-    parts += [f"{c.arm} carries {_more(c.ratio)}" for c in sweep.capacities if c.ratio is not None]
-    return f"{ALONG[sweep.axis]}: {'; '.join(parts)}"
-
-
 def sweep_notes(sweep: Sweep) -> Iterator[str]:
     """Yield what each arm carries, how it was measured, and what it can't tell."""
     yield from (_capacity(sweep, capacity) for capacity in sweep.capacities)
@@ -122,17 +107,8 @@ def _capacity(sweep: Sweep, capacity: Capacity) -> str:
         }.get(capacity.outside, "a rate that these rounds don't agree on")
         return f"Capacity: {capacity.arm} carries {where} {at}."
     carried = f"{interval(rps.value, rps.low, rps.high)} requests/s"
-    more = f": {_more(capacity.ratio)} than {sweep.reference}" if capacity.ratio else ""
+    more = f": {more_or_less(capacity.ratio)} than {sweep.reference}" if capacity.ratio else ""
     return f"Capacity: {capacity.arm} carries {carried} {at}{more}."
-
-
-def _more(ratio: Interval) -> str:
-    """Return such as: 38 % more (20 to 58)."""
-    shares = [100 * (value - 1) for value in (ratio.value, ratio.low, ratio.high)]
-    if shares[0] < 0:
-        shares = [-shares[0], -shares[2], -shares[1]]
-        return "{:.0f} % less ({:.0f} to {:.0f})".format(*shares)
-    return "{:.0f} % more ({:.0f} to {:.0f})".format(*shares)
 
 
 def _knee(sweep: Sweep, knee: Knee) -> str:
@@ -143,15 +119,6 @@ def _knee(sweep: Sweep, knee: Knee) -> str:
     if sweep.loop == "closed":
         return f"Knee: from {value} {unit} on, {knee.arm} answers hardly more."
     return f"Knee: {knee.arm} answers at most {value} requests/s, whatever is asked."
-
-
-def _outcomes(sweep: Sweep, arm: str) -> str:
-    """Return such as: gain at 50, 100, worse at 150 requests/s."""
-    places: dict[str, list[str]] = {}
-    for point, arm_at in sweep.along(arm):
-        places.setdefault(arm_at.outcome, []).append(point.label)
-    parts = [f"{outcome} at {', '.join(labels)}" for outcome, labels in places.items()]
-    return f"{', '.join(parts)} {UNITS[sweep.axis]}".rstrip()
 
 
 def _failures(arm_at: ArmAt) -> str | None:

@@ -14,6 +14,7 @@ from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from intop.report.document.columns import Column, numbers, texts
 from intop.report.document.model import Block, Notes, Section, Table, widened
 from intop.report.words import counted, interval, number, percent
+from intop.sentences import verdict_sentence
 
 WIDTH = 32
 """Characters of the scale that latencies are drawn on."""
@@ -45,32 +46,7 @@ def verdict(title: str, verdict: Verdict) -> Section:
     if verdict.models is not None:
         notes = (models_sentence(verdict.models), LUCK)
         blocks += [model_table(verdict.models), Notes(notes)]
-    return Section(title=f"{title}: {sentence(verdict)}", blocks=tuple(blocks))
-
-
-def sentence(verdict: Verdict) -> str:
-    """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
-
-    Against a baseline it names that one. It says which guardrails are unclear or broken.
-    """
-    than = f" than with {verdict.against}" if verdict.against else ""
-    within = f"{verdict.level:.0%} interval {verdict.ratio_low:.2f} to {verdict.ratio_high:.2f}"
-    if verdict.failures:
-        return f"worse: trials of the tuned side that failed: {verdict.failures}"
-    match verdict.outcome:
-        case "gain":
-            return f"gain: {verdict.gain}"
-        case "gain, but":
-            return f"gain, but {verdict.doubts}: {verdict.gain}"
-        case "no gain: it costs":
-            return f"{verdict.short}: {verdict.costs}, though {verdict.gain}"
-        case "worse":
-            return f"worse: P99 is {1 / verdict.ratio:.2f} times higher{than} (ratio's {within})"
-    besides = f"; besides, {verdict.costs}" if verdict.broken else ""
-    text = "no significant gain, keep the defaults"
-    if verdict.against:
-        text = f"no significant gain over {verdict.against}"
-    return f"{text} (ratio {verdict.ratio:.2f}, {within}){besides}"
+    return Section(title=f"{title}: {verdict_sentence(verdict)}", blocks=tuple(blocks))
 
 
 def halves_sentence(halves: Halves) -> str:

@@ -10,7 +10,6 @@ from intop.domain.job import Opened
 from intop.domain.probing import Probe, other_values
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError
-from intop.report.collect import replica_sentence
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.comparability import COMMON
@@ -18,6 +17,7 @@ from intop.run.context import Task
 from intop.run.prospect import Prospect
 from intop.run.remote import RemoteTestbed
 from intop.run.stage import Batch, Expected, SoFar, Stage
+from intop.sentences import replica_sentence
 
 Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
 

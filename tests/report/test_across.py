@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from findings import ACROSS, BETTER, UNMEASURED
-from intop.report.across import across_section, sentence, worse_here
+from intop.report.across import across_section
 from intop.report.document.markdown import as_markdown
 from intop.report.figures.files import figures_of
 from intop.report.machine import to_json
+from intop.sentences import across_sentence, worse_here
 from printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
@@ -36,9 +37,9 @@ def test_one_plain_line_says_where_it_is_worse(capsys: pytest.CaptureFixture[str
     assert expected in " ".join(shown(capsys, across_section("x86 slt", ACROSS)).split())
     good = replace(ACROSS, workloads=(BETTER,))
     assert "worse here: in none of these workloads" == worse_here(good)
-    assert "winner under 1 workload: gain in 1" == sentence(good)
+    assert "winner under 1 workload: gain in 1" == across_sentence(good)
     none = replace(ACROSS, workloads=(replace(UNMEASURED, tuned_failed=0),))
-    assert "winner under 1 workload: no significant gain" == sentence(none)
+    assert "winner under 1 workload: no significant gain" == across_sentence(none)
 
 
 def test_markdown_and_json_have_all_of_it() -> None:

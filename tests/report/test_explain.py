@@ -18,9 +18,10 @@ from intop.domain.explanation import (
 )
 from intop.domain.stats import Interval
 from intop.report.document.text import show
-from intop.report.explain import explanation, kept_sentence, sentence, smallest
+from intop.report.explain import explanation, sentence, smallest
 from intop.report.figures.files import write_figures
 from intop.report.figures.partial_dependence import dependence
+from intop.sentences import kept_sentence
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_rmem"
 RATIO = Interval(3.1, 2.2, 4.4)

@@ -20,8 +20,8 @@ from intop.domain.training import Ceiling
 from intop.inspect.report import steps
 from intop.report.figures.bars import errors, generations, search_time
 from intop.report.figures.drawing import Drawing
+from intop.report.figures.drift import default_drift
 from intop.report.figures.files import write_figures
-from intop.report.figures.over_time import default_drift
 from intop.report.figures.percentiles import percentiles
 from intop.report.figures.pipeline import pipeline
 from intop.report.figures.speedup import architectures, speedup

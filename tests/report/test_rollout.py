@@ -4,7 +4,7 @@ import pytest
 
 from findings import COSTLY, VERDICT
 from intop.domain.rollout import HostRollout, Rollout
-from intop.report.host_states import rollouts
+from intop.report.rollouts import rollouts
 from printed import shown
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"

@@ -8,7 +8,8 @@ from findings import SOAK, SOAK_BLOCK
 from intop.domain.soak import Limits
 from intop.domain.stats import Interval
 from intop.report.figures.files import figures_of
-from intop.report.soak import sentence, soak
+from intop.report.soak import soak
+from intop.sentences import soak_sentence
 from printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
@@ -43,7 +44,7 @@ def test_leaks_limits_interruptions_and_changes_are_told(
         restarts=2,
         changed=("kernel: 6.1 against 6.2",),
     )
-    assert "ended early, P99 above 80.0 ms in 3 blocks in a row; leak" in sentence(found)
+    assert "ended early, P99 above 80.0 ms in 3 blocks in a row; leak" in soak_sentence(found)
     out = said(capsys, found)
     assert "Ended after 4 blocks of 60" in out
     assert "lb has x86 slt of study lab, campaign 3, since" in out
@@ -63,7 +64,7 @@ def test_leaks_limits_interruptions_and_changes_are_told(
 )
 def test_each_limit_has_its_words(broken: str, told: str) -> None:
     limits = Limits(errors=0.01, memory_mib=100.0)
-    assert told in sentence(replace(SOAK, broken=broken, limits=limits))  # type: ignore[arg-type]
+    assert told in soak_sentence(replace(SOAK, broken=broken, limits=limits))  # type: ignore[arg-type]
 
 
 def test_what_is_not_known_asks_for_a_longer_soak(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,8 @@ from findings import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
 from intop.domain.stats import Interval
 from intop.domain.sweep import Capacity, Knee
 from intop.report.figures.files import figures_of
-from intop.report.sweep import sentence, sweep_section
+from intop.report.sweep import sweep_section
+from intop.sentences import sweep_sentence
 from printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
@@ -50,11 +51,11 @@ def test_what_an_arm_carries_is_one_number(capsys: pytest.CaptureFixture[str]) -
             ),
         ),
     )
-    assert sentence(found).endswith("requests/s; tuned carries 38 % more (20 to 58)")
+    assert sweep_sentence(found).endswith("requests/s; tuned carries 38 % more (20 to 58)")
     told = "tuned carries 138 (130 to 146) requests/s at P99 <= 50.0 ms: 38 % more (20 to 58) than"
     assert told in said(capsys, found)
     slower = replace(found.capacities[1], ratio=Interval(0.8, 0.7, 0.9))
-    assert "20 % less (10 to 30)" in sentence(replace(found, capacities=(slower,)))
+    assert "20 % less (10 to 30)" in sweep_sentence(replace(found, capacities=(slower,)))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_files_are_called_by_their_paths(capsys: pytest.CaptureFixture[str]) -> 
         for n, (point, path) in enumerate(((AT_HALF, "/a.css"), (TOO_MUCH, "/b.jpg")), 1)
     )
     found = replace(SWEEP, axis="file", points=(one, other), knees=())
-    assert "with other files: tuned gain at /a.css, worse at /b.jpg" == sentence(found)
+    assert "with other files: tuned gain at /a.css, worse at /b.jpg" == sweep_sentence(found)
     assert "/b.jpg tuned 900 (810 to 990) ms" in said(capsys, found)
     (drawing,) = figures_of(found, "x86 slt")
     assert "/a.css" in drawing.svg()
@@ -96,7 +97,7 @@ def test_files_are_called_by_their_paths(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_sweep_without_a_winner_has_the_default_alone() -> None:
     points = tuple(replace(p, arms=p.arms[:1]) for p in SWEEP.points)
     alone = replace(SWEEP, arms=SWEEP.arms[:1], points=points)
-    assert "at other rates: default alone" == sentence(alone)
+    assert "at other rates: default alone" == sweep_sentence(alone)
 
 
 @pytest.mark.parametrize("limit", [None, 50.0])

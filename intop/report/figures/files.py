@@ -22,12 +22,14 @@ from intop.domain.training import Training
 from intop.report.figures.bars import errors, generations, search_time
 from intop.report.figures.convergence import convergence, refinement
 from intop.report.figures.drawing import Drawing, NoDataError
+from intop.report.figures.drift import default_drift
 from intop.report.figures.importance import agreement, importance
 from intop.report.figures.models import components, predictions
-from intop.report.figures.over_time import default_drift, history, soak
+from intop.report.figures.over_time import history
 from intop.report.figures.pareto import front
 from intop.report.figures.partial_dependence import contributions, dependence
 from intop.report.figures.percentiles import percentiles
+from intop.report.figures.soak import soak
 from intop.report.figures.speedup import architectures, speedup, verdicts_of
 from intop.report.figures.sweep import curves
 

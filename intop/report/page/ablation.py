@@ -7,9 +7,10 @@ from intop.domain.explanation import Dependence, Explanation
 from intop.domain.report import Findings
 from intop.report.document.columns import Column, Value, columns
 from intop.report.document.model import Block, Figure, Paragraph, Table, widened
-from intop.report.explain import contribution_table, kept_sentence
+from intop.report.explain import contribution_table
 from intop.report.figures.partial_dependence import contributions, dependence
 from intop.report.page.common import as_sentence, lacking
+from intop.sentences import kept_sentence
 
 
 def ablation(findings: Findings) -> Iterator[Block]:

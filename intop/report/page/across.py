@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from intop.domain.report import Findings
-from intop.report.across import across_notes, across_tables, sentence, worse_here
+from intop.report.across import across_notes, across_tables
 from intop.report.document.model import Block, Figure, Paragraph, without_empty
 from intop.report.figures.speedup import speedup, verdicts_of
 from intop.report.page.common import as_sentence
+from intop.sentences import across_sentence, worse_here
 
 
 def across(findings: Findings) -> Iterator[Block]:
@@ -20,14 +21,14 @@ def across(findings: Findings) -> Iterator[Block]:
                 command="intop verify --workload all --configuration winner",
             )
         return
-    yield Paragraph(as_sentence(sentence(result)))
+    yield Paragraph(as_sentence(across_sentence(result)))
     yield Paragraph(as_sentence(worse_here(result)))
     tables = tuple(without_empty(table) for table in across_tables(result))
     if verdicts := verdicts_of(result):
         yield Figure(
             title="By workload",
             draw=partial(speedup, f"{findings.title} across", verdicts),
-            label=f"{findings.title}: {sentence(result)}",
+            label=f"{findings.title}: {across_sentence(result)}",
             caption=(
                 "How many times lower P99 is under each workload, with its interval. At the left "
                 "of the line at 1 the winner is worse than the default."

@@ -12,15 +12,13 @@ from intop.domain.sweep import Sweep
 from intop.domain.verdict import Verdict
 from intop.report.document.columns import Column, numbers
 from intop.report.document.model import Block, Figure, Paragraph, Table
-from intop.report.figures.over_time import soak as soak_figure
 from intop.report.figures.percentiles import percentiles
+from intop.report.figures.soak import soak as soak_figure
 from intop.report.figures.sweep import curves
 from intop.report.mediation import mediation_notes, mediation_table
 from intop.report.mediation import sentence as mediation_sentence
 from intop.report.page.common import as_sentence
-from intop.report.soak import sentence as soak_sentence
 from intop.report.soak import soak_notes, soak_tables
-from intop.report.sweep import sentence as sweep_sentence
 from intop.report.sweep import sweep_notes, sweep_tables
 from intop.report.verdict import (
     cause_notes,
@@ -31,6 +29,7 @@ from intop.report.verdict import (
     latency_notes,
     side_table,
 )
+from intop.sentences import soak_sentence, sweep_sentence
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Percentiles of the table of latencies; 100 is the slowest request."""

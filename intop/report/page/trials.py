@@ -18,7 +18,7 @@ from intop.report.document.model import (
     Verbatim,
     without_empty,
 )
-from intop.report.figures.over_time import default_drift
+from intop.report.figures.drift import default_drift
 from intop.report.figures.pipeline import pipeline
 from intop.report.page.common import as_sentence, clock
 from intop.report.words import percent

@@ -13,11 +13,12 @@ from intop.report import paper
 from intop.report.comparison import matrix
 from intop.report.document.columns import Column, Value, columns, numbers, texts
 from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, without_empty
-from intop.report.explain import kept_sentence, smallest
+from intop.report.explain import smallest
 from intop.report.figures.speedup import architectures, speedup
 from intop.report.page.common import as_sentence, lacking
-from intop.report.verdict import LUCK, model_table, models_sentence, sentence
+from intop.report.verdict import LUCK, model_table, models_sentence
 from intop.report.words import LOADS, counted, percent
+from intop.sentences import kept_sentence, verdict_sentence
 
 # What was found -----------------------------------------------------------------------------------
 
@@ -39,7 +40,7 @@ def _finding(findings: Findings) -> Block:
         state = "no verdict yet" if findings.stages else "nothing measured yet"
         command = f"intop tune --resume --arch {findings.arch} --workload {findings.workload}"
         return Paragraph(f"{lead}: {state}. Make it with", command=command)
-    sentences = [as_sentence(sentence(verdict))]
+    sentences = [as_sentence(verdict_sentence(verdict))]
     if verdict.p99_outcome == "gain":
         sentences.append(
             f"{verdict.against or 'The default'} has {verdict.default_p99_ms:.1f} ms, the winner "
