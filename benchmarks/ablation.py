@@ -32,19 +32,19 @@ from benchmarks.campaign import context_of, judged, labs_up, short_buffer
 from benchmarks.harness import Question
 from benchmarks.tables import DUMMIES, PARAMETERS, read
 from intop.config.study import Study
+from intop.document.figures import write_figures
+from intop.document.text import show
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import KEPT, WANTED_KEYS, Explanation
 from intop.domain.stats import geometric_mean
 from intop.domain.verdict import Verdict
-from intop.report.document.text import show
-from intop.report.explain import explanation as text
-from intop.report.explain import smallest
-from intop.report.figures.files import write_figures
-from intop.stages.explain.ablation import Ablation, ablate
-from intop.stages.explain.outcome import kept
-from intop.stages.explain.rounds import Changes, kept_share
-from intop.stages.explain.stage import explain
+from intop.explain.ablation import Ablation, ablate
+from intop.explain.outcome import kept
+from intop.explain.rounds import Changes, kept_share
+from intop.explain.stage import explain
+from intop.explain.view import explanation as text
+from intop.explain.view import smallest
 from intop.version import __version__
 
 KEYS = 14

@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from intop.campaign.verify.judge import Judge
+from intop.campaign.verify.pick import Picked
 from intop.config.study import Study, load_study
+from intop.document.progress import LineProgress, Progress
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
@@ -14,7 +17,6 @@ from intop.hosts import ssh
 from intop.hosts.host import Connect
 from intop.inspect.doctor import check_ready
 from intop.lab import cluster as lab
-from intop.report.progress import LineProgress, Progress
 from intop.resources import shipped
 from intop.run import registry
 from intop.run.campaigns import latest_or_new, new
@@ -22,8 +24,6 @@ from intop.run.context import Context, Task
 from intop.run.executor import OpenTestbeds, execute, replicas
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
-from intop.stages.pick import Picked
-from intop.stages.verify import Judge
 from intop.store import Campaign, Store
 
 Plan = Sequence[PlannedTrial] | Callable[[Testbed], Sequence[PlannedTrial]]

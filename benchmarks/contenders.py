@@ -17,6 +17,9 @@ from typing import Protocol
 import numpy as np
 
 from benchmarks.recorded import Answer, Offer, Onward, Shot, TrainTrees, campaign
+from intop.campaign.collect.stage import Collect
+from intop.campaign.search.stage import GlobalSearch
+from intop.campaign.verify.pick import Pick
 from intop.domain.configuration import Configuration
 from intop.domain.rounds import planned_arms
 from intop.domain.space import Space
@@ -25,9 +28,6 @@ from intop.domain.trial import PlannedTrial
 from intop.learn.parallel import one_thread
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.stages.collect import Collect
-from intop.stages.pick import Pick
-from intop.stages.search import GlobalSearch
 
 MOST = 100
 """Trials of a tuner, at most."""

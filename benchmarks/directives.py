@@ -30,6 +30,7 @@ from pathlib import Path
 
 from benchmarks.campaign import begun, context_of, judged
 from benchmarks.harness import Cell, Question, Result, UnusableError
+from intop.campaign.tune import tune
 from intop.config.study import Study, load_study
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
@@ -39,7 +40,6 @@ from intop.domain.verdict import Verdict
 from intop.lab import cluster as lab
 from intop.run.campaigns import latest_or_new
 from intop.run.opening import cluster_testbed
-from intop.stages.tune import tune
 from intop.store import opened
 
 FOLDER = Path(__file__).parent / "known"

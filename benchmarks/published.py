@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.campaign import labs_up
 from benchmarks.truth import Cell, OfScenarios
 from intop.domain.multi_arm import Contest, Contestant
-from intop.experiment.contest import MultiArm, Request
+from intop.experiment.contest.stage import MultiArm, Request
 from intop.run.executor import execute
 
 ROUNDS = 10

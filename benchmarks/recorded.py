@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.campaign import context_of, short_buffer
+from intop.campaign.refine.stage import Refine
+from intop.campaign.train.stage import Train
 from intop.config.catalogue import Catalogue
 from intop.config.study import Study
+from intop.document.progress import LineProgress
 from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import Configuration
 from intop.domain.constraints import Listing
@@ -32,12 +35,9 @@ from intop.domain.trial import Conditions, HostMetrics, PlannedTrial, Status, Tr
 from intop.domain.workload import Budget
 from intop.errors import RefusedValueError
 from intop.learn.samples import Samples
-from intop.report.progress import LineProgress
 from intop.run.available_space import probed_of
 from intop.run.context import Task
 from intop.run.testbed import Testbed
-from intop.stages.refine import Refine
-from intop.stages.train import Train
 from intop.store import opened
 from intop.version import __version__
 

@@ -24,11 +24,11 @@ from benchmarks.harness import Question
 from benchmarks.made_up import MadeUp, issue, like_lab
 from benchmarks.recorded import campaign
 from benchmarks.tables import DUMMIES, as_samples, read
+from intop.campaign.screen.stage import FIRST_LOOK, LOOKS, screen
 from intop.domain.ranking import Ranking, Screening, is_stable
 from intop.learn.effects import screening
 from intop.learn.samples import Samples
 from intop.learn.screening import rank
-from intop.stages.screen import FIRST_LOOK, LOOKS, screen
 
 KEEP = 20
 STABLE = 3

@@ -28,10 +28,10 @@ from benchmarks import truth_table
 from benchmarks.campaign import labs_up
 from benchmarks.harness import UnusableError
 from benchmarks.truth import Cell, OfScenarios
+from intop.campaign.screen import stage
 from intop.domain.ranking import Screening
 from intop.learn.design import VARIED, screening_design
 from intop.run.prospect import designed
-from intop.stages import screen as stage
 
 TRIALS, SECONDS = 100, 2
 FOUND, FALSE = 0.9, 0.1

@@ -41,13 +41,13 @@ from benchmarks.campaign import measured
 from benchmarks.harness import Question, UnusableError
 from benchmarks.models import interval, numbers
 from benchmarks.recorded import LOWEST_MS, Onward, Shot, campaign, table_offer
+from intop.campaign.refine.stage import Refine
 from intop.domain.configuration import DEFAULT
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.parameter import Scale
 from intop.domain.trial import PlannedTrial
 from intop.learn.samples import Samples, Vector
 from intop.run.executor import execute
-from intop.stages.refine import Refine
 
 SEED = 7
 """Of the rows that are measured first; development was done on others."""

@@ -40,6 +40,7 @@ from benchmarks.campaign import scenario as load_scenario
 from benchmarks.harness import Question, Result, commit
 from benchmarks.tables import alone
 from benchmarks.truth_table import p99_of, tails_of
+from intop.campaign.collected import required_space
 from intop.config.study import Study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration
@@ -52,7 +53,6 @@ from intop.run.context import Task
 from intop.run.replicas import replicas_in_use
 from intop.run.rounds import blocks
 from intop.run.testbed import Testbed
-from intop.stages.collected import required_space
 from intop.store import Store
 
 STAGE = "contest"

@@ -26,7 +26,7 @@ def trials(
     default is the one that comes with intop. Raises ResultMissingError if there are no such trials,
     UsageError if `store` is no store.
     """
-    from intop.inspect import frames
+    from intop.deploy.export import frames
 
     return frames.trials(
         store,

@@ -10,7 +10,7 @@ from intop.domain.soak import Soak
 from intop.domain.stats import Interval
 from intop.domain.sweep import UNITS, Axis, Sweep
 from intop.domain.verdict import Verdict
-from intop.report.words import counted, duration, interval, number
+from intop.words import counted, duration, interval, number
 
 ALONG: Mapping[Axis, str] = {
     "rate": "at other rates",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from fakes import FakeTestbed
-from intop.report.progress import LineProgress
+from intop.document.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from intop.config.study import load_study
+from intop.document.progress import LineProgress
 from intop.domain.cluster import native_arch
 from intop.domain.verdict import Verdict
 from intop.hosts.host import Connect
 from intop.hosts.ssh import connect
-from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.run.opening import cluster_testbed

@@ -18,7 +18,7 @@ STREAMS = ("stdout", "stderr")
 
 _FORKS = multiprocessing.get_context("forkserver")
 _LIBRARIES = ("pandas", "scipy.stats", "sklearn.ensemble", "optuna", "deap", "matplotlib.pyplot")
-_OURS = ("intop.cli", "intop.hosts.ssh", "intop.stages.collected", "intop.report.document.text")
+_OURS = ("intop.cli", "intop.hosts.ssh", "intop.campaign.collected", "intop.document.text")
 _FORKS.set_forkserver_preload([*_LIBRARIES, *_OURS, "intop.store", "intop.store.opening"])
 
 _exit_codes = threading.Lock()

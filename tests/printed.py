@@ -2,8 +2,8 @@
 
 import pytest
 
-from intop.report.document.model import Block
-from intop.report.document.text import show
+from intop.document.model import Block
+from intop.document.text import show
 
 
 def shown(capsys: pytest.CaptureFixture[str], *blocks: Block) -> str:

@@ -6,11 +6,11 @@ from io import StringIO
 from pathlib import Path
 
 from intop.config.study import Study
+from intop.document.progress import LineProgress
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.hosts.ssh import connect
 from intop.inspect.doctor import check_ready
-from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context

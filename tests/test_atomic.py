@@ -9,14 +9,14 @@ import pytest
 
 from findings import DEPLOYMENT
 from intop.atomic import beside, write_atomically
-from intop.cli.output import write_page
-from intop.config.plan_file import write_plan
-from intop.domain.plan import Plan
+from intop.command.output import write_page
+from intop.deploy.host_plan import Plan
+from intop.deploy.plan_file import write_plan
+from intop.document.columns import Column
+from intop.document.csv_tables import write_tables
+from intop.document.drawing import drawn
+from intop.document.model import Document, Section, Table
 from intop.errors import IntopError
-from intop.report.document.columns import Column
-from intop.report.document.csv_tables import write_tables
-from intop.report.document.model import Document, Section, Table
-from intop.report.figures.drawing import drawn
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:

@@ -16,6 +16,11 @@ from benchmarks.recorded import (
     histogram,
     table_offer,
 )
+from intop.campaign.collect.stage import Collect
+from intop.campaign.refine.stage import Refine
+from intop.campaign.search.stage import GlobalSearch
+from intop.campaign.verify.judge import Judge
+from intop.campaign.verify.pick import Pick
 from intop.domain.encoding import Variable
 from intop.domain.search import Search
 from intop.domain.trial import TAIL, PlannedTrial
@@ -23,11 +28,6 @@ from intop.domain.verdict import Verdict
 from intop.learn.samples import Samples
 from intop.run.executor import execute
 from intop.run.stage import Stage
-from intop.stages.collect import Collect
-from intop.stages.pick import Pick
-from intop.stages.refine import Refine
-from intop.stages.search import GlobalSearch
-from intop.stages.verify import Judge
 
 ROWS = np.array(
     [(a, b, c) for a, b, c in product((1, 10, 100, 1000), range(5), range(4)) if b + c < 7]

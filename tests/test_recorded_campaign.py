@@ -14,21 +14,20 @@ from typing import Any
 
 import pytest
 
+from intop.campaign.collect.stage import collect
+from intop.campaign.tune import tune
 from intop.config.study import Study, load_study
+from intop.document.progress import LineProgress
 from intop.domain.agreement import Agreement
 from intop.domain.explanation import Promised
 from intop.domain.probing import Probe, Probed
 from intop.domain.trial import PlannedTrial, Trial
-from intop.report.progress import LineProgress
-from intop.run import registry
+from intop.explain import stage as explain
+from intop.features import result_types, stage_places
 from intop.run.attempt import load_words
 from intop.run.available_space import stored_probed
 from intop.run.context import Context, Task
-from intop.stages.collect import collect
-from intop.stages.explain import stage as explain
-from intop.stages.tune import tune
 from intop.store import Store, opened
-from intop.store.kinds import KINDS
 
 DATA = Path(__file__).parent / "data" / "campaign"
 LEFT_OUT = {"seconds", "fingerprint"}
@@ -122,7 +121,7 @@ def by_index(trials: list[Trial]) -> list[Trial]:
 
 def decisions(task: Task) -> dict[str, Any]:
     """All results, without the times that they took."""
-    kinds = [(kind, name) for kind, name in KINDS.items() if kind is not Promised]
+    kinds = [(kind, name) for name, kind in result_types().items() if kind is not Promised]
     stored = {name: task.store.get(task.subject, kind) for kind, name in kinds}
     found = {name: as_told(plain(asdict(one))) for name, one in stored.items() if one is not None}
     # These are in the order in which replicas finished.
@@ -200,8 +199,8 @@ def test_killed_while_it_judges_it_has_the_same_plans_and_decisions(
         tune(replace(now, archs=("x86",)), lambda _: None)
         mine, theirs = next(now.subjects()), next(then.subjects())
         later = ("contest", "transfer")
-        kinds = set(KINDS.values()) - {"compromise", "contest", "crosswise"}
-        check_same(mine, theirs, [name for name in registry.STAGES if name not in later], kinds)
+        kinds = set(result_types()) - {"compromise", "contest", "crosswise"}
+        check_same(mine, theirs, [name for name in stage_places() if name not in later], kinds)
 
 
 def check_same(mine: Task, theirs: Task, stages: Iterable[str], kinds: Collection[str]) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 import click
 
 from intop.cli import cli
-from intop.cli.options import Command, examples
+from intop.command.options import Command, examples
 from intop.config.catalogue import load_catalogue
 from intop.config.counters import load_counters
 from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
 from intop.frame import Part, fields_of
-from intop.inspect.report import steps
-from intop.report.figures.pipeline import pipeline
+from intop.report.gather import steps
+from intop.report.pipeline_figure import pipeline
 from samples import METRICS, trial
 from scripts.references import commands, counters, nginx, parameters, trials
 

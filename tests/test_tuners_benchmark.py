@@ -12,10 +12,10 @@ from benchmarks.contenders import Arm, Entry
 from benchmarks.harness import ask
 from benchmarks.recorded import Shot
 from benchmarks.tuners import Race, Schedule
+from intop.campaign.train.stage import Train
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
-from intop.stages.train import Train
 
 OFFER = beds.tables_offer(beds.read(beds.TABLE)).with_budget(
     tuning_trials=1, population=20, generations=5

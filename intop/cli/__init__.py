@@ -1,7 +1,7 @@
 """The command line: parse, wire, call, print, exit code. Nothing is decided here.
 
-Each command is in the file of its name. Heavy libraries are imported in the commands that need
-them, so that `--help` is instant.
+A feature has its commands in its own folder (`intop.features`); the others are here. Heavy
+libraries are imported in the commands that need them, so that `--help` is instant.
 """
 
 import io
@@ -11,37 +11,11 @@ import sys
 
 import click
 
-from intop.cli import (
-    apply,
-    collect,
-    compare,
-    completion,
-    contest,
-    doctor,
-    explain,
-    export,
-    lab,
-    models,
-    pilot,
-    plan,
-    refine,
-    report,
-    rollback,
-    screen,
-    search,
-    soak,
-    status,
-    store,
-    sweep,
-    train,
-    transfer,
-    tune,
-    verify,
-    worker,
-)
-from intop.cli.exit_codes import INTERRUPTED
-from intop.cli.options import Group, examples
-from intop.cli.output import say, say_stopped
+from intop import features
+from intop.cli import completion, doctor, lab, models, status, store, tune, worker
+from intop.command.exit_codes import INTERRUPTED
+from intop.command.options import Group, examples
+from intop.command.output import say, say_stopped
 from intop.errors import IntopError
 from intop.version import __version__
 
@@ -69,29 +43,12 @@ def cli() -> None:
 
 
 for command in (
+    *features.commands(),
     lab.group,
     doctor.command,
-    pilot.command,
-    screen.command,
-    collect.command,
-    refine.command,
-    train.command,
-    search.command,
-    verify.command,
-    explain.command,
-    contest.command,
-    sweep.command,
-    soak.command,
-    compare.command,
-    transfer.command,
     tune.command,
     worker.command,
-    report.command,
-    plan.command,
-    apply.command,
     status.command,
-    rollback.command,
-    export.command,
     models.command,
     store.group,
     completion.command,

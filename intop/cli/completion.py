@@ -3,8 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
-from intop.cli.options import subcommand
-from intop.cli.output import print_result
+from intop.command.options import subcommand
+from intop.command.output import print_result
 from intop.errors import UsageError
 
 PROGRAM, VARIABLE = "intop", "_INTOP_COMPLETE"

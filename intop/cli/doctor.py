@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from intop.cli import dry_run
-from intop.cli.options import (
+from intop.command import dry_run
+from intop.command.options import (
     arch_option,
     config_option,
     dry_run_option,
@@ -15,8 +15,8 @@ from intop.cli.options import (
     study_of,
     subcommand,
 )
-from intop.cli.output import say, show_result
-from intop.cli.running import connect_to
+from intop.command.output import say, show_result
+from intop.command.running import connect_to
 from intop.errors import UsageError
 
 
@@ -44,8 +44,8 @@ def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) 
     scripts are put for it. No setting is changed: what --write-test writes are the keys' own
     values.
     """
+    from intop.inspect import doctor_view as report
     from intop.inspect.doctor import examine
-    from intop.report import doctor as report
     from intop.run.context import clusters_of, taking_part
 
     study = study_of(config)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from intop.cli.options import (
+from intop.command.options import (
     Group,
     arch_option,
     config_option,
@@ -14,7 +14,7 @@ from intop.cli.options import (
     json_option,
     study_of,
 )
-from intop.cli.output import interruptible, print_result, say
+from intop.command.output import interruptible, print_result, say
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def up(config: Path | None, arch: str | None, install: bool) -> None:
         by = f", {KINDS[spec.kind]} by {running.emulation}" if running.emulation else ""
         say(f"lab {spec.name} is up: {running.url}, {running.link}{by}")
         if spec.kind == "machine":
-            from intop.cli.passwords import PASSWORD_VARIABLE
+            from intop.command.passwords import PASSWORD_VARIABLE
 
             say(
                 f"sudo there asks for a password; in this shell: export {PASSWORD_VARIABLE}="
@@ -116,9 +116,9 @@ def up(config: Path | None, arch: str | None, install: bool) -> None:
 @json_option
 def status(config: Path | None, as_json: bool) -> None:
     """Say how the embedded clusters are; those of other studies too."""
+    from intop.document.machine import to_json
     from intop.domain.cluster import LabSpec
     from intop.lab import cluster
-    from intop.report.machine import to_json
 
     replicas = (c for clusters in study_of(config).clusters.values() for c in clusters)
     own = {c.name for c in replicas if isinstance(c, LabSpec)}

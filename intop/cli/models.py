@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from intop.cli.options import json_option, subcommand
-from intop.cli.output import say, show_result
+from intop.command.options import json_option, subcommand
+from intop.command.output import say, show_result
 
 
 @subcommand("models", "intop models models", "intop models models --json")
@@ -18,8 +18,8 @@ def command(folder: Path, as_json: bool) -> None:
     Reads only, and no model is loaded. The exit code is 1 when one of the files can't be used.
     """
     from intop import artefacts
+    from intop.campaign.train import view as report
     from intop.errors import IntopError
-    from intop.report import train as report
 
     manifests, refused = {}, []
     for path in artefacts.paths(folder):

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from intop.cli.exit_codes import DRIFT
-from intop.cli.hosts import chosen_hosts, host_options
-from intop.cli.options import json_option, study_of, subcommand
-from intop.cli.output import interruptible, say, show_result
-from intop.cli.passwords import connecting
+from intop.command.exit_codes import DRIFT
+from intop.command.hosts import chosen_hosts, host_options
+from intop.command.options import json_option, study_of, subcommand
+from intop.command.output import interruptible, say, show_result
+from intop.command.passwords import connecting
 from intop.errors import IntopError, UsageError
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def command(campaign: bool, workers: bool, as_json: bool, **options: Any) -> Non
     no longer as it was applied: a key was changed by hand, lost, or is overridden by another file,
     or our file is missing or edited. The line of each host says which, for a monitoring system.
     """
-    from intop.deploy.host_states import states
-    from intop.report import host_states as report
+    from intop.inspect import host_states_view as report
+    from intop.inspect.host_states import states
 
     if campaign and workers:
         raise UsageError("--campaign and --workers exclude each other")
@@ -87,7 +87,7 @@ def _show_campaign_below(config: Path | None, arch: str | None, **_: Any) -> Non
 
 
 def _show_campaign(status: "CampaignStatus", *, as_json: bool) -> None:
-    from intop.report.campaign_status import campaign
+    from intop.inspect.status_view import campaign
 
     show_result(status, campaign, as_json=as_json)
 
@@ -105,8 +105,8 @@ def _campaign(config: Path | None, arch: str | None) -> "CampaignStatus":
 
 def _show_workers(config: Path | None, arch: str | None, *, as_json: bool, **options: Any) -> None:
     """Print all campaigns and workers of the study's store. Raises UsageError beside --host."""
+    from intop.inspect import store_view as report
     from intop.inspect.status import fleet
-    from intop.report import store as report
     from intop.store import opened_to_read
 
     if arch is not None or any(value not in (None, ()) for value in options.values()):

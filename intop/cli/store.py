@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from intop.cli.options import Group, config_option, examples, json_option, study_of
-from intop.cli.output import interruptible, say, show_result
+from intop.command.options import Group, config_option, examples, json_option, study_of
+from intop.command.output import interruptible, say, show_result
 from intop.errors import ResultMissingError, UsageError
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def copy(source: str, target: str, numbers: tuple[int, ...], as_json: bool) -> N
     the same command goes on where it was stopped. One that is there in an earlier state is refused.
     A copied campaign is the latest of its study in TO.
     """
-    from intop.report import store as report
-    from intop.report.progress import progress
+    from intop.document.progress import progress
+    from intop.inspect import store_view as report
     from intop.store import opened
     from intop.store.copying import copy_campaign
     from intop.store.engine import shown
@@ -92,8 +92,8 @@ def check(store: str | None, config: Path | None, as_json: bool) -> None:
     Looks at SQLite's own pages, at rows that belong to none, and at every plan, trial, histogram
     and result. The exit code is 1 when there is a problem.
     """
-    from intop.report import store as report
-    from intop.report.progress import progress
+    from intop.document.progress import progress
+    from intop.inspect import store_view as report
     from intop.store.engine import shown
     from intop.store.upkeep import check as checked
 
@@ -118,7 +118,7 @@ def vacuum(store: str | None, config: Path | None, as_json: bool) -> None:
     SQLite writes its file again, which takes as much free space for a moment, and no other intop
     may use the store. PostgreSQL does it while others work.
     """
-    from intop.report import store as report
+    from intop.inspect import store_view as report
     from intop.store import is_begun, opened
     from intop.store.upkeep import vacuum as vacuumed
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from intop.cli import dry_run
-from intop.cli.options import (
+from intop.command import dry_run
+from intop.command.options import (
     dry_run_option,
     fit_on_option,
     force_option,
@@ -15,14 +15,14 @@ from intop.cli.options import (
     stage_options,
     subcommand,
 )
-from intop.cli.output import print_result, say
-from intop.cli.running import connect_unless_workers, exit_by, stored_context
+from intop.command.output import print_result, say
+from intop.command.running import connect_unless_workers, exit_by, stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
+    from intop.campaign.tune import Tuned
     from intop.config.study import Study
     from intop.run.context import Context, Task
-    from intop.stages.tune import Tuned
     from intop.store import Campaign, Store
 
 
@@ -54,16 +54,16 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 
     Where the store has a campaign of this study already, it asks whether to go on with that one.
     """
-    from intop.report.document.text import show
-    from intop.report.explain import explanation, smallest
-    from intop.report.machine import to_json
-    from intop.report.refine import refined
-    from intop.report.screen import ranking
-    from intop.report.search import search
-    from intop.report.train import errors
-    from intop.report.verdict import verdict
+    from intop.campaign.refine.view import refined
+    from intop.campaign.screen.view import ranking
+    from intop.campaign.search.view import search
+    from intop.campaign.train.view import errors
+    from intop.campaign.tune import tune as stage
+    from intop.campaign.verify.view import verdict
+    from intop.document.machine import to_json
+    from intop.document.text import show
+    from intop.explain.view import explanation, smallest
     from intop.sentences import verdict_sentence
-    from intop.stages.tune import tune as stage
 
     _check_new(new=new, resume=resume)
 
@@ -101,7 +101,7 @@ def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
 def _say_what_is_left(context: "Context", task: "Task", stage: str) -> None:
     """Say how long the rest of the whole run takes, not only of this stage."""
     from intop.inspect.status import campaign_status
-    from intop.report.words import duration
+    from intop.words import duration
 
     left_s = campaign_status(context.study, context.store, context.archs, context.workloads).left_s
     left = "" if left_s is None else f"; the whole run takes about {duration(left_s)} from here"
@@ -110,10 +110,10 @@ def _say_what_is_left(context: "Context", task: "Task", stage: str) -> None:
 
 def _show_comparison(context: "Context") -> None:
     """Show the comparison of the architectures, if there are two."""
+    from intop.document.text import show
     from intop.errors import IncomparableError
-    from intop.inspect.compare import compare as stage
-    from intop.report.comparison import sections
-    from intop.report.document.text import show
+    from intop.report.compare import compare as stage
+    from intop.report.compare_view import sections
 
     if len(context.archs) < 2:
         return

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from intop.cli import values
-from intop.cli.options import subcommand
+from intop.command import values
+from intop.command.options import subcommand
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ def command(
     All studies must have the same store. SQLite is for workers on one machine; for several
     machines give the study a PostgreSQL store.
     """
-    from intop.cli.options import study_of
-    from intop.report.progress import JsonProgress, progress
+    from intop.command.options import study_of
+    from intop.document.progress import JsonProgress, progress
 
     studies = [study_of(config) for config in configs or (None,)]
     check_studies(studies)
@@ -99,7 +99,7 @@ def _work(
     metrics_port: int | None,
     metrics_address: str,
 ) -> None:
-    from intop.cli.running import reaching
+    from intop.command.running import reaching
     from intop.run.remote import this_process
     from intop.run.worker import Worker
     from intop.store import opened

@@ -1,1 +1,14 @@
-"""Deployment: plans, roll-outs, and the values that hosts are left with."""
+"""Deployment: plans, roll-outs, rollbacks, and exports for other tools."""
+
+from intop.features import Feature
+
+FEATURE = Feature(
+    stages={"apply": "intop.deploy.apply:RollOut"},
+    results={"rollout": "intop.deploy.rollout:Rollout"},
+    commands=(
+        "intop.deploy.plan_command:command",
+        "intop.deploy.apply_command:command",
+        "intop.deploy.rollback_command:command",
+        "intop.deploy.export.command:command",
+    ),
+)

@@ -7,12 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from intop.campaign.pilot.stage import timed
+from intop.campaign.verify.judge import Judgement
 from intop.deploy.deployable import task_of
+from intop.deploy.host_plan import Plan
+from intop.deploy.rollout import HostRollout, Rollout
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Deployment
-from intop.domain.plan import Plan
-from intop.domain.rollout import HostRollout, Rollout
 from intop.domain.rounds import latest_series, planned_arms
 from intop.domain.sysctl_file import sysctl_file
 from intop.domain.trial import Trial
@@ -24,8 +26,6 @@ from intop.run.executor import OpenTestbeds, execute
 from intop.run.opening import cluster_testbed
 from intop.run.stage import Batch, SoFar, Stage
 from intop.sentences import verdict_sentence
-from intop.stages.pilot import timed
-from intop.stages.verify import Judgement
 from intop.version import __version__
 
 

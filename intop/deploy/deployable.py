@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from intop.campaign.collected import required_space, why_gone
 from intop.domain.across import Across, about
 from intop.domain.configuration import Configuration
 from intop.domain.deployment import Change, Deployment
@@ -16,7 +17,6 @@ from intop.errors import ResultMissingError, UsageError
 from intop.run import prerequisites
 from intop.run.context import Context, Task
 from intop.sentences import verdict_sentence
-from intop.stages.collected import required_space, why_gone
 
 
 def deployments(

@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 
-from intop.deploy.host_states import state_of
+from intop.deploy.host_plan import FileEdit, HostPlan, has_applied, planned_key, problems_of
 from intop.domain.cluster import MACHINES, Cluster, HostAddress
 from intop.domain.deployment import Change, Deployment
 from intop.domain.host_state import HostState
@@ -15,7 +15,6 @@ from intop.domain.nginx.probe import NginxProbe, probed
 from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import PARTNERS, Parameter
 from intop.domain.persistent import Persistent, our_file
-from intop.domain.plan import FileEdit, HostPlan, has_applied, planned_key, problems_of
 from intop.domain.probing import MISSING, HostFacts, Probe, asked_keys, offered_choices, why_not_set
 from intop.domain.server import NGINX, Server
 from intop.errors import HostError
@@ -28,6 +27,7 @@ from intop.hosts.nginx_conf import is_known
 from intop.hosts.nginx_files import TunableNginx, tunable_nginx
 from intop.hosts.persistent import read_persistent
 from intop.hosts.rig import ClusterFacts, tool_on, why_not_accepted
+from intop.inspect.host_states import state_of
 from intop.run.available_space import probed_of
 from intop.run.comparability import conditions_of, differences
 from intop.run.context import Task

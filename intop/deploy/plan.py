@@ -6,19 +6,19 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from intop.campaign.pilot.stage import timed
 from intop.deploy.deployable import deployments, task_of
+from intop.deploy.host_plan import HostPlan, Plan, SavedPlan
 from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
-from intop.deploy.host_states import ask_all, replica_name
 from intop.domain.applied import Applied
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.deployment import Deployment
 from intop.domain.host_state import Answer
-from intop.domain.plan import HostPlan, Plan, SavedPlan
 from intop.domain.sysctl_file import plain_values
 from intop.errors import IntopError, LabError, UsageError
 from intop.hosts.host import Host
+from intop.inspect.host_states import ask_all, replica_name
 from intop.run.context import Context, Task, chosen_archs, chosen_workloads, cluster_of
-from intop.stages.pilot import timed
 
 AGAIN = "Make a plan of what is so now: intop plan --output FILE"
 

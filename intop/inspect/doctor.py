@@ -30,9 +30,9 @@ from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.readiness import readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
 from intop.inspect.host_checks import Examined, check_host, without_interpreter
-from intop.report.words import counted, few
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.context import Task, clusters_of
+from intop.words import counted, few
 
 
 def examine(

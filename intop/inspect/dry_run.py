@@ -7,12 +7,12 @@ from fnmatch import fnmatchcase
 from intop.config.study import Study
 from intop.domain.campaign_status import StageStatus, SubjectStatus
 from intop.domain.cluster import HostAddress, LabSpec
-from intop.domain.dry_run import DryRun, Intended, Touched
 from intop.domain.parameter import RISKS, barred
 from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
 from intop.domain.workload import Workload
 from intop.errors import LabError
+from intop.inspect.intended import DryRun, Intended, Touched
 from intop.inspect.load_room import problems, rooms_after, rooms_on_lab
 from intop.inspect.status import campaign_status
 from intop.run import registry

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from intop.domain.advice import Advice
-from intop.domain.evidence import Source, TrialRow
+from intop.document.columns import Column, Link, Value, columns, texts
+from intop.document.model import Block, Paragraph, Section, Table, without_empty
 from intop.domain.stats import Interval
-from intop.report.document.columns import Column, Link, Value, columns, texts
-from intop.report.document.model import Block, Paragraph, Section, Table, without_empty
+from intop.report.advice import Advice
+from intop.report.evidence import Source, TrialRow
 from intop.report.page.common import clock
-from intop.report.words import counted
+from intop.words import counted
 
 UNKNOWN = "unknown"
 """Cell of an earlier value that is not stored."""

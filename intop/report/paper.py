@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from intop.domain import paper
+from intop.document.columns import AS_ABOVE, Column, texts
+from intop.document.model import Table
 from intop.domain.comparison import Compared, Comparison, Converged
 from intop.domain.stats import Interval
 from intop.domain.training import TREE_MODELS, Training
 from intop.domain.verdict import Verdict
-from intop.report.document.columns import AS_ABOVE, Column, texts
-from intop.report.document.model import Table
-from intop.report.words import counted, interval, number
+from intop.report import published as paper
+from intop.words import counted, interval, number
 
 NOT_MEASURED = "not measured"
 TITLE = "The paper's figures, and ours"

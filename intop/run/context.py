@@ -6,13 +6,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from intop.config.study import Study
+from intop.document.progress import Progress
 from intop.domain.cluster import Cluster, LabSpec
 from intop.domain.trial import Trial, latest
 from intop.domain.workload import Workload
 from intop.errors import LabError, UsageError
 from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.host import Connect
-from intop.report.progress import Progress
 from intop.run.testbed import Testbed
 from intop.store import Campaign, Store, Subject
 

@@ -8,6 +8,7 @@ from intop.domain.agreement import Agreement
 from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError
+from intop.features import result_name
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
 from intop.run.distrust import distrusted, set_aside
@@ -17,7 +18,6 @@ from intop.run.remote import RemoteTestbed, as_opened, known, opened_by_workers
 from intop.run.replicas import Replicas, check_alike, in_common
 from intop.run.stage import SoFar, Stage
 from intop.run.testbed import Testbed
-from intop.store.kinds import KINDS
 
 R = TypeVar("R")
 Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
@@ -78,7 +78,7 @@ def execute(stage: Stage[R], *, on: OpenTestbeds | None = None) -> R:
         trials = _measured(stage, on)
     # Hosts that nobody holds are restored by now: models may take a while.
     result = stage.result(trials)
-    if isinstance(result, stage.result_type) and stage.result_type in KINDS:
+    if isinstance(result, stage.result_type) and result_name(stage.result_type):
         stage.task.store.put(stage.task.subject, result)
     return result
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from intop.domain.cluster import Cluster
 from intop.domain.fetched import NO_HTTP2, Fetched
 from intop.domain.workload import Http, Workload
-from intop.report.words import few
+from intop.words import few
 
 Manner = tuple[Http, tuple[str, ...]]
 """The version of HTTP and the headers of a class of clients."""

@@ -14,11 +14,11 @@ from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget, Workload
+from intop.features import result_name
 from intop.hosts.load.wrk2 import calibration_s
 from intop.run import effort
 from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
-from intop.store.kinds import KINDS
 
 R = TypeVar("R")
 
@@ -74,7 +74,7 @@ class Prospect:
 
     def has(self, result: type) -> bool:
         """Whether a result of this type is stored."""
-        return KINDS.get(result) in self.kinds
+        return result_name(result) in self.kinds
 
     def is_measured(self, places: Iterable[Place], *, ends_by_overload: bool = False) -> bool:
         """Whether all of these have their trials, none of which is measured again.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 
 from intop.config.study import Study
+from intop.document.progress import Progress
 from intop.domain.job import LEASE_S, Job, Lease, Opened, Refusal, Spot, WorkerStatus
 from intop.domain.trial import Trial
 from intop.domain.workload import Workload
@@ -26,14 +27,13 @@ from intop.errors import (
     UsageError,
 )
 from intop.hosts.host import Connect
-from intop.report.progress import Progress
-from intop.report.words import inert
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
 from intop.run.opening import cluster_testbed
 from intop.run.requested import requested_study, requested_workload
 from intop.store import Store, Subject
 from intop.store.rows import now
+from intop.words import inert
 
 POLL_S = 0.2
 """The time between two looks for work (s)."""

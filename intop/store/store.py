@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from intop.domain.campaign_status import Place
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
+from intop.features import result_name
 from intop.store.documents import document_of, read_document
 from intop.store.jobs import Jobs
-from intop.store.kinds import KINDS
 from intop.store.rows import (
     COORDINATES,
     OUTLINED,
@@ -110,7 +110,7 @@ class Store:
     def subjects_with(self, *kinds: type) -> list[Subject]:
         """Return the subjects with a result of one of these types, the oldest campaign first."""
         of = (result_table.c.campaign_id, result_table.c.arch, result_table.c.workload)
-        names = [KINDS[kind] for kind in kinds]
+        names = [_name(kind) for kind in kinds]
         query = sa.select(*of).where(result_table.c.kind.in_(names)).group_by(*of)
         campaigns = {campaign.id: campaign for campaign in self.campaigns()}
         rows = self.session.rows(query.order_by(of[0], sa.func.min(result_table.c.id)))
@@ -276,7 +276,7 @@ class Store:
 
     def put(self, subject: Subject, result: object) -> None:
         """Store a result, a dataclass; a later one of the same type replaces it."""
-        kind = KINDS[type(result)]
+        kind = _name(type(result))
         insert = self.session.insert
         values = {
             **key_of(subject),
@@ -296,14 +296,22 @@ class Store:
     def get(self, subject: Subject, kind: type[T]) -> T | None:
         """Return the result of a type, or None."""
         query = sa.select(result_table.c.document).where(
-            *about(result_table, subject), result_table.c.kind == KINDS[kind]
+            *about(result_table, subject), result_table.c.kind == _name(kind)
         )
         text = self.session.read(lambda connection: connection.scalar(query))
         if text is None:
             return None
-        with as_written(f"result {KINDS[kind]} of campaign {subject.campaign.id}"):
+        with as_written(f"result {_name(kind)} of campaign {subject.campaign.id}"):
             return read_document(kind, text)
 
     def searches(self, subject: Subject) -> StoredSearches:
         """Return the searches for hyper-parameters of a subject's latest training."""
         return StoredSearches(self.session, subject)
+
+
+def _name(kind: type) -> str:
+    """Return the stored name of a type of result. Raises TypeError for any other type."""
+    name = result_name(kind)
+    if name is None:
+        raise TypeError(f"{kind.__name__} is no result of a feature")
+    return name

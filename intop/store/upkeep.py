@@ -9,8 +9,8 @@ from sqlalchemy.dialects import postgresql
 
 from intop.domain.upkeep import Amounts, Checked, Vacuumed
 from intop.errors import IntopError
+from intop.features import result_types
 from intop.store.engine import file_of, parsed_url, shown
-from intop.store.kinds import KINDS
 from intop.store.rows import Subject, as_written, trial_of
 from intop.store.schema import (
     campaign_table,
@@ -104,11 +104,12 @@ def _of_subject(store: Store, subject: Subject, step: Callable[[], None]) -> Ite
                 yield f"{where}: {problem}"
         if problem := _problem(partial(store.plan, subject, stage)):
             yield f"{where}: {problem}"
-    for kind in KINDS:
+    types = result_types()
+    for kind in types.values():
         if problem := _problem(partial(store.get, subject, kind)):
             yield f"{where}: {problem}"
     try:
-        unknown = sorted(set(store.results(subject)) - set(KINDS.values()))
+        unknown = sorted(set(store.results(subject)) - set(types))
     except IntopError as error:
         yield f"{where}: {error}"
     else:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from intop.inspect.report import steps
-from intop.report.figures.pipeline import pipeline
+from intop.report.gather import steps
+from intop.report.pipeline_figure import pipeline
 from scripts.references import commands, counters, nginx, parameters, trials
 
 ROOT = Path(__file__).parents[2]

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from intop.report.document.columns import texts
-from intop.report.document.markdown import table as table_of
+from intop.document.columns import texts
+from intop.document.markdown import table as table_of
 
 MADE = "<!-- Made by `make docs`: change {source} and run it again. -->\n"
 

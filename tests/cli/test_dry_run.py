@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from campaigns import begun
+from intop.campaign.train import stage as train
 from intop.cli import cli
 from intop.domain.cluster import native_arch
 from intop.domain.nginx.permitted import is_directive
 from intop.errors import ResultMissingError
 from intop.resources import shipped
-from intop.stages import train
 from intop.store import opened
 
 Call = Callable[..., tuple[int, str, str]]
@@ -23,7 +23,7 @@ MEASURING = ["pilot", "screen", "collect", "refine", "verify", "contest", "expla
 
 @pytest.fixture(autouse=True)
 def _nobody_connects(monkeypatch: pytest.MonkeyPatch) -> None:
-    from intop.cli import running
+    from intop.command import running
 
     monkeypatch.setattr(running, "connecting", lambda _: pytest.fail("connects"))
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from intop.cli.output import as_interrupt
+from intop.command.output import as_interrupt
 
 
 def interrupted() -> None:

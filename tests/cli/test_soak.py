@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed
-from intop.cli import running
-from intop.cli import soak as soak_command
-from intop.deploy import host_states
+from intop.command import running
 from intop.domain.host_state import Answer, Rollback, RolledBack
 from intop.errors import UsageError
+from intop.inspect import host_states
+from intop.soak import command as soak_command
 
 Call = Callable[..., tuple[int, str, str]]
 

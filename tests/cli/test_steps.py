@@ -9,7 +9,7 @@ import pytest
 from campaigns import LOAD, begun
 from commands import intop
 from intop.cli import cli
-from intop.cli.running import stored_context
+from intop.command.running import stored_context
 from intop.config.study import Study, load_study
 from intop.errors import ResultMissingError
 from intop.run.prerequisites import command_line, lines

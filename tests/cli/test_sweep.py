@@ -10,7 +10,7 @@ import pytest
 
 from fakes import FakeTestbed, probe_of
 from findings import VERDICT
-from intop.cli import running
+from intop.command import running
 from intop.errors import UsageError
 
 Call = Callable[..., tuple[int, str, str]]

@@ -9,7 +9,7 @@ import pytest
 
 from campaigns import begun
 from intop.cli import cli
-from intop.report.progress import progress
+from intop.document.progress import progress
 
 Shown = Callable[..., str]
 

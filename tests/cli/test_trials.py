@@ -14,11 +14,11 @@ import pytest
 
 from campaigns import LAB
 from fakes import probe_of
+from intop.campaign.train.stage import Train
 from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.table import schema_of
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
-from intop.stages.train import Train
 from intop.store import Subject, opened
 from samples import trial
 

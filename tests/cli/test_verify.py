@@ -11,13 +11,13 @@ import pytest
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
 from findings import COSTLY, DOUBTED, VERDICT
-from intop.cli import running
-from intop.cli.running import exit_by
+from intop.campaign.sentinels import with_sentinels
+from intop.command import running
+from intop.command.running import exit_by
 from intop.domain.configuration import Configuration
 from intop.domain.search import Candidate
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from intop.stages.sentinels import with_sentinels
 from samples import search
 
 Call = Callable[..., tuple[int, str, str]]

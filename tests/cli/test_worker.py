@@ -11,10 +11,10 @@ import pytest
 
 from commands import intop
 from intop.cli.worker import check_studies, spots_of
+from intop.document.progress import JsonProgress
 from intop.domain.cluster import LabSpec
 from intop.domain.job import Spot
 from intop.errors import UsageError
-from intop.report.progress import JsonProgress
 from intop.run.worker import Counted, Worker
 from intop.run.worker_metrics import serve
 from intop.store import opened

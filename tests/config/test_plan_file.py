@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from findings import DEPLOYMENT
-from intop.config.plan_file import read_plan, write_plan
+from intop.deploy.host_plan import HostPlan, Plan, planned_key
+from intop.deploy.plan_file import read_plan, write_plan
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.host_state import Answer
 from intop.domain.persistent import Persistent, Setting, our_file
-from intop.domain.plan import HostPlan, Plan, planned_key
 from intop.errors import UsageError
 
 FILE = our_file("/")

@@ -11,12 +11,11 @@ import pytest
 
 from fakes import FakeTestbed
 from findings import DEPLOYMENT, VERDICT
-from intop.cli import apply as apply_command
-from intop.deploy import apply
+from intop.deploy import apply, apply_command
+from intop.deploy.host_plan import HostPlan, Plan, planned_key
 from intop.domain.configuration import Configuration
 from intop.domain.host_state import Answer
 from intop.domain.persistent import Persistent
-from intop.domain.plan import HostPlan, Plan, planned_key
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError

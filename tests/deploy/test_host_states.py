@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from intop.config.study import Study, load_study
-from intop.deploy.host_states import roll_back, states, tuned_hosts
 from intop.domain.cluster import HostAddress, LabSpec
 from intop.domain.host_state import HostState, Rollback, RolledBack
 from intop.errors import LabError, UnreachableError, UsageError
 from intop.hosts import guard
 from intop.hosts.host import Host
+from intop.inspect.host_states import roll_back, states, tuned_hosts
 from intop.lab import cluster as lab
 from intop.resources import shipped
 from local_host import LocalHost

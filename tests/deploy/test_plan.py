@@ -13,6 +13,7 @@ from fakes import FakeTestbed, probe_of
 from findings import BROKEN_CPU, COSTLY, DEPLOYMENT, DOUBTED, SWEEP, VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.deploy.deployable import deployments
+from intop.deploy.host_plan import HostPlan, Plan, SavedPlan, planned_key
 from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
 from intop.deploy.plan import plan, plan_again
 from intop.domain.applied import Applied, StayingKey
@@ -21,7 +22,6 @@ from intop.domain.configuration import Configuration
 from intop.domain.explanation import Explanation, Kept
 from intop.domain.host_state import Answer, HostState
 from intop.domain.persistent import Persistent
-from intop.domain.plan import HostPlan, Plan, SavedPlan, planned_key
 from intop.domain.stats import Interval
 from intop.domain.sweep import Arm, Sweeps
 from intop.errors import IntopError, LabError, ResultMissingError, UnreachableError, UsageError

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from findings import DEPLOYMENT
+from intop.deploy.host_plan import FileEdit, HostPlan, Plan, planned_key
 from intop.deploy.plan import changes
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.host_state import Answer
 from intop.domain.persistent import FILES, Persistent, Setting, our_file
-from intop.domain.plan import FileEdit, HostPlan, Plan, planned_key
 
 FILE = our_file("/")
 RMEM, SOMAXCONN = DEPLOYMENT.changes

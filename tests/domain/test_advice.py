@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 
 from findings import BROKEN_CPU, VERDICT
-from intop.domain.advice import Change, Tally
 from intop.domain.configuration import Configuration
-from intop.domain.evidence import Case, Source, direction, effect
 from intop.domain.explanation import Contribution, Explanation
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
-from intop.inspect.advice import advice
+from intop.report.advice import Change, Tally
+from intop.report.evidence import Case, Source, direction, effect
+from intop.report.gathered_advice import advice
 from reported import explanation
 from samples import CONDITIONS
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import findings
+from intop.campaign.models import obstacles, remarks
 from intop.domain.artefact import FORMAT, Manifest, Origin, fingerprint, probes
 from intop.domain.comparison import MUST_BE_EQUAL
 from intop.domain.encoding import Variable
-from intop.stages.models import obstacles, remarks
 from samples import CONDITIONS
 
 SIZE = Variable(name="a.size", key="a.size", low=4096, high=4194304, scale="log")

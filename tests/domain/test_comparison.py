@@ -23,7 +23,7 @@ from intop.domain.space import Space
 from intop.domain.stats import Interval, geometric_interval, unpaired_ratio
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
-from intop.inspect.compare import compared, side
+from intop.report.compare import compared, side
 from samples import CONDITIONS, trial
 
 ARM = replace(CONDITIONS, arch="arm", machine="aarch64", cpu="Neoverse")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from intop.domain.duration import (
+from intop.campaign.pilot.duration import (
     chosen,
     durations,
     half_width,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from intop.stages.explain.outcome import kept
+from intop.explain.outcome import kept
 
 
 def test_the_share_and_its_interval() -> None:

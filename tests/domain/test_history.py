@@ -3,8 +3,8 @@ from typing import Any
 
 from findings import VERDICT
 from intop.domain.comparison import latency
-from intop.domain.history import Moment
-from intop.inspect.history import history
+from intop.report.history import history
+from intop.report.moments import Moment
 from samples import CONDITIONS
 
 

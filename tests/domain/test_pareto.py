@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from intop.domain.pareto import LearnedObjective
-from intop.stages.pareto import cost, knee
+from intop.campaign.search.pareto import cost, knee
+from intop.campaign.search.tradeoff import LearnedObjective
 
 
 def test_the_knee_is_nearest_to_the_best_of_all() -> None:

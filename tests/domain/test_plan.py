@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from findings import DEPLOYMENT
+from intop.deploy.host_plan import HostPlan, Plan, PlannedKey, has_applied, planned_key, problems_of
 from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.host_state import Answer, HostState
 from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting, our_file
-from intop.domain.plan import HostPlan, Plan, PlannedKey, has_applied, planned_key, problems_of
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
 KEY, VALUE, DEFAULT = SOMAXCONN.key, SOMAXCONN.value, SOMAXCONN.default

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from intop.domain.configuration import Configuration
 from intop.domain.trial import Trial
-from intop.inspect.report import refused_keys, refused_trials, stage_records
+from intop.report.gather import refused_keys, refused_trials, stage_records
 from samples import places, trial
 
 

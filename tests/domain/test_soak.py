@@ -10,7 +10,7 @@ import pytest
 from findings import SOAK, SOAK_BLOCK
 from intop.domain.counters import HostCounters
 from intop.domain.soak import Leak, Limits, SoakBlock, Trend
-from intop.stages.soak.trends import block_of, broken_by, pauses_of, restarts_of, trends_of
+from intop.soak.trends import block_of, broken_by, pauses_of, restarts_of, trends_of
 from samples import HOSTS, trial
 
 

@@ -7,14 +7,15 @@ import pytest
 
 import findings
 from fakes import FakeTestbed, probe_of
+from intop.campaign.verify.across import AcrossWorkloads, Request
 from intop.domain.across import Across
 from intop.domain.configuration import Configuration
 from intop.domain.sweep import Sweeps
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError, UsageError
-from intop.experiment import sweep, sweep_request
-from intop.experiment.across import AcrossWorkloads, Request
+from intop.experiment.sweep import request as sweep_request
+from intop.experiment.sweep import stage as sweep
 from intop.run.comparability import check_same
 from intop.run.context import Task
 from intop.run.executor import execute

@@ -11,7 +11,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, UsageError
-from intop.experiment.contest import MultiArm, Request
+from intop.experiment.contest.stage import MultiArm, Request
 from intop.run.context import Task
 from intop.run.executor import execute
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from intop.document.machine import to_json
+from intop.document.text import show
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import Interval
-from intop.experiment.contest import contest_section
-from intop.report.document.text import show
-from intop.report.machine import to_json
+from intop.experiment.contest.stage import contest_section
 
 NAMESPACE = "belongs to the whole machine, and this host is only a namespace of it"
 

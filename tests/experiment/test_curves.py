@@ -11,9 +11,9 @@ from intop.domain.configuration import Configuration
 from intop.domain.stats import Interval
 from intop.domain.sweep import Arm, Sweeps, winners_sweeps
 from intop.domain.trial import Status, Trial
-from intop.experiment.curves import Curve, Curves, bends, capacities, carried_rps, saturations
-from intop.experiment.sweep import arms_at
-from intop.experiment.sweep_request import points_of
+from intop.experiment.sweep.curves import Curve, Curves, bends, capacities, carried_rps, saturations
+from intop.experiment.sweep.request import points_of
+from intop.experiment.sweep.stage import arms_at
 from samples import trial
 
 

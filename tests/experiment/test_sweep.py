@@ -14,8 +14,8 @@ from intop.domain.sweep import Sweep, Sweeps
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Clients
 from intop.errors import IncomparableError, UsageError
-from intop.experiment.sweep import SweepAlong
-from intop.experiment.sweep_request import Request
+from intop.experiment.sweep.request import Request
+from intop.experiment.sweep.stage import SweepAlong
 from intop.run.comparability import check_same
 from intop.run.context import Task
 from intop.run.executor import execute

@@ -11,16 +11,17 @@ import pytest
 
 from fakes import FakeTestbed, probe_of
 from findings import VERDICT
+from intop.document.machine import to_json
+from intop.document.progress import LineProgress
+from intop.document.text import show
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import COMPROMISE, Crosswise
 from intop.domain.training import FittedFamily
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
-from intop.experiment import transfer, warm_starts
+from intop.experiment.transfer import stage as transfer
+from intop.experiment.transfer.stage import warm_starts
 from intop.learn.families import FAMILIES
-from intop.report.document.text import show
-from intop.report.machine import to_json
-from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened

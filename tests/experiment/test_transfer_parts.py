@@ -10,9 +10,9 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant, Crosswise
 from intop.domain.parameter import Component, Parameter
 from intop.domain.stats import Interval
-from intop.experiment.compromise import common_parameters
-from intop.experiment.transfer import worst_cases
-from intop.experiment.warm_starts import worth
+from intop.experiment.transfer.compromise import common_parameters
+from intop.experiment.transfer.stage import worst_cases
+from intop.experiment.transfer.warm_starts import worth
 
 
 def test_an_error_between_two_sizes_goes_with_the_logarithm_of_the_rows() -> None:

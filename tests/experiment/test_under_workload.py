@@ -6,12 +6,12 @@ from functools import partial
 import pytest
 
 from findings import ACROSS, BETTER, COSTLIER, DOUBTED, SLOWER, UNMEASURED, VERDICT
+from intop.campaign.verify.across import under_workload
 from intop.domain.across import UnderWorkload, about
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrails
 from intop.domain.sides import judged as verdict_of
 from intop.domain.trial import Trial
-from intop.experiment.across import under_workload
 from samples import trial
 
 TUNED = Configuration({"net.core.somaxconn": "64"})

@@ -16,9 +16,9 @@ from typing import Any
 import paramiko
 import sqlalchemy as sa
 
+from intop.document import progress
 from intop.hosts.ssh import SshHost
 from intop.hosts.ssh.command import SshConversation
-from intop.report import progress
 from intop.store.jobs import Jobs
 
 STEPS = {

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from intop.deploy.host_states import state_of
 from intop.domain.applied import drift_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.host_state import HostState
@@ -17,6 +16,7 @@ from intop.hosts import guard
 from intop.hosts.guard import guarded, status
 from intop.hosts.host import Completed
 from intop.hosts.sysctl import path_of
+from intop.inspect.host_states import state_of
 from namespace_host import (
     FIN,
     KEYS,

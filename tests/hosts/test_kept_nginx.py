@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import nginx_host
-from intop.deploy.host_states import state_of
 from intop.domain.applied import Applied, StayingFile, StayingKey
 from intop.domain.configuration import Configuration
 from intop.errors import HostError
 from intop.hosts.guard import GuardedHost, guarded, rollback, status
 from intop.hosts.nginx_files import tunable_nginx
+from intop.inspect.host_states import state_of
 from namespace_host import FIN, SOMAXCONN, NamespaceHost
 from nginx_files import catalogue
 from nginx_host import ONE, TWO, files, listens, restart_command, workers

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.advice import Advice
 from intop.errors import ResultMissingError
-from intop.inspect.advice import gather_advice
+from intop.report.advice import Advice
+from intop.report.gathered_advice import gather_advice
 from intop.store import opened
 from reported import ONE, OTHER, campaign
 from test_recorded_campaign import unpacked

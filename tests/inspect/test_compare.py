@@ -11,14 +11,14 @@ import pytest
 import findings
 import samples
 from fakes import probe_of
+from intop.document.progress import LineProgress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe, Reading
 from intop.domain.search import Candidate
 from intop.domain.trial import Conditions, Trial
 from intop.errors import IncomparableError, ResultMissingError, UsageError
-from intop.inspect.compare import compare
-from intop.inspect.history import histories
-from intop.report.progress import LineProgress
+from intop.report.compare import compare
+from intop.report.history import histories
 from intop.run.campaigns import new
 from intop.run.context import Context
 from intop.store import Subject, opened

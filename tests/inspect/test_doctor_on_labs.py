@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from intop.config.study import load_study
+from intop.document.progress import LineProgress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.errors import IncomparableError
 from intop.hosts.guard import guarded
 from intop.hosts.ssh import connect
 from intop.lab.content import static_paths
-from intop.report.progress import LineProgress
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
 from intop.run.opening import cluster_testbed

@@ -6,7 +6,7 @@ import pytest
 
 from intop.domain.job import Fleet, JobSettings, Spot, WorkerStatus
 from intop.inspect.status import fleet
-from intop.report.store import fleet as document
+from intop.inspect.store_view import fleet as document
 from intop.store import opened
 from printed import shown
 from shipped_studies import lab_study

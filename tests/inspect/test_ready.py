@@ -10,11 +10,11 @@ import pytest
 
 from doctored import MACHINE, Answers, cluster
 from intop.config.study import Study
+from intop.document.progress import LineProgress
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError
 from intop.inspect.doctor import check_ready
-from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.run.executor import replicas

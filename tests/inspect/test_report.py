@@ -9,12 +9,12 @@ import pytest
 
 from findings import BROKEN_CPU, SWEEP
 from intop.cli import cli
-from intop.cli.running import stored_context
-from intop.domain.report import Report
+from intop.command.running import stored_context
 from intop.domain.sweep import Arm, Sweeps
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
-from intop.inspect.report import gather
+from intop.report.findings import Report
+from intop.report.gather import gather
 from intop.store import Subject, opened
 from reported import ONE, OTHER, TUNED, campaign
 

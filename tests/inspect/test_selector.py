@@ -5,7 +5,7 @@ import pytest
 
 from intop.domain.trial import Conditions
 from intop.errors import UsageError
-from intop.inspect.chosen_sides import NAMES, selector
+from intop.report.chosen_sides import NAMES, selector
 from samples import CONDITIONS
 
 

@@ -15,13 +15,13 @@ import samples
 from campaigns import STUDY, begun, place
 from findings import SWEEP, VERDICT
 from intop.config.study import Study, load_study
+from intop.document.model import Verbatim
 from intop.domain.campaign_status import CampaignStatus, StageStatus
 from intop.domain.refined import BestKnown, Decision, Decisions
 from intop.domain.sweep import Sweeps
 from intop.errors import IntopError, UsageError
+from intop.inspect import status_view as report
 from intop.inspect.status import campaign_status
-from intop.report import campaign_status as report
-from intop.report.document.model import Verbatim
 from intop.run import effort
 from intop.store import opened, opened_to_read, opening
 

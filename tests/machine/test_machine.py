@@ -11,13 +11,13 @@ import pytest
 
 from findings import VERDICT
 from finished import finish_campaign
-from intop.deploy.host_states import state_of
 from intop.domain.configuration import Configuration
 from intop.errors import CommandError, HostError
 from intop.hosts.facts import facts
 from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.host import output
 from intop.hosts.ssh import Secret, SshHost, connect, with_passwords
+from intop.inspect.host_states import state_of
 from machine.hosts import BOOT_LIMIT_S, Machine, left, nginx_files, until, values, workers
 from machine.session import FILE, VALUES
 from studies import Study

@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 
 from intop.config.study import load_study
+from intop.document.progress import LineProgress
 from intop.domain.cluster import Cluster
 from intop.domain.trial import Trial
 from intop.hosts.ssh import connect
 from intop.lab import content, processes
-from intop.report.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task, cluster_of
 from intop.run.opening import cluster_testbed

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from findings import ACROSS, BETTER, UNMEASURED
-from intop.report.across import across_section
-from intop.report.document.markdown import as_markdown
-from intop.report.figures.files import figures_of
-from intop.report.machine import to_json
+from intop.campaign.verify.across_view import across_section
+from intop.document.figures import figures_of
+from intop.document.machine import to_json
+from intop.document.markdown import as_markdown
 from intop.sentences import across_sentence, worse_here
 from printed import shown
 

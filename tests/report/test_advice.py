@@ -9,16 +9,16 @@ import pytest
 
 from browser import Browser, chromium
 from intop.cli import cli
-from intop.domain.advice import Advice, JudgedSet
+from intop.document.columns import Link
+from intop.document.html import html
+from intop.document.markdown import as_page
+from intop.document.model import Notes, Paragraph, Section
 from intop.domain.stats import Interval
 from intop.errors import ResultMissingError, UsageError
-from intop.inspect.advice import advice, gather_advice
-from intop.report.advice import document
-from intop.report.document.columns import Link
-from intop.report.document.html import html
-from intop.report.document.markdown import as_page
-from intop.report.document.model import Notes, Paragraph, Section
-from intop.report.figures.advice import MOST_ROWS, effects, shown_rows
+from intop.report.advice import Advice, JudgedSet
+from intop.report.advice_figure import MOST_ROWS, effects, shown_rows
+from intop.report.advice_page import document
+from intop.report.gathered_advice import advice, gather_advice
 from reported import HOSTILE, ONE, OTHER, campaign
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from comparisons import ARM, BARE, LONGEST, VERDICT, X86, compared, comparison, latency, share
+from intop.document.columns import worded
+from intop.document.markdown import as_markdown
+from intop.document.model import Block, Notes, Section, Table
+from intop.document.text import show
 from intop.domain.comparison import Compared, ComparedParameter, Comparison, Contrast
 from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise
-from intop.report.comparison import sections
-from intop.report.document.columns import worded
-from intop.report.document.markdown import as_markdown
-from intop.report.document.model import Block, Notes, Section, Table
-from intop.report.document.text import show
+from intop.report.compare_view import sections
 from samples import CONDITIONS
 
 NOT_MEASURED = "arm dlt: nothing to compare. Measure it first: intop collect --arch arm"

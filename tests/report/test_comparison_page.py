@@ -8,7 +8,7 @@ from typing import Any
 from comparisons import ARM, X86, compared, comparison
 from findings import PROVENANCE
 from intop.domain.comparison import Compared
-from intop.report.comparison_page import page
+from intop.report.compare_page import page
 from samples import CONDITIONS
 
 GUEST = replace(ARM, conditions=replace(ARM.conditions, emulation="TCG on x86_64", kernel="6.1"))

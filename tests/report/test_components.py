@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import samples
+from intop.campaign.search.view import search
+from intop.campaign.train.view import components, trained
 from intop.domain.training import Components
-from intop.report.search import search
-from intop.report.train import components, trained
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

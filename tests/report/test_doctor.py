@@ -8,7 +8,7 @@ from intop.domain.diagnosis import Diagnosis, HostDiagnosis, KeyDiagnosis, Readi
 from intop.domain.fetched import Fetched
 from intop.domain.host_state import HostState, KeyChange
 from intop.domain.probing import HostFacts, Reading
-from intop.report.doctor import examined
+from intop.inspect.doctor_view import examined
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from intop.domain.spreadsheet import cell, text_of
-from intop.domain.stats import Interval
-from intop.report.document.columns import AS_ABOVE, Column, numbers, texts
-from intop.report.document.csv_tables import write_tables
-from intop.report.document.html import html
-from intop.report.document.markdown import as_markdown
-from intop.report.document.model import (
+from intop.document.columns import AS_ABOVE, Column, numbers, texts
+from intop.document.csv_tables import write_tables
+from intop.document.drawing import Drawing
+from intop.document.html import html
+from intop.document.markdown import as_markdown
+from intop.document.model import (
     Block,
     Document,
     Figure,
@@ -23,7 +22,8 @@ from intop.report.document.model import (
     tabled,
     widened,
 )
-from intop.report.figures.drawing import Drawing
+from intop.domain.spreadsheet import cell, text_of
+from intop.domain.stats import Interval
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from findings import VERDICT
+from intop.document.figures import write_figures
+from intop.document.text import show
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import (
     Contribution,
@@ -17,10 +19,8 @@ from intop.domain.explanation import (
     Point,
 )
 from intop.domain.stats import Interval
-from intop.report.document.text import show
-from intop.report.explain import explanation, sentence, smallest
-from intop.report.figures.files import write_figures
-from intop.report.figures.partial_dependence import dependence
+from intop.explain.figure import dependence
+from intop.explain.view import explanation, sentence, smallest
 from intop.sentences import kept_sentence
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_rmem"

@@ -10,18 +10,24 @@ import matplotlib as mpl
 import pytest
 
 import samples
+from intop.campaign.screen.figure import agreement, importance
+from intop.campaign.search.figure import convergence, refinement
+from intop.campaign.search.pareto_figure import front
+from intop.campaign.search.tradeoff import (
+    Front,
+    FrontPoint,
+    LearnedObjective,
+    MeasuredPoint,
+    Tradeoff,
+)
+from intop.campaign.train.figure import MOST_POINTS, components, predictions
+from intop.document.drawing import INK, Drawing
+from intop.document.figures import write_figures
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.pareto import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
 from intop.domain.ranking import Ranking, rank_agreement
 from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.training import Ceiling, Components, HeldOut, ModelError
 from intop.errors import IntopError
-from intop.report.figures.convergence import convergence, refinement
-from intop.report.figures.drawing import INK, Drawing
-from intop.report.figures.files import write_figures
-from intop.report.figures.importance import agreement, importance
-from intop.report.figures.models import MOST_POINTS, components, predictions
-from intop.report.figures.pareto import front
 from samples import model_error, training
 
 SVG = "{http://www.w3.org/2000/svg}"

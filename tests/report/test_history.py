@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from findings import VERDICT
+from intop.document.columns import worded
+from intop.document.figures import figures_of
+from intop.document.model import Notes, Table
 from intop.domain.comparison import latency
-from intop.domain.history import History, Moment
-from intop.inspect.history import history
-from intop.report.comparison import histories
-from intop.report.document.columns import worded
-from intop.report.document.model import Notes, Table
-from intop.report.figures.files import figures_of
+from intop.report.compare_view import histories
+from intop.report.history import history
+from intop.report.moments import History, Moment
 from samples import CONDITIONS
 
 

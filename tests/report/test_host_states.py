@@ -15,7 +15,7 @@ from intop.domain.host_state import (
     RolledBack,
     Unrestored,
 )
-from intop.report.host_states import at_stake, rollbacks, states
+from intop.inspect.host_states_view import at_stake, rollbacks, states
 from printed import cells, shown
 
 HELD = HostState(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import findings
+from intop.document.machine import to_json
 from intop.domain.configuration import Configuration
 from intop.domain.fetched import Fetched
 from intop.domain.histogram import Histogram
@@ -13,7 +14,6 @@ from intop.domain.stats import Interval
 from intop.domain.training import Ceiling, HeldOut
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
-from intop.report.machine import to_json
 from samples import CONDITIONS, METRICS, model_error, ranking, training
 
 CONFIGURATION = Configuration({"net.ipv4.tcp_rmem": "4096 8192 65536"})

@@ -6,7 +6,7 @@ from findings import VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.mediation import Block, Mediated, Mediation
 from intop.domain.stats import Interval
-from intop.report.mediation import mediation, sentence
+from intop.explain.mediation_view import mediation, sentence
 from printed import shown
 
 BLOCK = Block(mechanism="syn-backlog", values={"net.ipv4.tcp_syncookies": "1"})

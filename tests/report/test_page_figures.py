@@ -11,20 +11,20 @@ from xml.etree import ElementTree
 import pytest
 
 from findings import COSTLY, DOUBTED, MEASURED, MODELS, PROVENANCE, VERDICT
+from intop.campaign.collect.figure import default_drift
+from intop.campaign.train.bars import errors, generations, search_time
+from intop.campaign.verify.percentiles_figure import percentiles
+from intop.campaign.verify.speedup_figure import architectures, speedup
+from intop.document.drawing import Drawing
+from intop.document.figures import write_figures
 from intop.domain.comparison import Compared, Comparison, Contrast, Converged, Latency, Side
 from intop.domain.drift import sentinels
 from intop.domain.histogram import Histogram
 from intop.domain.sides import Latencies
 from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
-from intop.inspect.report import steps
-from intop.report.figures.bars import errors, generations, search_time
-from intop.report.figures.drawing import Drawing
-from intop.report.figures.drift import default_drift
-from intop.report.figures.files import write_figures
-from intop.report.figures.percentiles import percentiles
-from intop.report.figures.pipeline import pipeline
-from intop.report.figures.speedup import architectures, speedup
+from intop.report.gather import steps
+from intop.report.pipeline_figure import pipeline
 from samples import CONDITIONS, model_error, training, trial
 
 SVG = "{http://www.w3.org/2000/svg}"

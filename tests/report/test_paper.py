@@ -6,11 +6,11 @@ import pytest
 
 import findings
 from comparisons import ARM, X86, compared, comparison, training
-from intop.domain import paper as figures
 from intop.domain.comparison import Compared, Contrast, Converged
 from intop.domain.stats import Interval
 from intop.domain.training import TREE_MODELS, Ceiling
 from intop.report import paper
+from intop.report import published as figures
 
 JUDGED = replace(findings.VERDICT, models=findings.MODELS)
 MEASURED = replace(

@@ -4,9 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from intop.campaign.search.tradeoff import (
+    Front,
+    FrontPoint,
+    LearnedObjective,
+    MeasuredPoint,
+    Tradeoff,
+)
+from intop.campaign.search.view import MOST_ROWS, tradeoff
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.pareto import Front, FrontPoint, LearnedObjective, MeasuredPoint, Tradeoff
-from intop.report.search import MOST_ROWS, tradeoff
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

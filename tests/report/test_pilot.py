@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from intop.campaign.pilot.view import pilot, sentence
 from intop.domain.pilot import Pilot, TriedDuration
-from intop.report.pilot import pilot, sentence
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

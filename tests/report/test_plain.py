@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from intop.document.columns import texts
+from intop.document.machine import to_json
+from intop.document.model import Paragraph, Table, Verbatim
+from intop.document.progress import LineProgress
+from intop.document.text import show
 from intop.domain.diagnosis import Diagnosis
-from intop.report.doctor import examined
-from intop.report.document.columns import texts
-from intop.report.document.model import Paragraph, Table, Verbatim
-from intop.report.document.text import show
-from intop.report.machine import to_json
-from intop.report.progress import LineProgress
-from intop.report.words import inert
+from intop.inspect.doctor_view import examined
+from intop.words import inert
 
 EVIL = "a\x1b]0;title\x07b\rc\x9b2Jd\u202ee\u2028f\udcffg"
 SHOWN = r"a\u001b]0;title\u0007b\u000dc\u009b2Jd\u202ee\u2028f\udcffg"
@@ -88,10 +88,10 @@ def test_json_stays_json_when_it_is_made_inert() -> None:
 
 
 SHOW = """
-from intop.report.progress import progress
-from intop.report.document.model import Section, Table
-from intop.report.document.columns import texts
-from intop.report.document.text import show
+from intop.document.progress import progress
+from intop.document.model import Section, Table
+from intop.document.columns import texts
+from intop.document.text import show
 evil = {evil!r}
 with progress() as shown:
     shown.say(evil)
@@ -103,7 +103,7 @@ show(Section(title="a heading", blocks=(Table(columns=texts("x"), rows=((evil,),
 """
 
 BAR = """
-from intop.report.progress import progress
+from intop.document.progress import progress
 with progress() as shown:
     shown.begin({title!r}, 2)
     shown.step()

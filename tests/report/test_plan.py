@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from findings import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
+from intop.deploy.host_plan import HostPlan, Plan, planned_key, problems_of
+from intop.deploy.plan_view import sections, worth
+from intop.document.machine import to_json
+from intop.document.markdown import as_markdown, code, escaped
 from intop.domain.applied import Applied
 from intop.domain.deployment import Origin
 from intop.domain.explanation import Contribution, Kept
 from intop.domain.host_state import Answer, HostState
 from intop.domain.persistent import FILES, TUNED, TUNED_LAST, Persistent, Setting, our_file
-from intop.domain.plan import HostPlan, Plan, planned_key, problems_of
 from intop.domain.stats import Interval
-from intop.report.document.markdown import as_markdown, code, escaped
-from intop.report.machine import to_json
-from intop.report.plan import sections, worth
 from printed import shown
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from intop.report import progress as module
-from intop.report.progress import LINE_EVERY_S, LineProgress, progress, remaining_s
-from intop.report.words import duration
+from intop.document import progress as module
+from intop.document.progress import LINE_EVERY_S, LineProgress, progress, remaining_s
+from intop.words import duration
 
 
 @dataclass

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from intop.campaign.refine.view import refined
 from intop.domain.configuration import Configuration
 from intop.domain.refined import BestKnown, Refined, RefineStep
-from intop.report.refine import refined
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

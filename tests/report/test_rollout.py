@@ -3,8 +3,8 @@
 import pytest
 
 from findings import COSTLY, VERDICT
-from intop.domain.rollout import HostRollout, Rollout
-from intop.report.rollouts import rollouts
+from intop.deploy.rollout import HostRollout, Rollout
+from intop.deploy.rollouts_view import rollouts
 from printed import shown
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from findings import SOAK, SOAK_BLOCK
+from intop.document.figures import figures_of
 from intop.domain.soak import Limits
 from intop.domain.stats import Interval
-from intop.report.figures.files import figures_of
-from intop.report.soak import soak
 from intop.sentences import soak_sentence
+from intop.soak.view import soak
 from printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 
 from findings import VERDICT
+from intop.campaign.collect import view as collect
+from intop.campaign.screen import view as screen
+from intop.campaign.search import view as report_search
+from intop.campaign.train import view as train
 from intop.domain.agreement import agreement
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.drift import Drift
@@ -17,8 +21,6 @@ from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.learn.searching.search import ALGORITHMS
-from intop.report import collect, screen, train
-from intop.report import search as report_search
 from printed import cells, shown
 from samples import CONDITIONS, importance, model_error, ranking, run, screening, search, training
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from findings import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
+from intop.document.figures import figures_of
 from intop.domain.stats import Interval
 from intop.domain.sweep import Capacity, Knee
-from intop.report.figures.files import figures_of
-from intop.report.sweep import sweep_section
+from intop.experiment.sweep.view import sweep_section
 from intop.sentences import sweep_sentence
 from printed import shown
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from intop.campaign.train.view import inventory
 from intop.domain.encoding import Variable
 from intop.domain.table import Inventory, Table
-from intop.report.train import inventory
 from printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from findings import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
+from intop.campaign.verify import view as verdict
 from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise, PairwiseLatency
-from intop.report import verdict
-from intop.report.words import number
+from intop.sentences import verdict_sentence
+from intop.words import number
 from printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
@@ -181,7 +182,7 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
-    assert expected == verdict.sentence(replace(VERDICT, **changes))
+    assert expected == verdict_sentence(replace(VERDICT, **changes))
 
 
 # Guardrails, and what too few requests are behind -------------------------------------------------

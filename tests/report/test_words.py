@@ -2,7 +2,7 @@
 
 import pytest
 
-from intop.report.words import counted, interval, number, percent
+from intop.words import counted, interval, number, percent
 
 
 @pytest.mark.parametrize(

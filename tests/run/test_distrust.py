@@ -12,17 +12,17 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed
+from intop.campaign.collect.view import replica_sentences
+from intop.campaign.sentinels import with_sentinels
 from intop.domain.agreement import Agreement
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
-from intop.report.collect import replica_sentences
+from intop.explain.stage import Explain
 from intop.run import executor
 from intop.run.context import Task
 from intop.run.rounds import blocks
 from intop.run.stage import Stage
-from intop.stages.explain.stage import Explain
-from intop.stages.sentinels import with_sentinels
 from samples import places
 from samples import trial as sample
 

@@ -8,13 +8,13 @@ import pytest
 
 from benchmarks.campaign import FixedPlan, measured
 from fakes import FakeTestbed
+from intop.campaign.sentinels import with_sentinels
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError, UnreachableError
 from intop.run.context import Task
 from intop.run.executor import OpenTestbeds, execute
 from intop.run.stage import Batch, SoFar
-from intop.stages.sentinels import with_sentinels
 
 
 def configurations(count: int) -> list[Configuration]:

@@ -8,12 +8,12 @@ import pytest
 
 import samples
 from fakes import FakeTestbed
+from intop.campaign.collect.stage import Collect
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError
 from intop.run.attempt import load_words
 from intop.run.measuring import is_settled, measure
-from intop.stages.collect import Collect
 from samples import places
 
 PATIENCE_S = 60

@@ -8,6 +8,11 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed
+from intop.campaign.collect.stage import Collect
+from intop.campaign.pilot import stage as pilot
+from intop.campaign.sentinels import with_sentinels
+from intop.campaign.verify import judge as verify
+from intop.campaign.verify import pick
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.pilot import Pilot
 from intop.domain.trial import PlannedTrial, Status, Trial
@@ -18,9 +23,6 @@ from intop.run.overload import remedies
 from intop.run.prospect import Prospect
 from intop.run.replicas import Replicas
 from intop.run.rounds import blocks
-from intop.stages import pick, pilot, verify
-from intop.stages.collect import Collect
-from intop.stages.sentinels import with_sentinels
 from samples import trial
 
 LOW: Status = "overloaded"

@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks.campaign import FixedPlan, measured
 from fakes import FakeTestbed
+from intop.campaign.collect.stage import Collect
+from intop.campaign.sentinels import with_sentinels
 from intop.config.study import load_study
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Trial
@@ -16,8 +18,6 @@ from intop.run.attempt import pruned
 from intop.run.measuring import prune_above_ms
 from intop.run.opening import cluster_testbed
 from intop.run.registry import stages
-from intop.stages.collect import Collect
-from intop.stages.sentinels import with_sentinels
 from real_campaigns import contexts
 from samples import trial
 

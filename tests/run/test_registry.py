@@ -8,30 +8,40 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeTestbed
+from intop import features
+from intop.campaign.tune import tune
 from intop.config.study import load_study
+from intop.document.progress import LineProgress
 from intop.domain.campaign_status import StageStatus
+from intop.features import Feature, stage_places
 from intop.inspect.dry_run import Request, dry_run, of_tune
-from intop.inspect.report import gather
 from intop.inspect.status import campaign_status
-from intop.report.progress import LineProgress
+from intop.report.gather import gather
 from intop.run import registry
 from intop.run.context import Context, Task
 from intop.run.executor import execute
-from intop.stages.tune import tune
 from intop.store import opened
 from reported import campaign
 from samples import trial
 from watch import Watch, WatchByItself
 
+FEATURES = features.features()
+
+
+def register(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Add a feature with one stage to those of intop."""
+    all_features = (*FEATURES, Feature(stages={"watch": place}))
+    monkeypatch.setattr(features, "features", lambda: all_features)
+
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.STAGES, "watch", "watch:Watch")
+    register(monkeypatch, "watch:Watch")
 
 
 @pytest.fixture
 def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.STAGES, "watch", "watch:WatchByItself")
+    register(monkeypatch, "watch:WatchByItself")
 
 
 @pytest.fixture
@@ -70,9 +80,9 @@ def status_of(task: Task, *asked: str) -> StageStatus | None:
 
 
 def test_every_stage_has_its_name_and_says_what_it_is_for() -> None:
-    assert list(registry.STAGES) == [stage.name for stage in registry.stages()]
+    assert list(stage_places()) == [stage.name for stage in registry.stages()]
     assert all(stage.description for stage in registry.stages())
-    assert {need for s in registry.stages() for need in s.needs} <= registry.STAGES.keys()
+    assert {need for s in registry.stages() for need in s.needs} <= stage_places().keys()
 
 
 def test_it_is_carried_out_and_goes_on_after_a_kill(testbed: FakeTestbed) -> None:

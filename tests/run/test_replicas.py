@@ -9,13 +9,13 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
+from intop.campaign.sentinels import with_sentinels
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import Conditions
 from intop.errors import IncomparableError
 from intop.run import executor, replicas
 from intop.run.context import Task
-from intop.stages.sentinels import with_sentinels
 from samples import places, trial
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
+from intop.campaign.sentinels import with_sentinels
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.job import Lease, Spot, WorkerStatus
@@ -23,7 +24,6 @@ from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
 from intop.run.executor import OpenTestbeds, remote_replicas
 from intop.run.worker import Worker
-from intop.stages.sentinels import with_sentinels
 from intop.store import Store, opened
 from intop.store.rows import now
 from samples import places, trial

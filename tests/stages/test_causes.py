@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from intop.campaign.verify.causes import causes
 from intop.config.counters import load_counters
 from intop.domain.causes import Causes
 from intop.domain.counters import HELD_BACK, HostCounters, with_clients
 from intop.resources import shipped
-from intop.stages.causes import causes
 
 CATALOGUE = load_counters(shipped("configs") / "counters.toml")
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from intop.campaign.collect.stage import collect
+from intop.campaign.collected import collected_space, collected_trials, required_space
+from intop.campaign.sentinels import with_sentinels
 from intop.domain.configuration import Configuration
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.run.campaigns import new
-from intop.stages.collect import collect
-from intop.stages.collected import collected_space, collected_trials, required_space
-from intop.stages.sentinels import with_sentinels
 from samples import ranking, screening, trial
 
 COUNT = 16

@@ -7,9 +7,9 @@ import pytest
 from benchmarks.campaign import measured
 from collected import KEY, ONE, check, collect
 from fakes import FakeTestbed
+from intop.campaign.collected import collected_samples, learned_samples
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
-from intop.stages.collected import collected_samples, learned_samples
 from samples import training
 
 OTHER_KEY = "net.ipv4.tcp_sack"

@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 from findings import VERDICT
+from intop.campaign.verify import across
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
 from intop.domain.trial import TrialRole
-from intop.experiment import across, contest, mediation, sweep_request
+from intop.experiment.contest import stage as contest
+from intop.experiment.sweep import request as sweep_request
+from intop.explain import mediation
+from intop.explain.ablation import ablate
+from intop.explain.stage import explained, explained_at_most
 from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
-from intop.stages.explain.ablation import ablate
-from intop.stages.explain.stage import explained, explained_at_most
-from intop.stages.soak.stage import SoakRequest
+from intop.soak.stage import SoakRequest
 from shipped_studies import lab_study
 
 STUDY = lab_study()

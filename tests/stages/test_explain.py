@@ -8,17 +8,17 @@ import pytest
 from explaining import latency, with_few_rounds
 from fakes import FakeTestbed, probe_of
 from findings import BROKEN_CPU, COSTLY, DOUBTED, UNCLEAR_CPU, VERDICT
+from intop.document.figures import write_figures
+from intop.document.machine import to_json
+from intop.document.text import show
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Explanation
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, ResultMissingError, UsageError
-from intop.report.document.text import show
-from intop.report.explain import explanation as text
-from intop.report.figures.files import write_figures
-from intop.report.machine import to_json
+from intop.explain.stage import Explain, explain
+from intop.explain.view import explanation as text
 from intop.run.campaigns import new
-from intop.stages.explain.stage import Explain, explain
 
 DEFAULTS = {
     "net.core.somaxconn": "4096",

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from intop.campaign.train import foreign
+from intop.campaign.train.foreign import check_size, chosen_families, train_table
 from intop.config.table import Roles, read_table
+from intop.document.progress import LineProgress
 from intop.domain.table import Table
 from intop.errors import UsageError
 from intop.learn.families import FAMILIES
 from intop.learn.hyperparameters import Effort
-from intop.report.progress import LineProgress
-from intop.stages import foreign
-from intop.stages.foreign import check_size, chosen_families, train_table
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from intop.campaign.collect.stage import collect
+from intop.campaign.collected import required_space
+from intop.campaign.hints import hinted, hints
 from intop.domain.configuration import DEFAULT
 from intop.domain.counters import HostCounters
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Clients
 from intop.run.context import Task
-from intop.stages.collect import collect
-from intop.stages.collected import required_space
-from intop.stages.hints import hinted, hints
 from samples import ranking, screening, trial
 
 IDLE, RTO = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_rto_min_us"

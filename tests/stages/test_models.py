@@ -12,6 +12,7 @@ import pytest
 from campaigns import LAB
 from fakes import probe_of
 from intop import __version__, artefacts
+from intop.campaign.train import stage as train
 from intop.cli import cli
 from intop.domain.artefact import Origin
 from intop.domain.configuration import DEFAULT, Configuration
@@ -20,7 +21,6 @@ from intop.domain.training import FittedFamily
 from intop.domain.trial import Trial
 from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
 from intop.learn.families import FAMILIES
-from intop.stages import train
 from intop.store import Store, Subject, opened
 from samples import CONDITIONS, model_error, trial
 

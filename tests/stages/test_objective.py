@@ -7,13 +7,14 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
+from intop.campaign import collected
+from intop.campaign.search.stage import search
+from intop.campaign.train import stage as train
 from intop.domain.configuration import Configuration
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
 from intop.run.context import Task
-from intop.stages import collected, train
-from intop.stages.search import search
 
 KEY = "net.ipv4.tcp_fin_timeout"
 

@@ -10,9 +10,9 @@ import pytest
 from campaigns import LAB
 from fakes import probe_of
 from intop import __version__
+from intop.campaign.search.tradeoff import Front
 from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.pareto import Front
 from intop.domain.training import FittedFamily, Objective
 from intop.domain.trial import Trial
 from intop.errors import UsageError

@@ -14,7 +14,7 @@ from intop.domain.explanation import Contribution, Explanation, Kept
 from intop.domain.stats import Interval
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
-from intop.stages.explain import models
+from intop.explain import models
 from samples import training, trial
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from intop.campaign.pilot import stage as pilot
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
 from intop.domain.pilot import Pilot
@@ -14,7 +15,6 @@ from intop.errors import BaselineError, IncomparableError, IntopError, UsageErro
 from intop.run.attempt import load_words
 from intop.run.comparability import check_same
 from intop.run.context import Task
-from intop.stages import pilot
 from samples import CONDITIONS, trial
 
 ARCHS = ("x86", "arm")

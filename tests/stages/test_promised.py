@@ -13,8 +13,8 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Explanation, Promised
 from intop.domain.training import FittedFamily
 from intop.domain.trial import PlannedTrial
+from intop.explain.stage import explain
 from intop.learn.families import FAMILIES
-from intop.stages.explain.stage import explain
 from samples import training
 
 DEFAULTS = {

@@ -13,6 +13,15 @@ import pytest
 
 from fakes import FakeTestbed, probe_of
 from findings import VERDICT
+from intop.campaign import collected
+from intop.campaign.collect.stage import collect
+from intop.campaign.collected import collected_samples
+from intop.campaign.refine import stage as refine_stage
+from intop.campaign.refine.stage import refine
+from intop.campaign.search.stage import GlobalSearch
+from intop.campaign.sentinels import with_sentinels
+from intop.campaign.train.stage import Train
+from intop.campaign.tune import tune
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
@@ -24,15 +33,6 @@ from intop.learn import active
 from intop.learn.active import Pool, Proposal, Step
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
-from intop.stages import collected
-from intop.stages import refine as refine_stage
-from intop.stages.collect import collect
-from intop.stages.collected import collected_samples
-from intop.stages.refine import refine
-from intop.stages.search import GlobalSearch
-from intop.stages.sentinels import with_sentinels
-from intop.stages.train import Train
-from intop.stages.tune import tune
 from intop.store import Store, opened
 from samples import ranking, screening, search, training
 

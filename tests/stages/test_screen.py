@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from fakes import FakeTestbed, probe_of
+from intop.campaign.collected import required_space
+from intop.campaign.screen import stage as screen
 from intop.domain.encoding import Matrix
 from intop.domain.ranking import Ranking, Screening
 from intop.errors import ResultMissingError
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
-from intop.stages import screen
-from intop.stages.collected import required_space
 from intop.store import Subject
 from samples import importance, ranking, screening
 

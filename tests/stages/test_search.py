@@ -4,11 +4,11 @@ import pytest
 
 from collected import KEY, check, collect
 from fakes import FakeTestbed
+from intop.campaign.search import stage as search
 from intop.domain.search import Search
 from intop.domain.training import TREE_MODELS, FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
-from intop.stages import search
 from samples import training
 
 

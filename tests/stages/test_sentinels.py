@@ -1,7 +1,7 @@
 """The default among configurations."""
 
+from intop.campaign.sentinels import with_sentinels
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.stages.sentinels import with_sentinels
 
 
 def configurations(count: int) -> list[Configuration]:

@@ -13,7 +13,7 @@ from intop.domain.soak import Limits, Soak
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import UnreachableError, UsageError
 from intop.run.prospect import Prospect
-from intop.stages.soak.stage import SoakApplied, SoakRequest, soak
+from intop.soak.stage import SoakApplied, SoakRequest, soak
 from samples import HOSTS
 
 REQUEST = SoakRequest(hours=0.2, block_s=60)

@@ -7,9 +7,9 @@ import pytest
 
 from collected import check, collect
 from fakes import FakeTestbed
+from intop.campaign.train import stage as train
 from intop.domain.training import SearchRecord, SearchRecords, Try
 from intop.errors import ResultMissingError
-from intop.stages import train
 
 
 def test_training_has_one_sample_of_each_configuration(

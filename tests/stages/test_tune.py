@@ -10,11 +10,11 @@ import pytest
 
 from fakes import FakeTestbed, probe_of
 from findings import VERDICT
+from intop.campaign import tune
+from intop.explain.stage import Explain
 from intop.run.context import Task
 from intop.run.executor import OpenTestbeds
 from intop.run.stage import AnyStage
-from intop.stages import tune
-from intop.stages.explain.stage import Explain
 from samples import ranking, search, training
 
 

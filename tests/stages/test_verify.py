@@ -9,6 +9,10 @@ import pytest
 
 from benchmarks.campaign import measured
 from fakes import FakeTestbed, probe_of
+from intop.campaign import collected
+from intop.campaign.sentinels import with_sentinels
+from intop.campaign.verify import judge as verify
+from intop.campaign.verify import pick
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.guardrails import NO_GUARDRAILS
 from intop.domain.halves import KERNEL, NGINX
@@ -24,8 +28,6 @@ from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.rounds import blocks
-from intop.stages import collected, pick, verify
-from intop.stages.sentinels import with_sentinels
 from nginx_files import FACTS, conf
 from samples import HOSTS, METRICS, ranking, screening, search
 

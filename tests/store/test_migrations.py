@@ -14,9 +14,9 @@ from alembic.script import ScriptDirectory
 from campaigns import sql
 from commands import ran
 from intop.errors import UsageError
+from intop.features import result_types
 from intop.store import is_begun, opened, opened_to_read, opening
 from intop.store.engine import engine_of
-from intop.store.kinds import KINDS
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
 from next_migration import NUMBER, as_python, with_next_migration
 from stored import SEARCH, kept, rows, trial
@@ -155,5 +155,5 @@ RELEASED = (
 
 
 def test_every_result_that_is_stored_has_a_name_which_stays() -> None:
-    assert len(KINDS) == len(set(KINDS.values()))
-    assert set() == set(RELEASED) - set(KINDS.values())
+    assert len(result_types()) == len(set(result_types().values()))
+    assert set() == set(RELEASED) - set(result_types())

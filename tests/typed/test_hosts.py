@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import intop
-from intop.cli import rollback
+from intop.deploy import rollback_command as rollback
 from intop.domain.host_state import Answer, HostState
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from intop.domain.report import Findings, Report
-from intop.report.document.model import Block, Document, Section
+from intop.document.model import Block, Document, Section
+from intop.report.findings import Findings, Report
 from intop.report.page import ablation, latency, models, trials, verdicts
 from intop.report.page.across import across
 from intop.report.page.common import clock, of_result, of_subject

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from functools import partial
 
+from intop.document.columns import Column, Value, columns
+from intop.document.model import Block, Figure, Paragraph, Table, widened
 from intop.domain.explanation import Dependence, Explanation
-from intop.domain.report import Findings
-from intop.report.document.columns import Column, Value, columns
-from intop.report.document.model import Block, Figure, Paragraph, Table, widened
-from intop.report.explain import contribution_table
-from intop.report.figures.partial_dependence import contributions, dependence
+from intop.explain.figure import contributions, dependence
+from intop.explain.view import contribution_table
+from intop.report.findings import Findings
 from intop.report.page.common import as_sentence, lacking
 from intop.sentences import kept_sentence
 

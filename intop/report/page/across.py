@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from functools import partial
 
-from intop.domain.report import Findings
-from intop.report.across import across_notes, across_tables
-from intop.report.document.model import Block, Figure, Paragraph, without_empty
-from intop.report.figures.speedup import speedup, verdicts_of
+from intop.campaign.verify.across_view import across_notes, across_tables
+from intop.campaign.verify.speedup_figure import speedup, verdicts_of
+from intop.document.model import Block, Figure, Paragraph, without_empty
+from intop.report.findings import Findings
 from intop.report.page.common import as_sentence
 from intop.sentences import across_sentence, worse_here
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from intop.domain.report import Findings
-from intop.report.document.model import Block, Paragraph, renamed
+from intop.document.model import Block, Paragraph, renamed
+from intop.report.findings import Findings
 
 
 def lacking(findings: Findings, stage: str) -> tuple[Paragraph, ...]:

@@ -3,24 +3,8 @@
 from collections.abc import Iterator
 from functools import partial
 
-from intop.domain.histogram import Histogram, reliable_ms
-from intop.domain.mediation import Mediation
-from intop.domain.report import Findings, Judged
-from intop.domain.sides import merged
-from intop.domain.soak import Soak
-from intop.domain.sweep import Sweep
-from intop.domain.verdict import Verdict
-from intop.report.document.columns import Column, numbers
-from intop.report.document.model import Block, Figure, Paragraph, Table
-from intop.report.figures.percentiles import percentiles
-from intop.report.figures.soak import soak as soak_figure
-from intop.report.figures.sweep import curves
-from intop.report.mediation import mediation_notes, mediation_table
-from intop.report.mediation import sentence as mediation_sentence
-from intop.report.page.common import as_sentence
-from intop.report.soak import soak_notes, soak_tables
-from intop.report.sweep import sweep_notes, sweep_tables
-from intop.report.verdict import (
+from intop.campaign.verify.percentiles_figure import percentiles
+from intop.campaign.verify.view import (
     cause_notes,
     cause_table,
     guardrail_table,
@@ -29,7 +13,23 @@ from intop.report.verdict import (
     latency_notes,
     side_table,
 )
+from intop.document.columns import Column, numbers
+from intop.document.model import Block, Figure, Paragraph, Table
+from intop.domain.histogram import Histogram, reliable_ms
+from intop.domain.mediation import Mediation
+from intop.domain.sides import merged
+from intop.domain.soak import Soak
+from intop.domain.sweep import Sweep
+from intop.domain.verdict import Verdict
+from intop.experiment.sweep.figure import curves
+from intop.experiment.sweep.view import sweep_notes, sweep_tables
+from intop.explain.mediation_view import mediation_notes, mediation_table
+from intop.explain.mediation_view import sentence as mediation_sentence
+from intop.report.findings import Findings, Judged
+from intop.report.page.common import as_sentence
 from intop.sentences import soak_sentence, sweep_sentence
+from intop.soak.figure import soak as soak_figure
+from intop.soak.view import soak_notes, soak_tables
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Percentiles of the table of latencies; 100 is the slowest request."""

@@ -5,14 +5,23 @@ from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 
-from intop.domain.comparison import converged
-from intop.domain.ranking import Ranking, Screening
-from intop.domain.refined import Refined, expected_percent
-from intop.domain.report import Findings, Report
-from intop.domain.search import Search
-from intop.domain.training import HeldOut, Training
-from intop.report.document.columns import Column, numbers
-from intop.report.document.model import (
+from intop.campaign.refine.view import ending, step_table
+from intop.campaign.screen.figure import importance
+from intop.campaign.screen.view import (
+    EFFECT,
+    IMPORTANCE,
+    cut_sentence,
+    effect_cells,
+    importance_cells,
+    power_sentences,
+)
+from intop.campaign.search.figure import convergence, refinement
+from intop.campaign.search.view import algorithms, run_table
+from intop.campaign.train.bars import errors, generations, search_time
+from intop.campaign.train.figure import predictions
+from intop.campaign.train.view import error_table, judgement
+from intop.document.columns import Column, numbers
+from intop.document.model import (
     Block,
     Figure,
     Notes,
@@ -21,21 +30,12 @@ from intop.report.document.model import (
     Table,
     without_empty,
 )
-from intop.report.figures.bars import errors, generations, search_time
-from intop.report.figures.convergence import convergence, refinement
-from intop.report.figures.importance import importance
-from intop.report.figures.models import predictions
-from intop.report.refine import ending, step_table
-from intop.report.screen import (
-    EFFECT,
-    IMPORTANCE,
-    cut_sentence,
-    effect_cells,
-    importance_cells,
-    power_sentences,
-)
-from intop.report.search import algorithms, run_table
-from intop.report.train import error_table, judgement
+from intop.domain.comparison import converged
+from intop.domain.ranking import Ranking, Screening
+from intop.domain.refined import Refined, expected_percent
+from intop.domain.search import Search
+from intop.domain.training import HeldOut, Training
+from intop.report.findings import Findings, Report
 
 # Importance ---------------------------------------------------------------------------------------
 

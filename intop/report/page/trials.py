@@ -5,11 +5,10 @@ from dataclasses import fields
 from datetime import datetime
 from functools import partial
 
-from intop.domain.report import Findings, Reason, Report, StageRecord
-from intop.domain.trial import Conditions, Status
-from intop.report.collect import drift_sentence, replica_sentences
-from intop.report.document.columns import Column, Value, columns, numbers, texts
-from intop.report.document.model import (
+from intop.campaign.collect.figure import default_drift
+from intop.campaign.collect.view import drift_sentence, replica_sentences
+from intop.document.columns import Column, Value, columns, numbers, texts
+from intop.document.model import (
     Block,
     Figure,
     Paragraph,
@@ -18,10 +17,11 @@ from intop.report.document.model import (
     Verbatim,
     without_empty,
 )
-from intop.report.figures.drift import default_drift
-from intop.report.figures.pipeline import pipeline
+from intop.domain.trial import Conditions, Status
+from intop.report.findings import Findings, Reason, Report, StageRecord
 from intop.report.page.common import as_sentence, clock
-from intop.report.words import percent
+from intop.report.pipeline_figure import pipeline
+from intop.words import percent
 
 NOUNS = {
     "arch": "architecture",

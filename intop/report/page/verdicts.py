@@ -3,22 +3,22 @@
 from collections.abc import Iterator
 from functools import partial
 
+from intop.campaign.verify.speedup_figure import architectures, speedup
+from intop.campaign.verify.view import LUCK, model_table, models_sentence
+from intop.document.columns import Column, Value, columns, numbers, texts
+from intop.document.model import Block, Figure, Paragraph, Table, Verbatim, without_empty
 from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Explanation
-from intop.domain.report import Findings, Report
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
+from intop.explain.view import smallest
 from intop.report import paper
-from intop.report.comparison import matrix
-from intop.report.document.columns import Column, Value, columns, numbers, texts
-from intop.report.document.model import Block, Figure, Paragraph, Table, Verbatim, without_empty
-from intop.report.explain import smallest
-from intop.report.figures.speedup import architectures, speedup
+from intop.report.compare_view import matrix
+from intop.report.findings import Findings, Report
 from intop.report.page.common import as_sentence, lacking
-from intop.report.verdict import LUCK, model_table, models_sentence
-from intop.report.words import LOADS, counted, percent
 from intop.sentences import kept_sentence, verdict_sentence
+from intop.words import LOADS, counted, percent
 
 # What was found -----------------------------------------------------------------------------------
 

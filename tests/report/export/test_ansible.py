@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from findings import DEPLOYMENT
+from intop.deploy.export.ansible import UNNAMED, playbook
 from intop.domain.sysctl_file import is_ours, sysctl_file
-from intop.report.export.ansible import UNNAMED, playbook
 
 
 class Loader(yaml.SafeLoader):

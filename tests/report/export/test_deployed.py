@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from findings import DEPLOYMENT
+from intop.deploy.export.ansible import playbook
+from intop.deploy.export.tuned import FILE, profile
 from intop.domain.cluster import native_arch, other_arch
 from intop.domain.sysctl_file import NAME, sysctl_file
-from intop.report.export.ansible import playbook
-from intop.report.export.tuned import FILE, profile
 from namespace_host import FIN
 from own_machine import OwnMachine, own_machine
 from playing import Playing

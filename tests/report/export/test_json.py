@@ -7,8 +7,8 @@ import pytest
 
 from findings import DEPLOYMENT
 from intop import __version__
+from intop.deploy.export.json import SCHEMA, deployment_json
 from intop.errors import UsageError
-from intop.report.export.json import SCHEMA, deployment_json
 
 
 def test_it_has_all_that_is_known() -> None:

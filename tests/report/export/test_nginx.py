@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from findings import DEPLOYMENT
+from intop.deploy.export.ansible import playbook
+from intop.deploy.export.nginx import nginx_conf, nginx_text
 from intop.domain.cluster import native_arch
 from intop.domain.deployment import Change
 from intop.domain.nginx.directive import NginxFacts
 from intop.errors import UsageError
-from intop.report.export.ansible import playbook
-from intop.report.export.nginx import nginx_conf, nginx_text
 from nginx_files import catalogue
 from own_machine import own_machine
 from playing import Playing

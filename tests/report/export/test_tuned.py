@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from findings import DEPLOYMENT
+from intop.deploy.export.tuned import checked_name, profile
 from intop.domain.sysctl_file import is_ours
 from intop.errors import UsageError
-from intop.report.export.tuned import checked_name, profile
 
 
 def read(text: str) -> ConfigParser:

@@ -13,12 +13,12 @@ import pytest
 from browser import Browser, chromium
 from findings import ACROSS, CAUSES, COSTLY, DOUBTED, SOAK, SWEEP, TOO_MUCH, UNMEASURED
 from intop.cli import cli
-from intop.cli.running import stored_context
-from intop.domain.report import Report
+from intop.command.running import stored_context
+from intop.document.csv_tables import write_tables
+from intop.document.html import html
 from intop.errors import IntopError, UsageError
-from intop.inspect.report import gather
-from intop.report.document.csv_tables import write_tables
-from intop.report.document.html import html
+from intop.report.findings import Report
+from intop.report.gather import gather
 from intop.report.page import SECTIONS, document
 from reported import HOSTILE, ONE, campaign
 

@@ -1,0 +1,55 @@
+"""The campaign: the stages of `tune`, from the pilot to the verdict. Each has a folder."""
+
+from intop.features import Feature
+
+FEATURE = Feature(
+    stages={
+        "pilot": "intop.campaign.pilot.stage:FindDuration",
+        "replicas": "intop.run.replicas:Replicas",
+        "screen": "intop.campaign.screen.stage:Screen",
+        "collect": "intop.campaign.collect.stage:Collect",
+        "refine": "intop.campaign.refine.stage:Refine",
+        "train": "intop.campaign.train.stage:Train",
+        "search": "intop.campaign.search.stage:GlobalSearch",
+        "pick": "intop.campaign.verify.pick:Pick",
+        "judge": "intop.campaign.verify.judge:Judge",
+        "across": "intop.campaign.verify.across:AcrossWorkloads",
+    },
+    results={
+        "across": "intop.domain.across:Across",
+        "agreement": "intop.domain.agreement:Agreement",
+        "decisions": "intop.domain.refined:Decisions",
+        "front": "intop.campaign.search.tradeoff:Front",
+        "pilot": "intop.domain.pilot:Pilot",
+        "probe": "intop.domain.probing:Probe",
+        "ranking": "intop.domain.ranking:Ranking",
+        "refined": "intop.domain.refined:Refined",
+        "refusals": "intop.domain.baseline:Refusals",
+        "search": "intop.domain.search:Search",
+        "training": "intop.domain.training:Training",
+        "verdict": "intop.domain.verdict:Verdict",
+    },
+    commands=(
+        "intop.campaign.pilot.command:command",
+        "intop.campaign.screen.command:command",
+        "intop.campaign.collect.command:command",
+        "intop.campaign.refine.command:command",
+        "intop.campaign.train.command:command",
+        "intop.campaign.search.command:command",
+        "intop.campaign.verify.command:command",
+    ),
+    figures={
+        "intop.domain.across:Across": ("intop.campaign.verify.speedup_figure:by_workload",),
+        "intop.domain.replicates:Collected": ("intop.campaign.collect.figure:collected",),
+        "intop.domain.sides:Latencies": ("intop.campaign.verify.percentiles_figure:percentiles",),
+        "intop.domain.ranking:RankAgreement": ("intop.campaign.screen.figure:agreement",),
+        "intop.domain.ranking:Ranking": ("intop.campaign.screen.figure:importance",),
+        "intop.domain.refined:Refined": ("intop.campaign.search.figure:refinement",),
+        "intop.domain.search:Search": ("intop.campaign.search.figure:convergence",),
+        "intop.campaign.search.tradeoff:Tradeoff": ("intop.campaign.search.pareto_figure:front",),
+        "intop.domain.training:Training": (
+            "intop.campaign.train.figure:predictions",
+            "intop.campaign.train.figure:learned_components",
+        ),
+    },
+)

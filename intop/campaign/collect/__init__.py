@@ -1,0 +1,1 @@
+"""The collection: configurations that fill the space, measured."""

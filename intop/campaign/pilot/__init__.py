@@ -1,0 +1,1 @@
+"""The pilot, which finds how long a trial takes."""

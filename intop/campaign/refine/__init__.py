@@ -1,0 +1,1 @@
+"""The refinement: configurations that the models ask for, measured."""

@@ -1,0 +1,1 @@
+"""The screening: which parameters act."""

@@ -1,0 +1,1 @@
+"""The search of the models, and fronts of several aims."""

@@ -1,0 +1,1 @@
+"""The surrogate models, tuned and fitted; foreign tables, too."""

@@ -1,0 +1,135 @@
+"""train: models over the collected trials (STM, DTM)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from intop import artefacts
+from intop.campaign.collected import learned_samples, usable
+from intop.campaign.models import save_models, target_of
+from intop.domain.histogram import Histogram
+from intop.domain.performance import performance
+from intop.domain.replicates import together
+from intop.domain.training import Training
+from intop.domain.trial import Trial
+from intop.errors import UsageError
+from intop.learn.ceiling import ceiling
+from intop.learn.components import components
+from intop.learn.families import FAMILIES
+from intop.learn.hyperparameters import Effort
+from intop.learn.parallel import processes
+from intop.learn.tuning import limits, train_all
+from intop.run import effort, prerequisites
+from intop.run.context import Task
+from intop.run.effort import Span
+from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.stage import Expected, Stage
+
+
+class Train(Stage[Training]):
+    """All six families, tuned on the measured configurations, with their held-out errors.
+
+    They learn from the screening, too, and are judged by what was collected and refined. A
+    configuration counts once, with all of its trials: its replicates are never on both sides of a
+    fold. They have no weights, since not all six families know any. The searches are stored try
+    by try, so that a training that is killed goes on with the others.
+    """
+
+    name = "train"
+    description = "models that predict P99 from a configuration"
+    command = "train"
+    finds = "models"
+    hands_on = ("STM", "DTM")
+    result_type = Training
+    needs = ("collect",)
+    families: ClassVar[Sequence[str]] = tuple(FAMILIES)
+
+    def result(self, trials: Sequence[Trial]) -> Training:
+        task = self.task
+        budget, objective = task.context.study.budget, task.context.study.objective
+        space, samples, trials = learned_samples(task)
+        progress = task.context.progress
+        for line in limits(self.families, len(samples)):
+            progress.say(f"{task.title}: {line}")
+        progress.begin(f"{task.title}: train", len(self.families))
+        try:
+            outcome = train_all(
+                self.families,
+                samples,
+                effort=Effort(
+                    folds=budget.folds,
+                    trials=budget.tuning_trials,
+                    timeout_s=budget.tuning_timeout_s,
+                    seed=task.seed("train"),
+                    repeats=budget.repeats,
+                    level=budget.level,
+                ),
+                dask=task.context.dask,
+                records=task.store.searches(task.subject),
+                progress=progress.step,
+            )
+        finally:
+            progress.end()
+        return Training(
+            keys=tuple(p.key for p in space.parameters),
+            fitted=tuple(fitted for fitted, _ in outcome),
+            errors=tuple(error for _, error in outcome),
+            trials=sum(len(trials) for trials in samples.own.measured),
+            configurations=len(samples.own),
+            lent=samples.lent,
+            ceiling=ceiling(samples.own, self._histograms(trials)),
+            components=components(performance(usable(trials, task))),
+            objective=objective,
+            target=target_of(task.context.study),
+        )
+
+    def _histograms(self, trials: Sequence[Trial]) -> list[list[Histogram]]:
+        """Return the latencies behind each row's P99; none where models learn something else."""
+        if self.task.context.study.objective != "p99":
+            return []
+        return [
+            [t.histogram for t in row if t.usable and t.histogram is not None]
+            for row in together(trials)
+        ]
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        """Return the time that it took before, where that is known."""
+        budget, before = prospect.budget, prospect.training
+        if before is None:
+            rows = budget.screen_trials + budget.collect_trials + budget.refine_trials
+            return Expected(time=effort.training(rows, budget, processes()))
+        seconds = sum(error.seconds for error in before.errors) / processes()
+        return Expected(time=Span(likely_s=seconds, most_s=1.5 * seconds))
+
+
+def train(task: Task, models: Path | None = None) -> Training:
+    """Train the models, and save them in the folder `models`, fitted to all configurations.
+
+    Raises what `learned_samples` does.
+    """
+    if models is None:
+        return execute(Train(task))
+    space, samples, _ = learned_samples(task)
+    artefacts.prepare(models)
+    training = execute(Train(task))
+    save_models(models, task, space, samples, training)
+    return training
+
+
+def required_training(task: Task) -> Training:
+    """Return the training. Raises ResultMissingError, or UsageError for another objective's."""
+    training = task.store.get(task.subject, Training)
+    if training is None:
+        raise prerequisites.missing(task, "no models yet", "train")
+    study = task.context.study
+    if training.objective != study.objective:
+        train_again = prerequisites.command_line(
+            study, ["train"], task.subject.arch, task.workload.name
+        )
+        raise UsageError(
+            f"{task.title}: the models learned the objective {training.objective!r}, and "
+            f"{study.path} asks for {study.objective!r}. Train them for it: {train_again}"
+        )
+    return training

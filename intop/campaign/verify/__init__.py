@@ -1,0 +1,1 @@
+"""The verdict: candidates against the default, under one workload or all."""

@@ -1,0 +1,1 @@
+"""Contest: published sets of values and the winner against the default."""

@@ -1,0 +1,1 @@
+"""Sweep: the winner at other rates, connections, cores and files."""

@@ -1,0 +1,1 @@
+"""Transfer: the winner of one architecture on the other."""

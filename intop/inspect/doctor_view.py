@@ -1,0 +1,136 @@
+"""The doctor's diagnosis as a document."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from intop.document.columns import Column, numbers, texts
+from intop.document.model import Notes, Section, Table, Verbatim
+from intop.domain.diagnosis import Diagnosis, HostDiagnosis
+from intop.domain.fetched import Fetched
+from intop.inspect.host_states_view import held
+from intop.masking import masked_header
+from intop.words import few
+
+
+def examined(*diagnoses: Diagnosis) -> list[Section]:
+    """Each cluster: its hosts, what can be tuned, what can't and why, and what is wrong.
+
+    Problems may hold a command to copy.
+    """
+    return [_cluster(diagnosis, diagnoses[:n]) for n, diagnosis in enumerate(diagnoses)]
+
+
+def _cluster(diagnosis: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
+    lines = [f"load tool: {diagnosis.load_tool or 'none'}", f"link: {diagnosis.link}"]
+    lines += (
+        [f"load balancer: a virtual machine by {diagnosis.emulation}"]
+        if diagnosis.emulation
+        else []
+    )
+    lines += [line for host in diagnosis.hosts for line in _state(host)]
+    lines += [line for host in diagnosis.hosts for line in _tried(host)]
+    lines += [f"parameters that can be tuned: {len(diagnosis.offered)}"]
+    same = earlier and (earlier[-1].arch, earlier[-1].refused) == (
+        diagnosis.arch,
+        diagnosis.refused,
+    )
+    lines += ["out of bounds: the same as above"] if same else _refusals(diagnosis)
+    for key, lost in diagnosis.lost.items():
+        choices = [f"{choice} ({why})" for choice, why in lost.items()]
+        lines.append(f"choices left out of {key}, {len(lost)}: {few(choices)}")
+    wrong = [f"WARNING  {warning}" for warning in diagnosis.warnings]
+    wrong += [f"PROBLEM  {problem}" for problem in diagnosis.problems] or ["no problem was found"]
+    paths = (_paths(diagnosis),) if diagnosis.fetched else ()
+    return Section(
+        title=f"{diagnosis.arch}: hosts",
+        blocks=(_hosts(diagnosis), Notes(tuple(lines)), *paths, Verbatim(tuple(wrong))),
+    )
+
+
+def _hosts(diagnosis: Diagnosis) -> Table:
+    return Table(
+        columns=(
+            *texts("host", "role", "machine", "kernel", "CPUs", "server"),
+            *numbers("memory", "disk free", "clock off"),
+        ),
+        rows=tuple(
+            (
+                host.name,
+                host.role,
+                host.facts.machine,
+                host.facts.kernel,
+                str(host.facts.cpus),
+                host.facts.nginx.replace("/", " ", 1) or "none",
+                f"{host.facts.memory_bytes / 2**30:.1f} GiB",
+                _size(host.readiness.free_mib),
+                f"{host.clock_offset_s:+.2f} s",
+            )
+            for host in diagnosis.hosts
+        ),
+    )
+
+
+def _paths(diagnosis: Diagnosis) -> Table:
+    """Return the answer of each path, asked for once from the load generator."""
+    return Table(
+        columns=(
+            *texts("path asked for once"),
+            *numbers("status"),
+            Column("bytes", "count"),
+            Column("time", unit="ms"),
+        ),
+        rows=tuple(
+            (
+                " ".join((fetched.path, *(f"({manner})" for manner in _manner(fetched)))),
+                str(fetched.status) if fetched.status else fetched.problem,
+                fetched.bytes if fetched.status else None,
+                1000 * fetched.seconds if fetched.status else None,
+            )
+            for fetched in diagnosis.fetched
+        ),
+    )
+
+
+def _manner(fetched: Fetched) -> Iterator[str]:
+    """Return the parts that a plain request over HTTP/1.1 doesn't have."""
+    if fetched.http != "1.1":
+        yield f"HTTP/{fetched.http}"
+    yield from map(masked_header, fetched.headers)
+
+
+def _size(mib: int | None) -> str:
+    if mib is None:
+        return "unknown"
+    return f"{mib} MiB" if mib < 1024 else f"{mib / 1024:.0f} GiB"
+
+
+def _state(host: HostDiagnosis) -> Iterator[str]:
+    state = host.state
+    if state.holder:
+        changed = f", keys changed: {len(state.changed)}" if state.changed else ""
+        yield f"{host.name}: {held(state)}{changed}"
+    for report in state.reports:
+        yield f"{host.name}: {report}"
+
+
+def _tried(host: HostDiagnosis) -> Iterator[str]:
+    tried = [key for key in host.keys.values() if key.is_tried]
+    if tried:
+        taken = sum(not key.reading.refusal for key in tried)
+        yield f"{host.name}: {taken} of {len(tried)} keys took their own values when written"
+
+
+def _refusals(diagnosis: Diagnosis) -> list[str]:
+    """The parameters that are out of bounds, by reason, the most frequent first.
+
+    Where a reason has three parts or more, the last one is a key's own.
+    """
+    keys: dict[str, list[str]] = defaultdict(list)
+    for key, reason in diagnosis.refused.items():
+        *common, own = reason.split(": ")
+        if len(common) > 1:
+            keys[": ".join(common)].append(f"{key} ({own})")
+        else:
+            keys[reason].append(key)
+    groups = sorted(keys.items(), key=lambda group: -len(group[1]))
+    return [f"out of bounds, {len(k)}: {reason}: {few(k)}" for reason, k in groups]

@@ -1,0 +1,113 @@
+"""report: one HTML file of all that a campaign has found, or of what all verdicts say."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from intop.command.options import stage_options, study_of, subcommand
+from intop.command.output import output_folder, print_result, say, write_page
+from intop.command.running import stored_context
+from intop.errors import UsageError
+
+if TYPE_CHECKING:
+    from intop.document.model import Document
+
+
+@subcommand(
+    "report",
+    "intop report                                   writes intop-report.html",
+    "intop report --arch x86 --output x86.html",
+    "intop report --csv tables                      also all its tables, a file each",
+    "intop report --json > report.json              all that it shows, and no file",
+    "intop report --advice                          writes intop-advice.html",
+    "intop report --advice --store a.db --store b.db --output advice.md",
+)
+@stage_options
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write: Markdown where its name ends in .md, else HTML.  "
+    "[default: intop-report.html, or intop-advice.html]",
+)
+@click.option(
+    "--csv",
+    "tables",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Also write all tables, into files of this folder.",
+)
+@click.option(
+    "--advice",
+    is_flag=True,
+    help="What all verdicts of the store say of each key, by situation, in place of the report.",
+)
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    metavar="STORE",
+    help="A store for --advice in place of the study's (a file or a URL). May be repeated.",
+)
+def command(
+    config: Path | None,
+    arch: str | None,
+    workload: str | None,
+    as_json: bool,
+    output: Path | None,
+    tables: Path | None,
+    advice: bool,
+    stores: tuple[str, ...],
+) -> None:
+    """Write one HTML file with all that the latest campaign has found, and what shows it.
+
+    The file needs nothing else: it can be sent, printed, and read on a phone. A campaign that is
+    not finished is reported as far as it has come. Reads the store only, and touches no host. With
+    --json the same is printed for programs, and no page is written.
+
+    With --advice it is about all verdicts, explanations and contests of a store, of all studies and
+    campaigns: which key helped, which hurt, where and how often, with links to the trials. Where
+    the store has too little, it says so.
+    """
+    result: object
+    if advice:
+        from intop.report.advice_page import document as advice_page
+        from intop.report.gathered_advice import gather_advice
+
+        advised = gather_advice(stores or (study_of(config).store,), arch, workload)
+        result, page = advised, advice_page(advised)
+    else:
+        if stores:
+            raise UsageError("--store is for --advice; a report is of the study's store")
+        from intop.report.gather import gather
+        from intop.report.page import document as report_page
+
+        with stored_context(config, arch, workload) as context:
+            reported = gather(context)
+        result, page = reported, report_page(reported)
+    if tables is not None:
+        from intop.document.csv_tables import write_tables
+
+        written = write_tables(output_folder(tables, "--csv"), page)
+        say(f"written: {len(written)} tables in {tables}")
+    if as_json:
+        from intop.document.machine import to_json
+
+        print_result(to_json(result))
+        return
+    _write(page, output or Path("intop-advice.html" if advice else "intop-report.html"))
+
+
+def _write(page: "Document", output: Path) -> None:
+    """Write a page in the form of the file's name."""
+    if output.suffix.lower() == ".md":
+        from intop.document.markdown import as_page
+
+        text = as_page(page)
+    else:
+        from intop.document.html import html
+
+        text = html(page)
+    write_page(output, text)
+    say(f"written: {output} ({len(text.encode()) / 1000:.0f} kB)")

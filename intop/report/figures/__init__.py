@@ -1,1 +1,0 @@
-"""Results as figures. The only package that imports matplotlib; draws, and computes nothing."""

@@ -1,0 +1,10 @@
+"""Soak: hours of load on what is applied, in search of leaks and drifts."""
+
+from intop.features import Feature
+
+FEATURE = Feature(
+    stages={"soak": "intop.soak.stage:SoakApplied"},
+    results={"soak": "intop.domain.soak:Soak"},
+    commands=("intop.soak.command:command",),
+    figures={"intop.domain.soak:Soak": ("intop.soak.figure:soak",)},
+)

@@ -1,1 +1,0 @@
-"""explain: which of a winner's changes its gain is made of."""

@@ -1,1 +1,0 @@
-"""soak: hours of constant load on what is applied."""
