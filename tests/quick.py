@@ -77,7 +77,6 @@ SLOW_TESTS = (
     "learn/test_ceiling.py",
     "learn/test_effects.py",
     "learn/test_gaussian_process.py",
-    "learn/test_network.py",
     "learn/test_parallel.py",
     "learn/test_screening.py",
     "learn/test_surrogate.py",

@@ -6,7 +6,7 @@ that is something else for programs has a method `as_json`.
 
 import json
 import math
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from intop.masking import masked, masked_header
@@ -22,7 +22,7 @@ def _plain(value: Any, name: str = "") -> Any:
     if hasattr(value, "as_json"):
         return _plain(value.as_json())
     if is_dataclass(value) and not isinstance(value, type):
-        names = (*value.__dataclass_fields__, *getattr(value, "ALSO_IN_JSON", ()))
+        names = (*(f.name for f in fields(value)), *getattr(value, "ALSO_IN_JSON", ()))
         return {each: _plain(getattr(value, each), each) for each in names}
     if isinstance(value, dict):
         return {str(key): _plain(item, str(key)) for key, item in value.items()}

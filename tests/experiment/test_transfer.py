@@ -20,7 +20,7 @@ from intop.domain.training import FittedFamily
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.experiment.transfer import stage as transfer
-from intop.experiment.transfer.stage import warm_starts
+from intop.experiment.transfer import warm_starts
 from intop.learn.families import FAMILIES
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
