@@ -31,7 +31,7 @@ def collect(testbed: FakeTestbed) -> None:
 
 def check(samples: Samples) -> None:
     """The default, and the two others, each with all of its trials."""
-    assert [[60], [30], [45]] == samples.values.tolist()
-    assert [3, 2, 1] == [len(trials) for trials in samples.measured]
+    assert samples.values.tolist() == [[60], [30], [45]]
+    assert [len(trials) for trials in samples.measured] == [3, 2, 1]
     # 0.8 ms is the geometric mean of 0.4 and 1.6.
     assert [0, math.log(0.8), math.log(2)] == pytest.approx(samples.log_target, abs=1e-3)

@@ -72,7 +72,7 @@ def problems(tmp_path: Path, text: str) -> tuple[str, ...]:
 
 
 def edited(old: str, new: str, text: str = GOOD) -> str:
-    assert 1 == text.count(old), old
+    assert text.count(old) == 1, old
     return text.replace(old, new)
 
 

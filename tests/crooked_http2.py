@@ -72,7 +72,7 @@ class CrookedHttp2:
         self.connections += 1
         number, tasks = self.connections, []
         with suppress(ConnectionError, asyncio.IncompleteReadError):
-            assert PREFACE == await reader.readexactly(len(PREFACE))
+            assert await reader.readexactly(len(PREFACE)) == PREFACE
             writer.write(frame(SETTINGS, 0, 0, self.settings))
             while True:
                 head = await reader.readexactly(9)

@@ -120,9 +120,9 @@ class Answers:
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         """Nothing but the load scripts, where no campaign has its own."""
-        assert "load-generator" == self.address.role
-        assert f"{self.address.state_dir}/doctor" == directory
-        assert {".lua"} == {Path(name).suffix for name in files}
+        assert self.address.role == "load-generator"
+        assert directory == f"{self.address.state_dir}/doctor"
+        assert {Path(name).suffix for name in files} == {".lua"}
 
     def close(self) -> None:
         pass

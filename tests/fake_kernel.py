@@ -186,7 +186,7 @@ class FakeKernelHost(NamespaceHost):
         (self.nginx / SITE).chmod(0o640)
         os.chown(self.nginx / SITE, 0, 33)
         (self.nginx / "restart").write_text(RESTART.format(folder=self.nginx))
-        assert 0 == self.run(f"sh {self.nginx}/restart > /dev/null 2>&1").exit_code
+        assert self.run(f"sh {self.nginx}/restart > /dev/null 2>&1").exit_code == 0
         wait_until((self.nginx / "nginx.pid").exists, "nginx starts")
         # Its first process may have no title yet, by which the guard knows it. A
         # worker answers later.
@@ -378,7 +378,7 @@ def fake_kernel_host(folder: Path) -> Iterator[FakeKernelHost]:
     )
     try:
         assert outer.stdout is not None
-        assert "ready\n" == outer.stdout.readline()
+        assert outer.stdout.readline() == "ready\n"
         (inner,) = Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()
         host = FakeKernelHost(folder, int(inner))
         for name in FOLDERS:

@@ -67,7 +67,7 @@ class NamespaceHost:
 
     def value(self, key: str) -> str:
         done = self.run(f"cat /proc/sys/{key.replace('.', '/')}")
-        assert 0 == done.exit_code, done.stderr
+        assert done.exit_code == 0, done.stderr
         return " ".join(done.stdout.split())
 
     def values(self) -> dict[str, str]:
@@ -128,14 +128,14 @@ def end_processes(host: NamespaceHost) -> None:
 
 
 def set_by_somebody(host: NamespaceHost, key: str, value: str) -> None:
-    assert 0 == host.run(f"sysctl -qw {key}={shlex.quote(value)}").exit_code
+    assert host.run(f"sysctl -qw {key}={shlex.quote(value)}").exit_code == 0
 
 
 def begun(host: NamespaceHost, *writes: str, keys: Sequence[str] = KEYS, lease: str = LONG) -> None:
     """A session of token-1 that has written these lines."""
-    assert 0 == host.begin("token-1", lease, *keys).exit_code
+    assert host.begin("token-1", lease, *keys).exit_code == 0
     if writes:
-        assert 0 == host.script("write", "token-1", stdin="\n".join(writes) + "\n").exit_code
+        assert host.script("write", "token-1", stdin="\n".join(writes) + "\n").exit_code == 0
 
 
 def died(host: NamespaceHost) -> None:

@@ -139,7 +139,7 @@ class RealNginx:
     def shown(self) -> Conf:
         """What nginx says is effective. Raises AssertionError with its words where it refuses."""
         ended = self.run("-T")
-        assert 0 == ended.returncode, complaint(ended.stderr)
+        assert ended.returncode == 0, complaint(ended.stderr)
         return parse_shown(ended.stdout)
 
 

@@ -100,7 +100,7 @@ def start(host: NamespaceHost, folder: Path) -> None:
     (folder / "restart").write_text(RESTART.format(folder=folder))
     # A daemon would hold the pipes of our command.
     started = host.run(f"ip link set lo up && {restart_command(folder)} > /dev/null 2>&1")
-    assert 0 == started.exit_code, (folder / "error.log").read_text()
+    assert started.exit_code == 0, (folder / "error.log").read_text()
     wait_until(lambda: workers(host) == 1, "nginx serves")
 
 

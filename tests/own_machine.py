@@ -49,7 +49,7 @@ class OwnMachine:
             timeout=LIMIT_S,
             env={**os.environ, "OWN": " ".join(OWN), **environment},
         )
-        assert 0 == done.returncode, done.stdout
+        assert done.returncode == 0, done.stdout
         return done.stdout
 
     def path(self, name: str) -> Path:

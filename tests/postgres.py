@@ -111,7 +111,7 @@ class Server:
                 **user,
             )
             said.seek(0)
-            assert 0 == done.returncode, said.read()
+            assert done.returncode == 0, said.read()
 
 
 def binaries() -> Path:

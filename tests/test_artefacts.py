@@ -138,9 +138,9 @@ def test_every_family_predicts_the_same_to_the_last_bit(name: str, tmp_path: Pat
 
 def test_a_manifest_says_all_that_was_said(path: Path, svr: Saved) -> None:
     manifest = artefacts.read(path).manifest
-    assert ORIGIN == manifest.origin
+    assert manifest.origin == ORIGIN
     assert {"intop", "python", "sklearn", "numpy", "skops"} <= set(manifest.versions)
-    assert {"intop", "sklearn"} == set(manifest.models[0].libraries)
+    assert set(manifest.models[0].libraries) == {"intop", "sklearn"}
     content = files_of(path)["SVR.skops"]
     assert hashlib.sha256(content).hexdigest() == manifest.models[0].sha256
 
@@ -148,13 +148,13 @@ def test_a_manifest_says_all_that_was_said(path: Path, svr: Saved) -> None:
 def test_an_artefact_is_a_zip_file(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
-        assert ["manifest.json", "SVR.skops"] == archive.namelist()
+        assert archive.namelist() == ["manifest.json", "SVR.skops"]
 
 
 def test_an_artefact_replaces_the_one_before(path: Path, svr: Saved) -> None:
     path.write_bytes(b"something else")
     artefacts.save(path, ORIGIN, [svr])
-    assert ORIGIN == artefacts.read(path).manifest.origin
+    assert artefacts.read(path).manifest.origin == ORIGIN
     assert [path.name] == [p.name for p in path.parent.iterdir()]
 
 
@@ -195,7 +195,7 @@ def test_a_write_that_fails_leaves_the_old_artefact_whole(
 
 def test_a_folder_is_made_and_tried_before_there_is_anything_to_save(tmp_path: Path) -> None:
     artefacts.prepare(tmp_path / "a" / "b")
-    assert [] == list((tmp_path / "a" / "b").iterdir())
+    assert list((tmp_path / "a" / "b").iterdir()) == []
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "folder"):
         with pytest.raises(UsageError, match=r"file.*Name another folder: --models DIR"):

@@ -39,7 +39,7 @@ def test_a_write_that_fails_leaves_the_old_file(
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
         write_atomically(path, b"new")
-    assert b"old" == path.read_bytes()
+    assert path.read_bytes() == b"old"
     assert [path] == list(tmp_path.iterdir())
 
 
@@ -51,7 +51,7 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_owner(tmp_path: Path, mode: 
     path.chmod(mode)
     write_atomically(path, b"new")
     found = path.stat()
-    assert (b"new", 7, 8) == (path.read_bytes(), found.st_uid, found.st_gid)
+    assert (path.read_bytes(), found.st_uid, found.st_gid) == (b"new", 7, 8)
     assert mode == stat.S_IMODE(found.st_mode)
 
 
@@ -59,7 +59,7 @@ def test_a_new_file_has_the_mode_of_any_other(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
     write_atomically(tmp_path / "file.conf", b"new")
     modes = {path.stat().st_mode for path in tmp_path.iterdir()}
-    assert 1 == len(modes)
+    assert len(modes) == 1
 
 
 def test_a_link_stays_one(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
         write_atomically(link, data)
         assert link.is_symlink()
         assert data == (tmp_path / "folder" / "file.conf").read_bytes()
-    assert 1 == len(list((tmp_path / "folder").iterdir()))
+    assert len(list((tmp_path / "folder").iterdir())) == 1
 
 
 TABLE = Table(name="t", columns=(Column("a"),), rows=(("new",),))
@@ -102,7 +102,7 @@ def test_a_full_disk_leaves_what_was_written_before(
     before = path.read_bytes()
     # Another file under the same name: nobody reads it half written.
     assert inode != path.stat().st_ino
-    assert 0o640 == stat.S_IMODE(path.stat().st_mode)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
     def full(_number: int) -> None:
         raise OSError(28, "No space left on device")
@@ -117,4 +117,4 @@ def test_a_full_disk_leaves_what_was_written_before(
 def test_a_draft_is_not_taken_for_a_file_of_its_kind() -> None:
     draft = beside(Path("/etc/sysctl.d/99.conf"))
     assert draft.name.startswith(".")
-    assert ".conf" != draft.suffix
+    assert draft.suffix != ".conf"

@@ -49,7 +49,7 @@ def test_results_are_kept_and_measured_once(
     printed, progress = capsys.readouterr()
     assert printed.endswith("\n\nof 1: 1 inf\nof 2: 4 inf\n")
     assert f"| command | `python -m benchmarks squares {results}` |" in printed
-    assert "[1/2] of 1\n[2/2] of 2\n" == progress
+    assert progress == "[1/2] of 1\n[2/2] of 2\n"
     monkeypatch.setattr(Squares, "measure", None)
     assert ask("squares", Squares, [results]) is None
     assert (printed, "") == capsys.readouterr()
@@ -57,7 +57,7 @@ def test_results_are_kept_and_measured_once(
 
 def test_a_claim_that_is_missed_is_the_message_that_ends_it(results: str) -> None:
     said = ask("squares", Squares, [results, "--start=3", "--seeds=1"])
-    assert "not as it should be: of 3 is 9" == said
+    assert said == "not as it should be: of 3 is 9"
 
 
 @pytest.mark.parametrize(("start", "said"), [("3", "there is no 4"), ("5", "stopped; the same")])
@@ -91,7 +91,7 @@ def test_results_with_other_options_are_not_mixed_in(results: str) -> None:
 def test_every_question_says_what_it_asks(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
-    assert 0 == ended.value.code
+    assert ended.value.code == 0
     assert f"usage: python -m benchmarks {name}" in capsys.readouterr().out
     assert str(question(name).__doc__).endswith((".", "?"))
 
@@ -105,4 +105,4 @@ def test_a_checkout_without_git_has_no_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(harness, "ROOT", tmp_path)
-    assert "unknown" == harness.commit()
+    assert harness.commit() == "unknown"

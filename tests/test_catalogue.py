@@ -67,12 +67,12 @@ def shipped() -> Catalogue:
 
 
 def test_it_has_at_least_100_parameters_of_every_kind_and_both_scopes(shipped: Catalogue) -> None:
-    assert 100 <= len(shipped.parameters)
+    assert len(shipped.parameters) >= 100
     kinds = {p.kind for p in shipped.parameters}
-    assert {"integer", "boolean", "choice", "vector"} == kinds
-    assert {"namespace", "machine"} == {p.scope for p in shipped.parameters}
-    assert {"low", "medium", "high"} == {p.risk for p in shipped.parameters}
-    assert {"net", "vm", "fs", "kernel"} == {p.key.split(".")[0] for p in shipped.parameters}
+    assert kinds == {"integer", "boolean", "choice", "vector"}
+    assert {p.scope for p in shipped.parameters} == {"namespace", "machine"}
+    assert {p.risk for p in shipped.parameters} == {"low", "medium", "high"}
+    assert {p.key.split(".")[0] for p in shipped.parameters} == {"net", "vm", "fs", "kernel"}
 
 
 def test_it_has_every_kind_of_constraint(shipped: Catalogue) -> None:
@@ -88,7 +88,7 @@ def test_every_parameter_says_what_it_does_to_nginx_and_where_it_is_described(
     shipped: Catalogue,
 ) -> None:
     for p in shipped.parameters:
-        assert 20 <= len(p.mechanism), p.key
+        assert len(p.mechanism) >= 20, p.key
         assert "/" in p.document, p.key
 
 
@@ -97,7 +97,7 @@ def test_what_is_known_of_kernels_is_data(shipped: Catalogue) -> None:
     assert known["kernel.sched_latency_ns"].moved_to == "/sys/kernel/debug/sched/latency_ns"
     assert known["net.ipv4.tcp_adv_win_scale"].inert_since == "6.6"
     conntrack = {p.module for key, p in known.items() if key.startswith("net.netfilter.nf_conn")}
-    assert {"nf_conntrack"} == conntrack
+    assert conntrack == {"nf_conntrack"}
     for key, presence in known.items():
         if key.startswith("kernel.") and presence.until:
             assert presence.why_missing("6.1.0").endswith(presence.moved_to)
@@ -110,7 +110,7 @@ def test_a_key_of_old_is_no_parameter_and_says_what_became_of_it(shipped: Catalo
 
 def test_keys_whose_writing_does_something_say_so(shipped: Catalogue) -> None:
     effects = {p.key: p.effect for p in shipped.parameters if p.effect}
-    assert "memory is compacted at once" == effects["vm.compaction_proactiveness"]
+    assert effects["vm.compaction_proactiveness"] == "memory is compacted at once"
 
 
 # Bounds -------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_local_ports_begin_above_those_that_services_listen_on(shipped: Catalogu
 @pytest.mark.parametrize("ip", ["ipv4", "ipv6"])
 def test_neighbours_are_at_least_what_kernel_and_host_have(shipped: Catalogue, ip: str) -> None:
     (component,) = components(shipped, f"net.{ip}.neigh.default.gc_thresh3")
-    assert (1024, 1024, True) == (component.low, component.floor, component.own_floor)
+    assert (component.low, component.floor, component.own_floor) == (1024, 1024, True)
 
 
 def test_reclaim_does_not_take_a_tenth_of_the_memory(shipped: Catalogue) -> None:
@@ -279,9 +279,9 @@ def test_an_unknown_field_of_a_constraint_is_told(tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_stands_there_twice_is_told(tmp_path: Path) -> None:
-    assert ["own.toml:14: parameter.1.key: net.core.somaxconn stands there twice"] == problems(
-        tmp_path, parameter(), parameter(low=1)
-    )
+    assert problems(tmp_path, parameter(), parameter(low=1)) == [
+        "own.toml:14: parameter.1.key: net.core.somaxconn stands there twice"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     order = constraint(kind="increasing", key="net.x.y")
     found = problems(tmp_path, *wrong, order, head="schema = 7\n")
     places = [problem.split(": ")[1] for problem in found]
-    assert ["schema", "parameter.0", "parameter.1", "constraint.0"] == places
+    assert places == ["schema", "parameter.0", "parameter.1", "constraint.0"]
 
 
 def test_constraints_are_read(tmp_path: Path) -> None:
@@ -345,4 +345,4 @@ def test_constraints_are_read(tmp_path: Path) -> None:
         Requirement(key="net.core.c", values=("x",), needs="net.core.b", to_be=("1",), why="w"),
         Exclusion(keys=("net.core.a", "net.core.b"), why="w"),
     ) == found.constraints
-    assert [(), (), ("x", "y"), ("0", "1")] == [p.choices for p in found.parameters]
+    assert [p.choices for p in found.parameters] == [(), (), ("x", "y"), ("0", "1")]

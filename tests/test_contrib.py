@@ -39,13 +39,13 @@ def test_the_container_runs_a_worker_as_a_user_without_rights() -> None:
     instructions = containerfile()
     known = {"FROM", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
     assert known == {name for name, _ in instructions}
-    assert "FROM" == instructions[0][0]
+    assert instructions[0][0] == "FROM"
     found = dict(instructions)
-    assert ["intop", "worker"] == json.loads(found["ENTRYPOINT"])
+    assert json.loads(found["ENTRYPOINT"]) == ["intop", "worker"]
     check_worker(json.loads(found["CMD"]))
-    assert 0 != int(found["USER"])
+    assert int(found["USER"]) != 0
     run = subprocess.run(["sh", "-n", "-c", found["RUN"]], capture_output=True, text=True)
-    assert (0, "") == (run.returncode, run.stderr)
+    assert (run.returncode, run.stderr) == (0, "")
     (extra,) = re.findall(r"/src\[(\w+)\]", found["RUN"])
     assert re.search(rf"^{extra} = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
@@ -54,12 +54,12 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     text = (CONTRIB / "intop-worker@.service").read_text()
     (line,) = re.findall(r"^ExecStart=(.*)$", text, re.MULTILINE)
     program, stage, *words = shlex.split(line)
-    assert ("/usr/local/bin/intop", "worker") == (program, stage)
+    assert (program, stage) == ("/usr/local/bin/intop", "worker")
     check_worker(words)
     unit = tmp_path / "intop-worker@.service"
     # systemd looks for the program, too.
     unit.write_text(text.replace(program, sys.executable))
-    assert "" == verified(unit)
+    assert verified(unit) == ""
     unit.write_text(unit.read_text().replace("RestartSec=", "RestartSeconds="))
     assert "RestartSeconds" in verified(unit)
 
@@ -112,7 +112,7 @@ DIRECTIVES = {
 def test_bash_and_sbatch_take_the_script(tmp_path: Path) -> None:
     script = CONTRIB / "slurm.sh"
     done = subprocess.run(["bash", "-n", script], capture_output=True, text=True)
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
     text = script.read_text()
     lines = text.splitlines()
     places = [n for n, line in enumerate(lines) if line.startswith("#SBATCH")]
@@ -130,6 +130,6 @@ def test_bash_and_sbatch_take_the_script(tmp_path: Path) -> None:
         ["bash", script, "web.toml"], env=task, capture_output=True, text=True, check=True
     )
     program, stage, *words = started.stdout.splitlines()
-    assert ("intop", "worker") == (program, stage)
+    assert (program, stage) == ("intop", "worker")
     assert {"web.toml", "slurm-7-2"} < set(words)
     check_worker(words)

@@ -37,9 +37,9 @@ def test_all_that_real_kernels_count_of_tcp_ip_and_udp_is_explained(
     text = (ROOT / "tests" / "data" / "hosts" / name).read_text()
     listed = text.partition("@ tables\n")[2].partition("@ conntrack")[0].split("\n")
     counters = parse_tables(listed)
-    assert 250 < len(counters)
+    assert len(counters) > 250
     others = ("MPTcpExt.", "Icmp.", "IcmpMsg.", "UdpLite.")
-    assert [] == [n for n in counters if shipped.find(n) is None and not n.startswith(others)]
+    assert [n for n in counters if shipped.find(n) is None and not n.startswith(others)] == []
     for counter in counters:
         if (entry := shipped.find(counter)) is not None:
             assert entry.level == is_level(counter), counter
@@ -53,8 +53,10 @@ def test_every_mechanism_has_counters(shipped: CounterCatalogue) -> None:
 def test_what_nginx_tells_is_explained(shipped: CounterCatalogue) -> None:
     page = ["HTTP/1.1 200 OK", "", "Active connections: 3 ", "server accepts handled requests"]
     told = parse_stub_status([*page, " 17 15 40 ", "Reading: 0 Writing: 1 Waiting: 2 "])
-    assert {"nginx.accepts": 17, "nginx.dropped": 2, "nginx.requests": 40} == {
-        name: value for name, value in told.items() if not is_level(name)
+    assert {name: value for name, value in told.items() if not is_level(name)} == {
+        "nginx.accepts": 17,
+        "nginx.dropped": 2,
+        "nginx.requests": 40,
     }
     for name in told:
         entry = shipped.find(name)
@@ -64,7 +66,7 @@ def test_what_nginx_tells_is_explained(shipped: CounterCatalogue) -> None:
 
 @pytest.mark.parametrize("body", ["", "Active connections: x", "<html>not found</html>"])
 def test_another_page_says_nothing(body: str) -> None:
-    assert {} == parse_stub_status(["HTTP/1.1 404 Not Found", "", body])
+    assert parse_stub_status(["HTTP/1.1 404 Not Found", "", body]) == {}
 
 
 def test_what_sockets_tell_is_explained(shipped: CounterCatalogue) -> None:
@@ -91,7 +93,7 @@ def test_what_sockets_tell_is_explained(shipped: CounterCatalogue) -> None:
 def test_a_wrong_file_names_each_problem(tmp_path: Path, old: str, new: str, message: str) -> None:
     file = tmp_path / "counters.toml"
     file.write_text(GOOD)
-    assert {"TcpExt.A", "TcpExt.B"} == set(load_counters(file).counters)
+    assert set(load_counters(file).counters) == {"TcpExt.A", "TcpExt.B"}
     file.write_text(GOOD.replace(old, new))
     with pytest.raises(ConfigurationError, match=message):
         load_counters(file)

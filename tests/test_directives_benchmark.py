@@ -36,7 +36,7 @@ def test_beds_are_of_what_there_is(known: Known) -> None:
     (spec,) = study.clusters[native_arch()]
     assert isinstance(spec, LabSpec)
     assert known.bed == study.name == spec.name
-    assert ("kernel", "nginx") == study.tunes
+    assert study.tunes == ("kernel", "nginx")
     offered, kernel = catalogue().by_key, load_catalogue(shipped("configs") / "parameters.toml")
     keys = {*offered, *(p.key for p in kernel.parameters)}
     for remedy in known.remedies:
@@ -52,7 +52,7 @@ def test_every_bed_is_measured() -> None:
 
 def test_what_counts_is_what_was_said() -> None:
     found = counted(KEEPALIVE, GAIN, None)
-    assert (True, True, 2, True) == (found.found, found.right_half, found.changes, found.is_right)
+    assert (found.found, found.right_half, found.changes, found.is_right) == (True, True, 2, True)
     # The other half, or none of it.
     other = replace(GAIN, halves=replace(HALVES, kernel=UP, nginx=NOTHING))
     assert not counted(KEEPALIVE, other, None).right_half
@@ -65,10 +65,10 @@ def test_what_counts_is_what_was_said() -> None:
     assert not counted(KEEPALIVE, none, None).is_right
     many = {f"net.core.k{n}": "1" for n in range(5)}
     crowded = replace(GAIN, configuration=Configuration({**KEEPALIVE.remedies[0], **many}))
-    assert (True, False) == (
+    assert (
         counted(KEEPALIVE, crowded, None).found,
         counted(KEEPALIVE, crowded, None).is_few,
-    )
+    ) == (True, False)
 
 
 def test_a_sysctl_that_is_known_belongs_to_the_kernels_half() -> None:
@@ -104,14 +104,14 @@ def test_all_beds_have_as_many_seeds_and_nine_of_ten_are_claimed(
     monkeypatch.setattr(directives, "run", run)
     options = ["upstreams", "log", "--seeds=2", f"--results={tmp_path / 'results.json'}"]
     options.append(f"--store={tmp_path}")
-    assert "not as it should be: log: 0 of 2 runs" == ask("directives", Directives, options)
-    assert [("upstreams", 1), ("log", 1), ("upstreams", 2), ("log", 2)] == asked
+    assert ask("directives", Directives, options) == "not as it should be: log: 0 of 2 runs"
+    assert asked == [("upstreams", 1), ("log", 1), ("upstreams", 2), ("log", 2)]
     printed = capsys.readouterr().out
     assert "| upstreams | 1 | 3.10 (2.20 to 4.40) | 1.00, 2.00 | 2 | yes | yes | yes |" in printed
     assert "log: 0 of 2 runs are all three." in printed
-    assert "not as it should be: log: 0 of 2 runs" == ask("directives", Directives, options)
+    assert ask("directives", Directives, options) == "not as it should be: log: 0 of 2 runs"
     assert printed == capsys.readouterr().out
-    assert 4 == len(asked)
+    assert len(asked) == 4
 
 
 def test_after_its_minutes_no_run_is_begun(

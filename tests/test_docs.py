@@ -113,7 +113,7 @@ def test_what_is_to_be_typed_is_understood(path: Path) -> None:
             cli(list(words), standalone_mode=False)
         except click.ClickException as error:
             wrong.append(f"{path.name}:{number}: intop {shlex.join(words)}: {error.message}")
-    assert [] == wrong
+    assert wrong == []
 
 
 @pytest.mark.usefixtures("harmless")
@@ -127,10 +127,10 @@ def test_what_is_not_understood_is_seen(line: str) -> None:
 def test_there_is_something_to_be_typed() -> None:
     for name in ("README.md", "tutorial.md", "how-to-x86-and-arm.md", "commands.md"):
         (path,) = (path for path in DOCUMENTS if path.name == name)
-        assert 5 <= len(calls(path)), name
+        assert len(calls(path)) >= 5, name
     line = "intop lab up && intop tune --arch x86 > out.txt    all of it"
-    assert [["lab", "up"], ["tune", "--arch", "x86"]] == list(typed(line))
-    assert [["status"]] == list(typed("intop status # and more"))
+    assert list(typed(line)) == [["lab", "up"], ["tune", "--arch", "x86"]]
+    assert list(typed("intop status # and more")) == [["status"]]
 
 
 TABLE = ["run,step,worker,a,b,c,d,e,f,g,h,i,p95_ms,mean_ms,p99_ms"] + [
@@ -200,7 +200,7 @@ def test_studies_that_are_shown_can_be_read(tmp_path: Path) -> None:
                 shown += 1
                 (tmp_path / "intop.toml").write_text("\n".join(fence.splitlines()[1:-1]))
                 load_study(tmp_path / "intop.toml")
-    assert 2 <= shown
+    assert shown >= 2
 
 
 @pytest.mark.parametrize("path", PAGES, ids=IDS)
@@ -215,7 +215,7 @@ def test_links_lead_somewhere(path: Path) -> None:
             wrong.append(f"{link}: no such file")
         elif place and place not in anchors(target):
             wrong.append(f"{link}: no such heading")
-    assert [] == wrong
+    assert wrong == []
 
 
 def anchors(path: Path) -> set[str]:
@@ -252,7 +252,7 @@ def test_files_that_are_named_exist(path: Path) -> None:
         for name in modules
         if not ((at := ROOT / name.replace(".", "/")).is_dir() or at.with_suffix(".py").is_file())
     ]
-    assert [] == wrong
+    assert wrong == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=IDS)
@@ -260,12 +260,12 @@ def test_what_can_be_made_is_in_the_makefile(path: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     codes = [*CODE.findall(prose(path)), *(line for _, line in fences(path))]
     named = {found[1] for code in codes if (found := re.match(r"make ([a-z][a-z-]*)", code))}
-    assert set() == named - targets
+    assert named - targets == set()
 
 
 def test_the_readme_leads_to_every_document() -> None:
     text = README.read_text()
-    assert [] == [path.name for path in DOCUMENTS[1:] if f"(docs/{path.name})" not in text]
+    assert [path.name for path in DOCUMENTS[1:] if f"(docs/{path.name})" not in text] == []
 
 
 def test_the_size_of_the_catalogue_is_told_as_it_is() -> None:

@@ -66,16 +66,16 @@ def made() -> tuple[Trial, ...]:
 def test_a_row_has_all_that_is_known_of_a_trial() -> None:
     table = frame([part(*made())], PARAMETERS)
     one = table.iloc[1]
-    assert ("mine", 3, "x86", "slt", "judge", 1) == tuple(table.iloc[1, :6])
-    assert (2, 1, "tuned") == (one["round"], one["series"], one["arm"])
+    assert tuple(table.iloc[1, :6]) == ("mine", 3, "x86", "slt", "judge", 1)
+    assert (one["round"], one["series"], one["arm"]) == (2, 1, "tuned")
     assert TUNED.digest == one["configuration"]
     assert pd.Timestamp("2026-01-01", tz="UTC") == one["started_at"]
-    assert (100.0, 8, "x86_64") == (one["rate_rps"], one["connections"], one["machine"])
+    assert (one["rate_rps"], one["connections"], one["machine"]) == (100.0, 8, "x86_64")
     # Of 103 requests three failed: they count as the timeout of 2 s.
     assert one["p50_ms"] == one["p90_ms"] == 2.0 < 1_999 < one["p99_ms"] == one["max_ms"]
     assert (made()[1].p99_ms, made()[1].tail_ms) == (one["p99_ms"], one["tail_ms"])
-    assert (2, 0, 1) == (one["errors_timeout"], one["errors_read"], one["errors_strange"])
-    assert (103, 0.25, 100.5) == (one["requests"], one["lb.cpu"], one["load.memory_mib"])
+    assert (one["errors_timeout"], one["errors_read"], one["errors_strange"]) == (2, 0, 1)
+    assert (one["requests"], one["lb.cpu"], one["load.memory_mib"]) == (103, 0.25, 100.5)
 
 
 def test_counters_are_columns_where_they_are_asked_for_and_moved() -> None:
@@ -94,13 +94,13 @@ def test_counters_are_columns_where_they_are_asked_for_and_moved() -> None:
     names.append("lb.softnet.cpu0.dropped")
     fields = {f.name: f.meaning for f in fields_of([part(*trials)], PARAMETERS, explained)}
     assert names == list(fields)[-4:]
-    assert "a counter that the catalogue does not explain" == fields["lb.TcpExt.New"]
-    assert "A retransmission timer ran out" == fields["lb.TcpExt.TCPTimeouts"]
+    assert fields["lb.TcpExt.New"] == "a counter that the catalogue does not explain"
+    assert fields["lb.TcpExt.TCPTimeouts"] == "A retransmission timer ran out"
     assert fields["lb.clients.rtt_us.p50"].endswith("; the highest at any time")
     table = frame([part(*trials)], PARAMETERS, explained)
-    assert [1, 3, 10.5, 5] == table.loc[0, names].tolist()
+    assert table.loc[0, names].tolist() == [1, 3, 10.5, 5]
     # What a host did not show is not known; what did not move is 0.
-    assert [0, 0, 0] == table.loc[1, [names[0], names[1], names[3]]].tolist()
+    assert table.loc[1, [names[0], names[1], names[3]]].tolist() == [0, 0, 0]
     assert table.loc[1, names[2]] != table.loc[1, names[2]]
     assert table.loc[2, names].isna().all()
     assert not [n for n in frame([part(*trials)], PARAMETERS) if "TcpExt" in n]
@@ -108,32 +108,32 @@ def test_counters_are_columns_where_they_are_asked_for_and_moved() -> None:
 
 def test_what_a_configuration_leaves_alone_is_the_hosts_default() -> None:
     table = frame([part(*made())], PARAMETERS)
-    assert [131072, 8192, 8192] == table[f"{RMEM}[default]"].tolist()
-    assert [6291456, 65536, 65536] == table[f"{RMEM}[max]"].tolist()
-    assert ["cubic", "bbr", "bbr"] == table[CONTROL].tolist()
+    assert table[f"{RMEM}[default]"].tolist() == [131072, 8192, 8192]
+    assert table[f"{RMEM}[max]"].tolist() == [6291456, 65536, 65536]
+    assert table[CONTROL].tolist() == ["cubic", "bbr", "bbr"]
     assert "net.core.somaxconn" not in table  # no trial sets it
 
 
 def test_a_default_that_nobody_knows_is_not_made_up() -> None:
     table = frame([part(*made(), defaults={})], PARAMETERS)
-    assert [True, False, False] == table[f"{RMEM}[max]"].isna().tolist()
-    assert [True, False, False] == table[CONTROL].isna().tolist()
+    assert table[f"{RMEM}[max]"].isna().tolist() == [True, False, False]
+    assert table[CONTROL].isna().tolist() == [True, False, False]
 
 
 def test_a_failed_trial_has_no_latencies() -> None:
     failed = frame([part(*made())], PARAMETERS).iloc[2]
-    assert "failed" == failed["status"]
+    assert failed["status"] == "failed"
     assert failed[["p99_ms", "tail_ms", "requests", "errors_timeout", "lb.cpu"]].isna().all()
 
 
 def test_values_of_64_bits_without_a_sign_are_kept_as_floats() -> None:
     trials = [trial(Configuration({"net.core.somaxconn": str(2**64 - 1)}))]
-    assert [2.0**64] == frame([part(*trials)], PARAMETERS)["net.core.somaxconn"].tolist()
+    assert frame([part(*trials)], PARAMETERS)["net.core.somaxconn"].tolist() == [2.0**64]
 
 
 def test_a_key_that_the_catalogue_does_not_know_is_text() -> None:
     trials = [trial(Configuration({"net.made.up": "1 2"}))]
-    assert ["1 2"] == frame([part(*trials)], PARAMETERS)["net.made.up"].tolist()
+    assert frame([part(*trials)], PARAMETERS)["net.made.up"].tolist() == ["1 2"]
 
 
 def test_every_column_is_documented_once_and_in_order() -> None:
@@ -184,12 +184,12 @@ def test_no_text_of_a_host_is_a_formula_in_csv(tmp_path: Path, text: str, name: 
         # Blanks around a text are no part of it where a table is read.
         assert text.strip() in {text_of(shown), text_of(shown).strip()}
     index = file.index("lb.clock_step_s", "")
-    assert "-1.5" == file.columns([index])[index].text(0)
+    assert file.columns([index])[index].text(0) == "-1.5"
 
 
 def test_a_negative_number_of_a_key_that_is_text_stays_one() -> None:
     table = frame([part(trial(Configuration({"net.x.y": "-1"}), 1_500))], PARAMETERS)
-    assert [-1] == pd.read_csv(BytesIO(to_csv(table)))["net.x.y"].tolist()
+    assert pd.read_csv(BytesIO(to_csv(table)))["net.x.y"].tolist() == [-1]
 
 
 @pytest.mark.parametrize("study", ["=mine", "-mine", "'=mine", "mine"])
@@ -222,7 +222,7 @@ def test_an_export_is_read_back_as_it_was(tmp_path: Path, study: str, form: str)
     )
     schema_of(path).write_bytes(schema((), [recipe]))
     (made,) = read_exports(path, [recipe])
-    assert [0, 1, 2, 3] == made.values[:, 0].tolist()
+    assert made.values[:, 0].tolist() == [0, 1, 2, 3]
 
 
 @pytest.fixture
@@ -243,11 +243,11 @@ def store(tmp_path: Path) -> Path:
 
 def test_a_store_is_one_call_away(store: Path) -> None:
     table = intop.trials(store)
-    assert ["one"] * 4 + ["two"] * 4 == table["study"].tolist()
-    assert ["disturbed", "ok"] * 4 == table["status"].tolist()
-    assert ["x86"] * 2 + ["arm"] * 2 == intop.trials(str(store), study="two")["arch"].tolist()
-    assert {1} == set(intop.trials(store, campaign=1, arch="arm")["campaign"])
-    assert 8192 == table[f"{RMEM}[default]"].iloc[0]
+    assert table["study"].tolist() == ["one"] * 4 + ["two"] * 4
+    assert table["status"].tolist() == ["disturbed", "ok"] * 4
+    assert intop.trials(str(store), study="two")["arch"].tolist() == ["x86"] * 2 + ["arm"] * 2
+    assert set(intop.trials(store, campaign=1, arch="arm")["campaign"]) == {1}
+    assert table[f"{RMEM}[default]"].iloc[0] == 8192
 
 
 def test_a_store_without_such_trials_is_told(store: Path) -> None:

@@ -42,8 +42,8 @@ def test_each_checkout_answers_every_seed_with_its_own_code(
     assert {"recorded": [Search(n, 0.5) for n in (21, 22, 23)]} == new
     genetic.write(tmp_path / "searches.csv", (1, 2, 3), old, new)
     lines = (tmp_path / "searches.csv").read_text().splitlines()
-    assert "space,seed,checkout,lowest_ms,seconds" == lines[0]
-    assert ["recorded,1,before,11,0.500", "recorded,3,now,23,0.500"] == [lines[1], lines[-1]]
+    assert lines[0] == "space,seed,checkout,lowest_ms,seconds"
+    assert [lines[1], lines[-1]] == ["recorded,1,before,11,0.500", "recorded,3,now,23,0.500"]
 
 
 def test_a_checkout_that_breaks_or_lacks_the_benchmark_is_named(tmp_path: Path) -> None:
@@ -57,16 +57,16 @@ def test_a_checkout_that_breaks_or_lacks_the_benchmark_is_named(tmp_path: Path) 
 def test_a_higher_mean_or_more_than_twice_the_time_misses_a_bound() -> None:
     old = {"recorded": [Search(1.0, 1.0), Search(3.0, 1.0)]}
     same_mean = {"recorded": [Search(2.0, 2.0), Search(2.0, 1.9)]}
-    assert [] == list(genetic.missed(old, same_mean))
+    assert list(genetic.missed(old, same_mean)) == []
     worse = {"recorded": [Search(1.0, 1.0), Search(3.1, 3.1)]}
-    assert [
+    assert list(genetic.missed(old, worse)) == [
         "recorded: 2.0500 ms, before 2.0000 ms",
         "recorded: 2.050 s, before 1.000 s",
-    ] == list(genetic.missed(old, worse))
+    ]
 
 
 def test_the_table_counts_seeds_and_compares_means() -> None:
     old = {"recorded": [Search(1.0, 1.0), Search(3.0, 1.0), Search(2.0, 1.0)]}
     new = {"recorded": [Search(1.0, 1.5), Search(2.0, 1.5), Search(2.0, 1.5)]}
     *_, row = genetic.report(old, new)
-    assert "| recorded | 3 | 2.0000 | 1.6667 | 2, 1, 0 | 1.000 | 1.500 | 1.50 |" == row
+    assert row == "| recorded | 3 | 2.0000 | 1.6667 | 2, 1, 0 | 1.000 | 1.500 | 1.50 |"

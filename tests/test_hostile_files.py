@@ -133,7 +133,7 @@ def with_study(folder: Path, text: str | bytes) -> tuple[str, ...]:
 
 def test_the_untouched_files_are_read(folder: Path) -> None:
     """Else all that is refused below may have been refused for something else."""
-    assert "mine" == load_study(folder / "study.toml").name
+    assert load_study(folder / "study.toml").name == "mine"
     assert "ours" in load_study(folder / "study.toml").baselines
 
 
@@ -145,19 +145,19 @@ def asked(path: Path) -> tuple[int, str]:
     doctor = [sys.executable, "-m", "intop", "doctor", "-c", path]
     done = ran(*doctor, errors="surrogateescape", stdin=subprocess.DEVNULL, timeout=60)
     assert "Traceback" not in done.stderr
-    assert "" == done.stdout
+    assert done.stdout == ""
     return done.returncode, done.stderr
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
     code, said = asked(tmp_path / "pipe.toml")
-    assert (2, "pipe.toml: can't be read: Is not a file\n") == (code, said[-40:])
+    assert (code, said[-40:]) == (2, "pipe.toml: can't be read: Is not a file\n")
 
 
 def test_a_name_that_is_no_text_is_told_escaped(tmp_path: Path) -> None:
     code, said = asked(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b]0;x\x07.toml")))
-    assert 2 == code
+    assert code == 2
     assert r"/\udcff\u001b]0;x\u0007.toml: can't be read: No such file or directory" in said
     assert "\x1b" not in said
 
@@ -165,13 +165,13 @@ def test_a_name_that_is_no_text_is_told_escaped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "/dev/stdin"])
 def test_a_device_is_no_study(name: str) -> None:
     (found,) = refused(Path(name))
-    assert f"{name}: can't be read: Is not a file" == found
+    assert found == f"{name}: can't be read: Is not a file"
 
 
 def test_a_symlink_is_what_it_leads_to(folder: Path, tmp_path: Path) -> None:
     link = folder / "link.toml"
     link.symlink_to(folder / "study.toml")
-    assert "mine" == load_study(link).name
+    assert load_study(link).name == "mine"
     (tmp_path / "loop.toml").symlink_to(tmp_path / "loop.toml")
     (found,) = refused(tmp_path / "loop.toml")
     assert found.endswith("loop.toml: can't be read: Too many levels of symbolic links")
@@ -238,9 +238,9 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path, name: str, ends:
         mark = "\ufeff" if path == name else ""
         (tmp_path / path).write_bytes(f"{mark}{text}".replace("\n", ends).encode())
     study = load_study(tmp_path / "study.toml")
-    assert "mine" == study.name
-    assert 2 == len(study.catalogue.parameters)
-    assert "8192" == study.baselines["ours"].values["net.core.somaxconn"]
+    assert study.name == "mine"
+    assert len(study.catalogue.parameters) == 2
+    assert study.baselines["ours"].values["net.core.somaxconn"] == "8192"
 
 
 def test_the_line_of_a_mistake_is_right_below_a_byte_order_mark(folder: Path) -> None:
@@ -252,7 +252,7 @@ def test_of_many_problems_some_are_told(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text("schema = 1\n" + "[[parameter]]\nkey = 1\n" * 2_000)
     with pytest.raises(ConfigurationError) as caught:
         load_catalogue(tmp_path / "small.toml")
-    assert MOST_PROBLEMS + 1 == len(caught.value.problems)
+    assert len(caught.value.problems) == MOST_PROBLEMS + 1
     assert caught.value.problems[-1].endswith("and more, which are not told")
 
 
@@ -425,7 +425,7 @@ def test_a_url_of_a_server_is_taken(folder: Path, url: str) -> None:
     ],
 )
 def test_what_would_hurt_later_is_refused_now(folder: Path, old: str, new: str) -> None:
-    assert 1 == STUDY.count(old)
+    assert STUDY.count(old) == 1
     found = with_study(folder, STUDY.replace(old, new))
     assert all(len(problem) < 600 for problem in found)
 
@@ -471,4 +471,4 @@ def test_what_is_no_value_of_a_baseline_is_refused(tmp_path: Path, value: str) -
 
 
 def test_the_shipped_files_have_nothing_odd() -> None:
-    assert 100 < len(load_catalogue(shipped("configs") / "parameters.toml").parameters)
+    assert len(load_catalogue(shipped("configs") / "parameters.toml").parameters) > 100

@@ -164,7 +164,7 @@ def test_text_in_rows_is_data(path: Path) -> None:
         subject = Subject(campaign=campaign, arch=evil, workload=evil)
         store.write_plan(subject, "collect", PLAN)
         store.add(subject, trial(PLAN[0].configuration))
-        assert 1 == len(store.trials(subject))
+        assert len(store.trials(subject)) == 1
 
 
 # Something else than a store ----------------------------------------------------------------------
@@ -173,7 +173,7 @@ def test_text_in_rows_is_data(path: Path) -> None:
 def not_opened(url: str) -> str:
     with pytest.raises(UsageError) as caught, opened(url):
         pytest.fail("must not open")
-    assert 500 > len(str(caught.value))
+    assert len(str(caught.value)) < 500
     return str(caught.value)
 
 
@@ -244,7 +244,7 @@ def test_no_byte_of_another_programs_database_changes(
 ) -> None:
     path = of_another_program(tmp_path, mode, killed=killed)
     before = contents(path.parent)
-    assert killed == (2 == len(before))
+    assert killed == (len(before) == 2)
     assert "is the database of another program" in not_opened(url.format(path))
     assert before == contents(path.parent)
     for way in (is_begun, lambda where: opened_to_read(where).__enter__()):

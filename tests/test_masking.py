@@ -46,8 +46,8 @@ passwords = st.text(
     ],
 )  # fmt: skip
 def test_a_secret_is_masked_where_its_form_shows_it(text: str, expected: str) -> None:
-    assert expected == masked(text)
-    assert expected == masked(expected)
+    assert masked(text) == expected
+    assert masked(expected) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,20 +85,20 @@ def test_no_password_is_left_of_a_stores_url(password: str) -> None:
     encoded = quote_plus(password)
     for name in ("password", "p%61ssword", "PASSWORD", "sslpassword", "options", "other"):
         url = f"postgresql://me@db.example/intop?sslmode=require&{name}={encoded}"
-        assert f"postgresql://me@db.example/intop?sslmode=require&{name}={MASK}" == masked_url(url)
+        assert masked_url(url) == f"postgresql://me@db.example/intop?sslmode=require&{name}={MASK}"
         assert password not in masked(f'invalid dsn: "{password}"', secrets_of(url))
 
 
 @given(passwords.filter(lambda text: not set(text) & set("'\"\\")))
 def test_no_password_is_left_of_a_files_value(password: str) -> None:
-    assert {"db": {"password": MASK}} == masked_value({"db": {"password": password}})
-    assert f"http://me:{MASK}@web" == masked_value(f"http://me:{password}@web")
-    assert [f"me:{MASK}@web"] == masked_value([f"me:{password}@web"])
+    assert masked_value({"db": {"password": password}}) == {"db": {"password": MASK}}
+    assert masked_value(f"http://me:{password}@web") == f"http://me:{MASK}@web"
+    assert masked_value([f"me:{password}@web"]) == [f"me:{MASK}@web"]
 
 
 def test_masked_json_stays_json() -> None:
     told = {"message": masked("bad \"password='a b'\" at http://a:b@c"), "token": "x", "n": 5}
-    assert {"message", "token", "n"} == set(json.loads(masked(json.dumps(told))))
+    assert set(json.loads(masked(json.dumps(told)))) == {"message", "token", "n"}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_masked_json_stays_json() -> None:
     ],
 )
 def test_a_value_of_a_file_is_masked_by_its_key(name: str, value: object, expected: object) -> None:
-    assert expected == masked_value(value, name)
+    assert masked_value(value, name) == expected
 
 
 @pytest.mark.parametrize(

@@ -96,12 +96,12 @@ def test_what_is_selected_knows_nothing_of_the_other_rows(folder: Path) -> None:
 def test_a_table_is_read_without_what_never_changes(folder: Path) -> None:
     samples = models.table(folder, "Split")
     assert list("abcde") == [v.name for v in samples.variables]
-    assert (32, (10.0,)) == (len(samples), samples.measured[0])
+    assert (len(samples), samples.measured[0]) == (32, (10.0,))
 
 
 def test_splits_are_the_published_ones_or_drawn_by_seed(folder: Path) -> None:
     split = list(models.jobs(folder, "Split", 10, range(3), 32))
-    assert [10] * 3 == [len(set(job.rows)) for job in split]
+    assert [len(set(job.rows)) for job in split] == [10] * 3
     assert split != list(models.jobs(folder, "Split", 16, range(3), 32))
     drawn = list(models.jobs(folder, "Drawn", 12, range(2), 32))
     assert drawn == list(models.jobs(folder, "Drawn", 12, range(2), 32))
@@ -121,10 +121,10 @@ def test_rf_and_decart_have_to_be_beaten_and_deepperf_reached_but_once() -> None
     assert not models.missed(plan, results, {**bounds, ("A", 5): {"RF": 1.0}})
     assert not models.missed(plan, results, {**bounds, ("A", 9): {"DeepPerf": 1.0}})
     behind = {("A", 9): {"DeepPerf": 1.0}, ("B", 9): {"DeepPerf": 1.9}}
-    assert 2 == len(models.missed(plan, results, {**bounds, **behind}))
-    assert ["C: 2 is not below DECART's 2"] == models.missed(
-        plan, results, {**bounds, ("C", 9): {"DECART": 2.0}}
-    )
+    assert len(models.missed(plan, results, {**bounds, **behind})) == 2
+    assert models.missed(plan, results, {**bounds, ("C", 9): {"DECART": 2.0}}) == [
+        "C: 2 is not below DECART's 2"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ def test_bad_data_is_one_line(
 
 
 def test_other_systems_are_named(data: Path) -> None:
-    assert "no published errors of Nothing" == run(data, "--systems", "Nothing")
+    assert run(data, "--systems", "Nothing") == "no published errors of Nothing"

@@ -66,9 +66,9 @@ def test_within_a_mode_the_target_varies_by_less_than_a_factor_of_ten(number: in
 @pytest.mark.usefixtures("small")
 def test_draws_grow_from_40_rows_to_100_and_tables_take_turns() -> None:
     drawn = modes.draws(range(modes.DRAWS))
-    assert [40, 100] == [drawn[0].size, drawn[-1].size]
+    assert [drawn[0].size, drawn[-1].size] == [40, 100]
     assert all(len(set(job.rows)) == job.size for job in drawn)
-    assert 20 == len({job.system for job in drawn})
+    assert len({job.system for job in drawn}) == 20
     assert drawn[:5] == modes.draws(range(5))
 
 
@@ -79,7 +79,7 @@ def test_models_are_compared_by_their_worst_draw_and_kept(
     said = run(tmp_path, modes.DrawnModels, "--seeds=2")
     printed, progress = capsys.readouterr()
     rows = {line.split()[1]: line for line in printed.splitlines()[9:]}
-    assert ["selected", *FEW] == list(rows)
+    assert list(rows) == ["selected", *FEW]
     assert "[2/2] modes 1 41 1: " in progress
     monkeypatch.setattr(models, "done", None)
     assert said == run(tmp_path, modes.DrawnModels, "--seeds=2")
@@ -95,7 +95,7 @@ def test_a_worst_draw_above_xgboosts_is_missed(
 
     monkeypatch.setattr(models, "done", done)
     expected = "not as it should be: the selected model's worst draw has 7.25 %, XGBoost's 5 %"
-    assert expected == run(tmp_path, modes.DrawnModels, "--seeds=1")
+    assert run(tmp_path, modes.DrawnModels, "--seeds=1") == expected
 
 
 @pytest.mark.usefixtures("small")
@@ -119,4 +119,4 @@ def test_a_mean_above_randoms_is_missed() -> None:
         for kind, value in (("ours", 3.0), ("random", 2.0))
     }
     expected = [f"{table.name} after {count}: 3, random 2" for count in modes.COUNTS]
-    assert expected == modes.missed_by_search([table], results, range(1))
+    assert modes.missed_by_search([table], results, range(1)) == expected

@@ -51,18 +51,18 @@ def check(nginx: RealNginx, before: Conf, wanted: Mapping[str, str]) -> None:
     nginx.write(result.texts)
     after = nginx.shown()
     held = current(catalogue(), after, nginx.facts)
-    assert {} == {
+    assert {
         key: (value, held[key])
         for key, value in wanted.items()
         if held[key] != value and not is_without_effect(catalogue(), key, held)
-    }
-    assert {} == changed(catalogue(), after, wanted, nginx.facts).texts
+    } == {}
+    assert changed(catalogue(), after, wanted, nginx.facts).texts == {}
     nginx.write({path: source.text for path, source in before.sources.items()})
 
 
 def whole(nginx: RealNginx, before: Conf) -> Space:
     found = offer(catalogue(), probed(catalogue(), before, nginx.facts), "high", by_name=ALL_NAMES)
-    assert 70 <= len(found.space.parameters), found.refused
+    assert len(found.space.parameters) >= 70, found.refused
     return found.space
 
 

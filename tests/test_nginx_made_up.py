@@ -161,15 +161,15 @@ def test_times_are_those_of_nginx(nginx: RealNginx) -> None:
         )
         for _ in range(200)
     ]
-    assert [] == differing(nginx, "flush", texts, "ms")
-    assert 100 <= sum(quantity.read(text, "ms") is not None for text in texts)
+    assert differing(nginx, "flush", texts, "ms") == []
+    assert sum(quantity.read(text, "ms") is not None for text in texts) >= 100
 
 
 def test_sizes_are_those_of_nginx(nginx: RealNginx) -> None:
     units = ("", "k", "K", "m", "M", "g", "kb", "b", " ")
     texts = [f"{n}{unit}" for n in ("1", "2", "0070", "1500", "8192") for unit in units]
-    assert [] == differing(nginx, "buffer", texts, "bytes")
-    assert 25 <= sum(quantity.read(text, "bytes") is not None for text in texts)
+    assert differing(nginx, "buffer", texts, "bytes") == []
+    assert sum(quantity.read(text, "bytes") is not None for text in texts) >= 25
 
 
 # Whole configurations ---------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def check_reading(nginx: RealNginx, conf: Conf, made: MadeUp, seed: int) -> None
         key: UNKNOWN if values[key] is None else values[key] for key in made.values
     }, seed
     single = {key: v for key, v in values.items() if v is not None and is_single(conf, key)}
-    assert {} == changed(catalogue(), conf, single, nginx.facts).texts, seed
+    assert changed(catalogue(), conf, single, nginx.facts).texts == {}, seed
 
 
 def is_single(conf: Conf, key: str) -> bool:
@@ -232,17 +232,17 @@ def check_edit(nginx: RealNginx, before: Conf, rng: random.Random, seed: int) ->
     edited = changed(catalogue(), before, wanted, nginx.facts).texts
     nginx.write(edited)
     ended = nginx.run("-T")
-    assert 0 == ended.returncode, (seed, wanted, edited, complaint(ended.stderr))
+    assert ended.returncode == 0, (seed, wanted, edited, complaint(ended.stderr))
     after = parse_shown(ended.stdout)
     expected = {path: edited.get(path, s.text) for path, s in before.sources.items()}
-    assert expected == {path: source.text for path, source in after.sources.items()}, seed
+    assert {path: source.text for path, source in after.sources.items()} == expected, seed
     held = current(catalogue(), after, nginx.facts)
-    assert {} == {
+    assert {
         key: (value, held[key])
         for key, value in wanted.items()
         if held[key] != value and not is_without_effect(catalogue(), key, held)
-    }, (seed, edited)
-    assert {} == changed(catalogue(), after, wanted, nginx.facts).texts, (seed, edited)
+    } == {}, (seed, edited)
+    assert changed(catalogue(), after, wanted, nginx.facts).texts == {}, (seed, edited)
     names = {catalogue().by_key[key].name for key in catalogue().related(wanted)}
     for path in edited:
         old, new = before.sources[path], after.sources[path]

@@ -90,7 +90,7 @@ def test_a_whole_campaign_runs_on_a_table_and_asks_for_its_rows_only() -> None:
             candidates = offer.space.values([c.configuration for c in search.candidates])
         assert set(record.asked) <= set(map(tuple, ROWS.tolist()))
         assert {tuple(row) for row in candidates} <= set(map(tuple, ROWS.tolist()))
-        assert "gain" == verdict.outcome
+        assert verdict.outcome == "gain"
         found.append((record.asked, verdict))
     # A seed's campaign is the same again.
     assert found[0] == found[1]
@@ -135,7 +135,7 @@ def test_a_histogram_has_the_p99_and_the_tail_that_were_recorded(
     p99_ms: float, tail_ms: float
 ) -> None:
     made = histogram(p99_ms, tail_ms)
-    assert REQUESTS == made.total
+    assert made.total == REQUESTS
     assert p99_ms == pytest.approx(made.percentile_ms(99), rel=0.0011)
     assert tail_ms == pytest.approx(made.slowest_ms(TAIL), rel=1e-6)
 

@@ -94,7 +94,7 @@ intop do --mode a    first
 
 More.
 """
-    assert expected == shown
+    assert shown == expected
 
 
 def test_every_parameter_stands_below_its_group() -> None:

@@ -36,7 +36,7 @@ def test_every_fault_has_a_promise_and_tests_that_exist(row: list[str]) -> None:
     assert fault
     assert promise
     named = NAMED.findall(tests)
-    assert "" == re.sub(r"[\s,]", "", NAMED.sub("", tests)), "something else than tests"
+    assert re.sub(r"[\s,]", "", NAMED.sub("", tests)) == "", "something else than tests"
     assert named
     for name, test in named:
         path = ROOT / name
@@ -52,16 +52,16 @@ def test_every_test_of_a_fault_stands_in_the_table() -> None:
         for test in collected(path)
     }
     assert there
-    assert set() == there - named
+    assert there - named == set()
 
 
 def test_the_tests_that_are_named_elsewhere_exist_too() -> None:
     named = NAMED.findall(TEXT)
-    assert 20 <= len(named)
+    assert len(named) >= 20
     for name, test in named:
         assert not test or test in collected(ROOT / name)
 
 
 def test_the_files_that_the_table_of_inputs_names_exist() -> None:
     assert INPUTS
-    assert [] == [name for name in INPUTS if not (ROOT / "tests" / name).is_file()]
+    assert [name for name in INPUTS if not (ROOT / "tests" / name).is_file()] == []

@@ -26,9 +26,9 @@ def spec_of(name: str) -> LabSpec:
 
 
 def test_there_are_at_least_ten_and_they_cover_architectures_and_workloads() -> None:
-    assert 10 <= len(FILES)
+    assert len(FILES) >= 10
     cells = [(a, w) for s in STUDIES.values() for a in s.clusters for w in s.workloads]
-    assert 2 <= min(map(cells.count, [(a, w) for a in ("x86", "arm") for w in ("slt", "dlt")]))
+    assert min(map(cells.count, [(a, w) for a in ("x86", "arm") for w in ("slt", "dlt")])) >= 2
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -52,7 +52,7 @@ def test_a_scenario_is_a_small_study_of_its_own(name: str) -> None:
 
 
 def test_scenarios_that_are_badly_set_say_so_in_their_lab() -> None:
-    assert 0 == spec_of("upstreams").balancing.upstream_keepalive
+    assert spec_of("upstreams").balancing.upstream_keepalive == 0
     assert ("net.core.somaxconn", "128") in spec_of("bursts").balancing.sysctls
     assert ("net.ipv4.tcp_rmem", "4096 16384 32768") in spec_of("uploads").balancing.sysctls
 
@@ -60,6 +60,6 @@ def test_scenarios_that_are_badly_set_say_so_in_their_lab() -> None:
 @pytest.mark.parametrize("name", ["guest-idle", "guest-loss"])
 def test_a_pair_of_guests_differs_in_the_architecture_only(name: str) -> None:
     one, other = specs_of(name)
-    assert {"x86", "arm"} == {one.arch, other.arch}
+    assert {one.arch, other.arch} == {"x86", "arm"}
     assert replace(one, name=other.name, arch=other.arch) == other
-    assert "vm" == one.kind
+    assert one.kind == "vm"

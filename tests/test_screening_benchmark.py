@@ -32,9 +32,9 @@ def test_what_acts_alone_is_told_from_what_does_not_and_rounds_are_no_scatter() 
         )
     ]
     found = strengths(rows)
-    assert {SACK, "net.ipv4.tcp_rmem"} == set(found)
+    assert set(found) == {SACK, "net.ipv4.tcp_rmem"}
     sack, rmem = found[SACK], found["net.ipv4.tcp_rmem"]
-    assert (True, pytest.approx(0.70, abs=0.03)) == (sack.separated, sack.effect)
+    assert (sack.separated, sack.effect) == (True, pytest.approx(0.70, abs=0.03))
     assert rmem.separated is False
     assert sack.error < 0.02
 
@@ -49,9 +49,9 @@ def test_a_table_becomes_configurations_with_all_of_their_trials() -> None:
         )
     ]
     found = as_samples(table)
-    assert [SACK, "net.ipv4.tcp_rmem"] == [v.key for v in found.variables]
-    assert [[1, 65536], [0, 131072]] == found.values.tolist()
-    assert ((10.0, 20.0), (30.0,)) == found.measured
+    assert [v.key for v in found.variables] == [SACK, "net.ipv4.tcp_rmem"]
+    assert found.values.tolist() == [[1, 65536], [0, 131072]]
+    assert found.measured == ((10.0, 20.0), (30.0,))
 
 
 @pytest.mark.parametrize("made_up", [issue, like_lab])
@@ -68,7 +68,7 @@ def test_a_made_up_cluster_feels_what_matters_and_nothing_else(
         if before != p99_of(made, space.decode(there)):
             felt.add(found.parameter.key)
     assert made.matter == felt
-    assert 8 == len(felt)
+    assert len(felt) == 8
 
 
 def test_where_nothing_acts_there_is_nothing_to_choose() -> None:

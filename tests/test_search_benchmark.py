@@ -61,7 +61,7 @@ def run(data: Path, *options: str) -> str:
 def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "" == run(data, "--seeds=2")
+    assert run(data, "--seeds=2") == ""
     printed, progress = capsys.readouterr()
     # A batch has a replicate, and goes anywhere once: so few trials needn't find the optimum.
     assert re.search(r"\| ranked \| 48 \| 12 \| \*\*[0-9.]+ ± [0-9.]+ \(12\)\*\* \|", printed)
@@ -70,20 +70,22 @@ def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
     assert "| GA | - | 13 |" in printed
     assert "[12/12]" in progress
     monkeypatch.setattr(search, "execute", None)
-    assert "" == run(data, "--seeds=2")
+    assert run(data, "--seeds=2") == ""
     assert (printed, "") == capsys.readouterr()
 
 
 def test_a_table_has_scales_and_nothing_that_never_changes(folder: Path) -> None:
     found = read_table(folder, "ranked", 6, 12).samples
-    assert [("a", "log"), ("b", "linear"), ("c", "linear")] == [
-        (v.name, v.scale) for v in found.variables
+    assert [(v.name, v.scale) for v in found.variables] == [
+        ("a", "log"),
+        ("b", "linear"),
+        ("c", "linear"),
     ]
-    assert (48, (17.0,)) == (len(found), found.measured[0])
+    assert (len(found), found.measured[0]) == (48, (17.0,))
 
 
 def test_a_pair_of_levels_is_on_a_linear_scale() -> None:
-    assert "linear" == search.variable("x", np.array([3.0, 7.0, 3.0])).scale
+    assert search.variable("x", np.array([3.0, 7.0, 3.0])).scale == "linear"
 
 
 @pytest.mark.parametrize("name", list(search.SEARCHES))
@@ -94,7 +96,7 @@ def test_a_search_begins_with_the_same_rows_and_measures_no_more_than_it_may(
     table = read_table(folder, "ranked", 6, 12, different=different)
     outcome = search.done(Job("ranked", name, 1), table)
     assert 6 < len(outcome.best) <= 12
-    assert 12 == len(outcome.best) or name == "ours"
+    assert len(outcome.best) == 12 or name == "ours"
     assert outcome.best == sorted(outcome.best, reverse=True)
     first = np.random.default_rng([search.SEED, 1]).permutation(48)[:6]
     assert outcome.best[5] == table.target[first].min()
@@ -104,15 +106,15 @@ def test_a_replicate_is_a_measurement_and_no_different_row(folder: Path) -> None
     for different in (False, True):
         table = read_table(folder, "ranked", 6, 12, different=different)
         rows = search.refined(table, range(6), search.Onward, 1)
-        assert 12 == len(set(rows) if different else rows)
+        assert len(set(rows) if different else rows) == 12
         assert len(set(rows)) < len(rows)
 
 
 def test_a_refinement_that_ended_keeps_its_last_value() -> None:
     best = {"ours": [9.0, 3], "random": [9.0, 9, 9, 2]}
     table, results = made_up(best, [1, 2, 3, 9])
-    assert [[9, 3, 3, 3]] == search.runs_of(results, table, "ours", range(1)).tolist()
-    assert 2 == search.measured_by(results, table, "ours", range(1))
+    assert search.runs_of(results, table, "ours", range(1)).tolist() == [[9, 3, 3, 3]]
+    assert search.measured_by(results, table, "ours", range(1)) == 2
 
 
 def made_up(best: dict[str, list[float]], values: list[float]) -> tuple[Table, dict[str, Outcome]]:
@@ -123,7 +125,7 @@ def made_up(best: dict[str, list[float]], values: list[float]) -> tuple[Table, d
 
 def test_ranks_count_different_values() -> None:
     table, _ = made_up({}, [3, 1, 1, 2, 3])
-    assert [0, 1, 2] == [table.ranks_behind(v) for v in np.unique(table.target)]
+    assert [table.ranks_behind(v) for v in np.unique(table.target)] == [0, 1, 2]
 
 
 def test_flash_and_random_have_to_be_beaten() -> None:
@@ -134,9 +136,9 @@ def test_flash_and_random_have_to_be_beaten() -> None:
         rivals = {"deeparch": (Rival("FLASH", 4, flash),)}
         return search.missed([table], [], results, rivals, range(1))
 
-    assert ["deeparch: 2 ranks, random 1"] == missed(2.5)
-    assert ["deeparch: 2 ranks, random 1", "mean: 2 ranks, FLASH 1.5"] == missed(1.5)
-    assert "deeparch: 2 ranks, FLASH 0.5" == missed(0.5)[0]
+    assert missed(2.5) == ["deeparch: 2 ranks, random 1"]
+    assert missed(1.5) == ["deeparch: 2 ranks, random 1", "mean: 2 ranks, FLASH 1.5"]
+    assert missed(0.5)[0] == "deeparch: 2 ranks, FLASH 0.5"
 
 
 def test_good_enough_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,9 +146,10 @@ def test_good_enough_is_what_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> N
     table, results = made_up(best, [1, 2, 3, 9])
     monkeypatch.setattr(search, "COUNTS", (2, 3, 4))
     monkeypatch.setattr(search, "GOOD_ENOUGH", {("deeparch", 2): 2.5, ("deeparch", 3): 2.5})
-    assert ["deeparch after 2: 3, not 2.5", "deeparch after 4: 2, random 1"] == search.missed(
-        [], [table], results, {}, range(1)
-    )
+    assert search.missed([], [table], results, {}, range(1)) == [
+        "deeparch after 2: 3, not 2.5",
+        "deeparch after 4: 2, random 1",
+    ]
 
 
 @pytest.mark.parametrize(

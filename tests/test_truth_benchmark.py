@@ -120,10 +120,10 @@ def test_a_number_is_measured_at_its_ends_and_between_where_the_base_is_at_one()
         made = replace(boolean(key), kind=kind, choices=(), components=parts)
         return tuple(acting.levels(parameter_columns(made)[0], base))
 
-    assert (0, 1) == of("net.core.n", 0.5)
-    assert (0, 0.5, 1) == of("net.core.n", 0.95)
-    assert (0, 1) == of("net.ipv6.n", 0.95)
-    assert (0, 0.5, 1) == of("net.core.v", 0.5, "min", "max")
+    assert of("net.core.n", 0.5) == (0, 1)
+    assert of("net.core.n", 0.95) == (0, 0.5, 1)
+    assert of("net.ipv6.n", 0.95) == (0, 1)
+    assert of("net.core.v", 0.5, "min", "max") == (0, 0.5, 1)
 
 
 def test_pairs_are_of_the_strongest_keys_gains_first() -> None:
@@ -136,14 +136,14 @@ def test_pairs_are_of_the_strongest_keys_gains_first() -> None:
         effect("net.e: 1", 0.9),
         effect("net.f: 1", 1.1, acts=False),
     ]
-    assert ["net.a: 1", "net.b: 1", "net.c: 1", "net.d: 1"] == acting.strongest(effects)
+    assert acting.strongest(effects) == ["net.a: 1", "net.b: 1", "net.c: 1", "net.d: 1"]
     space = space_of(["net.a", "net.b", "net.c", "net.d"])
     singles = {e.arm: Configuration({acting.key_of(e.arm): "1"}) for e in effects}
     arms = acting.pairs(space, DEFAULT, singles, effects)
-    assert 4 + 6 + 1 == len(arms)
-    assert {"net.a": "1", "net.b": "1"} == arms[acting.ALL_GAINS].values
-    assert {"net.b": "1", "net.c": "1"} == arms["net.b: 1 & net.c: 1"].values
-    assert {} == acting.pairs(space, DEFAULT, singles, [effects[-1]])
+    assert len(arms) == 4 + 6 + 1
+    assert arms[acting.ALL_GAINS].values == {"net.a": "1", "net.b": "1"}
+    assert arms["net.b: 1 & net.c: 1"].values == {"net.b": "1", "net.c": "1"}
+    assert acting.pairs(space, DEFAULT, singles, [effects[-1]]) == {}
 
 
 def effect(arm: str, ratio: float, *, acts: bool = True) -> acting.Effect:
@@ -160,20 +160,20 @@ def test_few_inert_arms_go_on_and_all_that_act_strongly() -> None:
     p99 = measured(effects, 2, acting.bases_of_scan(len(effects)), rng)
     ahead = acting.goes_on(p99, acting.scanned(p99, p99))
     assert sum(name.startswith("inert") for name in ahead) / 400 < 0.05
-    assert 50 == sum(name.startswith("acts") for name in ahead)
+    assert sum(name.startswith("acts") for name in ahead) == 50
 
 
 def test_what_failed_goes_on() -> None:
     p99 = measured({"inert": 0.0}, 2, 5, random.Random(2), sd=0.001)
     found = acting.scanned(p99, p99)
-    assert "broken" == acting.goes_on(["base 1", "inert", "broken"], found)[0]
+    assert acting.goes_on(["base 1", "inert", "broken"], found)[0] == "broken"
 
 
 def test_what_shows_in_the_tail_alone_goes_on() -> None:
     p99 = measured({"inert": 0.0, "tail": 0.0}, 2, 10, random.Random(3), sd=0.3)
     tails = measured({"inert": 0.0, "tail": 0.2}, 2, 10, random.Random(4), sd=0.02)
     found = {e.arm: e for e in acting.scanned(p99, tails)}
-    assert ["tail"] == acting.goes_on(found, list(found.values()))
+    assert acting.goes_on(found, list(found.values())) == ["tail"]
     assert abs(found["tail"].ratio - 1) > 0.01  # P99's own, which has noise
 
 
@@ -187,7 +187,7 @@ def test_of_a_key_the_best_arm_and_the_worst_are_tested() -> None:
     }
     effects = [acting.Effect(arm=a, rounds=2, ratio=1.0, z=z) for a, z in distances.items()]
     wanted = ["net.d: 1", "net.b: 1", "net.a: 2", "net.a: 3"]
-    assert wanted == acting.to_test([*distances, "net.d: 1"], effects)  # d has failed
+    assert acting.to_test([*distances, "net.d: 1"], effects) == wanted  # d has failed
 
 
 def scan(effects: Mapping[str, float], seed: int, *, is_grouped: bool) -> tuple[list[str], int]:
@@ -289,16 +289,16 @@ def test_a_slow_round_is_nobodys_effect() -> None:
     p99 = measured({"arm": 0.2}, 8, 3, rng, sd=0.001)
     ((only,), _) = acting.tested(p99)
     assert only.ratio == pytest.approx(exp(0.2), rel=0.01)
-    assert 1 == only.acts
+    assert only.acts == 1
     del p99["arm"][3]
     ((only,), _) = acting.tested(p99)
-    assert 7 == only.rounds
+    assert only.rounds == 7
 
 
 def test_an_interaction_is_what_a_pair_does_beyond_both() -> None:
     truth = {"a": 0.3, "b": 0.2, "a & b": 0.4}
     (found,) = acting.interactions(measured(truth, 5, 3, random.Random(5), sd=0.001))
-    assert ("a & b", 5, -1) == (found.arm, found.rounds, found.acts)
+    assert (found.arm, found.rounds, found.acts) == ("a & b", 5, -1)
     assert found.ratio == pytest.approx(exp(-0.1), rel=0.02)
 
 
@@ -330,12 +330,12 @@ def test_a_table_becomes_a_summary(tmp_path: Path) -> None:
 def test_a_table_has_the_columns_of_all_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
     truth.write_rows(path, [{"a": 1}, {"a": 2, "b": 3}])
-    assert [{"a": "1", "b": ""}, {"a": "2", "b": "3"}] == truth_table.read(path)
+    assert truth_table.read(path) == [{"a": "1", "b": ""}, {"a": "2", "b": "3"}]
 
 
 def test_an_effect_in_words() -> None:
-    assert "3.00 (2.97 to 3.03) gain" == truth_table.in_words(effect("net.a: 1", 3.0))
-    assert "0.50" == truth_table.in_words(acting.Effect(arm="a", rounds=2, ratio=exp(log(0.5))))
+    assert truth_table.in_words(effect("net.a: 1", 3.0)) == "3.00 (2.97 to 3.03) gain"
+    assert truth_table.in_words(acting.Effect(arm="a", rounds=2, ratio=exp(log(0.5)))) == "0.50"
 
 
 # -- a whole cell ----------------------------------------------------------------------------------
@@ -395,10 +395,10 @@ def test_a_cell_is_measured_from_scan_to_table(tmp_path: Path) -> None:
         rows = truth_table.rows(cell, found, commit="abc123")
         truth.write_rows(tmp_path / f"{cell.name}.csv.gz", rows)
         truth.write_trials(tmp_path / f"{cell.name}-trials.csv.gz", found)
-    assert {"net.ipv4.tcp_slow_start_after_idle": "0"} == good.values
+    assert good.values == {"net.ipv4.tcp_slow_start_after_idle": "0"}
     states = {row["arm"]: row["state"] for row in rows if row["part"] == "test"}
-    assert "gain" == states["net.ipv4.tcp_slow_start_after_idle: 0"]
-    assert "worse" == states["net.ipv4.tcp_sack: 0"]
+    assert states["net.ipv4.tcp_slow_start_after_idle: 0"] == "gain"
+    assert states["net.ipv4.tcp_sack: 0"] == "worse"
     assert "nothing" not in {states.get(f"{key}: 0") for key in ACTS}
     (pair,) = [row for row in rows if acting.TOGETHER in str(row["arm"])]
     assert pair["beyond"]
@@ -431,7 +431,7 @@ def test_a_test_has_the_most_suspicious_arms_that_fit_in_the_time(tmp_path: Path
         found = truth.measure_cell(cell_of(store), 4, 0.1)
         rows = truth_table.rows(cell_of(store), found)
     tested = [row["arm"] for row in rows if row["part"] == "test"]
-    assert ["net.ipv4.tcp_sack: 0"] == tested
+    assert tested == ["net.ipv4.tcp_sack: 0"]
     left = [row["arm"] for row in rows if row["state"] == "not followed"]
     assert "net.ipv4.tcp_slow_start_after_idle: 0" in left
 
@@ -483,7 +483,7 @@ def test_a_screening_is_held_against_the_table() -> None:
             row("scan", "c", "not followed"),
         ]
     )
-    assert ({"a": 0.5}, {"c"}) == (truth_of_table.acting, truth_of_table.unknown)
+    assert (truth_of_table.acting, truth_of_table.unknown) == ({"a": 0.5}, {"c"})
     met = "\n".join(screening_truth.table("x", truth_of_table, [["a", "c"]] * 9 + [[]]))
     assert "| `a` | 0.50 | 9 of 10 |" in met
     assert "False: 0 of 9 chosen (0%). The claim is met." in met

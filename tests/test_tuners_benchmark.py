@@ -104,7 +104,7 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
     assert best.configuration in outcome.finalists[Arm("ours", 1), 12]
     gains = tuners.gains_of(winners, outcome.verified)
     expected_gain = math.log(100 / p99_ms(winners[Arm("offline", 1, 12), 12]))
-    assert pytest.approx(expected_gain) == gains["offline", 12][1]
+    assert gains["offline", 12][1] == pytest.approx(expected_gain)
     assert {("ours", 12), ("ours", 16), ("offline", 12), ("random", 16)} <= set(gains)
     assert set(methods) == {w["method"] for w in tuners.as_json(race, outcome)["winners"]}
 
@@ -126,7 +126,7 @@ def test_a_campaign_whose_store_was_lost_asks_for_the_same(tmp_path) -> None:
         # In another order than they were asked for, as in a round.
         shots += [shot(c) for c in reversed(ours.ask(kept, shots, 4))]
     asked = ours.ask(kept, shots, 4)
-    assert 4 <= len(asked)
+    assert len(asked) >= 4
     assert asked == ours.ask(lost, shots, 4)
 
 
@@ -191,4 +191,4 @@ def test_what_is_missing_is_said(monkeypatch) -> None:
     said = ask("tuners", tuners.Tuners, options)
     assert "only for --buffer 40, --buffer 30 or none" in said
     options = ["--tuners", "ours", "--trials", "39"]
-    assert "--trials must be from 40 to 100" == ask("tuners", tuners.Tuners, options)
+    assert ask("tuners", tuners.Tuners, options) == "--trials must be from 40 to 100"

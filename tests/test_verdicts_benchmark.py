@@ -43,25 +43,25 @@ def test_one_side_asks_for_pages_that_come_later_by_the_wait(
         conditions=NOTHING,
         effect=verdicts.Wait(7),
     )
-    assert "/dynamic?wait_ms=10" == ready.trial(planned(HOST), "judge", 0)
-    assert "/dynamic?wait_ms=17" == ready.trial(planned(verdicts.SIDE), "judge", 0)
-    assert "/dynamic?wait_ms=10" == ready.trial(planned(HOST), "judge", 0)
+    assert ready.trial(planned(HOST), "judge", 0) == "/dynamic?wait_ms=10"
+    assert ready.trial(planned(verdicts.SIDE), "judge", 0) == "/dynamic?wait_ms=17"
+    assert ready.trial(planned(HOST), "judge", 0) == "/dynamic?wait_ms=10"
 
 
 def test_the_truth_of_a_wait_follows_from_the_default_alone() -> None:
     p99s = {HOST: {(1, 1): 10.0, (1, 2): 30.0}, verdicts.SIDE: {(1, 1): 999.0}}
-    assert [0.5, 0.75] == verdicts.Wait(10).truth(p99s)
+    assert verdicts.Wait(10).truth(p99s) == [0.5, 0.75]
 
 
 def test_the_truth_of_a_slow_link_is_that_of_the_pairs() -> None:
     p99s = {HOST: {(1, 1): 10.0, (1, 2): 30.0}, verdicts.SIDE: {(1, 1): 20.0, (1, 3): 1.0}}
-    assert [0.5] == verdicts.SlowLink(NOTHING, 0.6).truth(p99s)
+    assert verdicts.SlowLink(NOTHING, 0.6).truth(p99s) == [0.5]
 
 
 def test_a_verdict_is_held_against_the_truth_of_all_others() -> None:
     one = found(0.5, 0.4, 0.6, truth=[0.5])
     other = found(0.5, 0.4, 0.6, truth=[0.9])
-    assert [False, True] == [verdicts.holds_truth([one, other], n) for n in range(2)]
+    assert [verdicts.holds_truth([one, other], n) for n in range(2)] == [False, True]
 
 
 def test_errors_beyond_the_limit_are_named() -> None:

@@ -59,21 +59,22 @@ def test_doctor_plan_apply_status_and_rollback(tmp_path: Path) -> None:
         before = state_of(files)
         with crowd_on(NAME) as user:
             (found,) = study.json("doctor")
-            assert [] == found["problems"]
+            assert found["problems"] == []
             (host,) = study.json("plan", "--persist")[native_arch()]["hosts"]
-            assert "1" == next(
-                k["now"] for k in host["said"]["keys"] if k["change"]["key"] == PROCESSES
+            assert (
+                next(k["now"] for k in host["said"]["keys"] if k["change"]["key"] == PROCESSES)
+                == "1"
             )
             rounds = ("--rounds", "2", "--accept-no-loss", "--yes")
             (rollout,) = study.json("apply", "--persist", *rounds)
-            assert ["applied"] == [host["outcome"] for host in rollout["hosts"]]
+            assert [host["outcome"] for host in rollout["hosts"]] == ["applied"]
             assert "2000" in study.balancer("ss -Hltn sport = :80").split()
             out, _ = study.run("status")
             assert out.splitlines()[0].endswith("as applied")
             study.run("rollback")
             assert "2000" not in study.balancer("ss -Hltn sport = :80").split()
             assert before == state_of(files)
-            assert set() == user.ran_as()
+            assert user.ran_as() == set()
     finally:
         study.run("lab", "down")
 
@@ -92,11 +93,11 @@ def test_a_killed_controllers_host_is_given_back(place: Site) -> None:
         assert place.is_changed()
         assert place.given_back(since) <= PROMISED_S
         place.wait_until_released()
-        assert [] == list(place.state.glob("unrestored.*"))
+        assert list(place.state.glob("unrestored.*")) == []
         place.run(*COLLECT)
         assert all(trial.usable for trial in place.trials())
         place.assert_untouched()
-        assert set() == user.ran_as()
+        assert user.ran_as() == set()
 
 
 def test_a_worker_measures(tmp_path: Path, postgres_server: Server) -> None:
@@ -113,4 +114,4 @@ def test_a_worker_measures(tmp_path: Path, postgres_server: Server) -> None:
             ended(asking, 0)
             ended(worker, 0)
             place.assert_untouched()
-            assert set() == user.ran_as()
+            assert user.ran_as() == set()

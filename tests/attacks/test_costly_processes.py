@@ -31,9 +31,9 @@ def guest(fake: FakeKernelHost) -> Iterator[LocalUser]:
 
 def begin(fake: FakeKernelHost) -> None:
     """A session that has changed nginx's files and a key."""
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     done = fake.write_files("a", "t1", fake.texts("ours"), keys="vm/swappiness 1\n")
-    assert 0 == done.exit_code, done
+    assert done.exit_code == 0, done
 
 
 def restore(fake: FakeKernelHost) -> None:
@@ -41,10 +41,10 @@ def restore(fake: FakeKernelHost) -> None:
     before = fake.own_texts()
     fake.kill_all()
     fake.lapse("a")
-    assert DONE == fake.watch("a", "t1")
-    assert OWN == fake.now()
+    assert fake.watch("a", "t1") == DONE
+    assert fake.now() == OWN
     assert before == {name: text for name, (text, *_) in fake.files().items()}
-    assert ([], []) == (fake.pending("a"), fake.beside())
+    assert (fake.pending("a"), fake.beside()) == ([], [])
     assert "NOT" not in (fake.folder("a") / "report").read_text()
 
 
@@ -59,19 +59,19 @@ def test_a_title_of_blanks_without_end_keeps_nobody(
     wait_until(lambda: fake._count_of(USER) == 1, "he shows his title")
     (conf,) = facts_and_conf(fake)[1]
     assert "return 200 ours" in conf
-    assert 1 == running(fake).masters
+    assert running(fake).masters == 1
     restore(fake)
-    assert ("own", "own") == fake.serves()
+    assert fake.serves() == ("own", "own")
 
 
 def started_by_a_session(fake: FakeKernelHost, token: str) -> int:
     """How many processes it takes to look at nginx, and to begin, write and end."""
     before = last_process(fake)
-    assert 1 == len(facts_and_conf(fake)[1])
-    assert 1 == running(fake).masters
-    assert 0 == fake.begin_in("a", token).exit_code
-    assert 0 == fake.write_files("a", token, fake.texts("ours")).exit_code
-    assert 0 == fake.guard("a", "end", token).exit_code
+    assert len(facts_and_conf(fake)[1]) == 1
+    assert running(fake).masters == 1
+    assert fake.begin_in("a", token).exit_code == 0
+    assert fake.write_files("a", token, fake.texts("ours")).exit_code == 0
+    assert fake.guard("a", "end", token).exit_code == 0
     return last_process(fake) - before
 
 
@@ -94,7 +94,7 @@ def test_a_session_starts_no_process_for_each_of_a_crowd(
     )
     wait_until((guest.folder / "there").exists, "the crowd is there")
     assert started_by_a_session(fake, "t2") - alone < crowd
-    assert ("own", "own") == fake.serves()
+    assert fake.serves() == ("own", "own")
 
 
 def test_a_worker_that_its_user_has_stopped_keeps_no_restore_from_its_end(
@@ -107,7 +107,7 @@ def test_a_worker_that_its_user_has_stopped_keeps_no_restore_from_its_end(
     for name, text in own.items():
         (fake.nginx / name).write_text(text)
     fake.nginx.chmod(0o755)
-    assert 0 == fake.run(f"sh {fake.nginx}/restart > /dev/null 2>&1").exit_code
+    assert fake.run(f"sh {fake.nginx}/restart > /dev/null 2>&1").exit_code == 0
     begin(fake)
     guest.start(
         "for p in /proc/[0-9]*; do [ -O $p ] && grep -qx nginx $p/comm && kill -STOP ${p#/proc/};"
@@ -130,4 +130,4 @@ def test_of_those_who_run_without_root_a_few_are_named(
     wait_until((guest.folder / "there").exists, "they are there")
     wait_until(lambda: fake._count_of(USER) == 40, "they are called nginx")
     seen = running(fake)
-    assert (1, 20) == (seen.masters, len(seen.not_roots))
+    assert (seen.masters, len(seen.not_roots)) == (1, 20)

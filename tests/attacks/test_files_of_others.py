@@ -68,7 +68,7 @@ def everybody_may_add(fake: FakeKernelHost, _secret: Path) -> None:
 def he_is_in_its_access_list(fake: FakeKernelHost, _secret: Path) -> None:
     """Its mode looks as if the group root might write there, and nobody else."""
     allow(sites(fake), USER)
-    assert 0o775 == sites(fake).stat().st_mode & 0o777
+    assert sites(fake).stat().st_mode & 0o777 == 0o775
 
 
 def the_site_is_a_link_to_his_folder(fake: FakeKernelHost, _secret: Path) -> None:
@@ -97,17 +97,17 @@ def test_no_file_is_guarded_in_a_folder_that_others_can_change(
     prepare(fake, secret)
     before, owners = state_of(secret), fake.files()
     begun = fake.begin_in("a", "t1")
-    assert 1 == begun.exit_code
+    assert begun.exit_code == 1
     assert "can't be guarded: " in begun.stderr
     assert "Make that folder root's alone, or tune the kernel only" in begun.stderr
-    assert [] == fake.pending("a")
+    assert fake.pending("a") == []
     assert (before, owners) == (state_of(secret), fake.files())
 
 
 def test_files_are_guarded_where_the_group_root_may_write(fake: FakeKernelHost) -> None:
     sites(fake).chmod(0o775)
-    assert 0 == fake.begin_in("a", "t1").exit_code
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
+    assert fake.guard("a", "end", "t1").exit_code == 0
 
 
 def links_in_a_loop(folder: Path, secret: Path, ended: threading.Event) -> None:
@@ -149,10 +149,10 @@ def test_links_that_he_makes_while_root_writes_lead_nowhere(
 def test_a_file_of_his_in_a_folder_of_roots_stays_his(fake: FakeKernelHost) -> None:
     os.chown(fake.nginx / SITE, USER, USER)
     before = fake.files()
-    assert 0 == fake.begin_in("a", "t1").exit_code
-    assert 0 == fake.write_files("a", "t1", fake.texts("ours")).exit_code
-    assert (USER, USER) == fake.files()[SITE][2:]
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
+    assert fake.write_files("a", "t1", fake.texts("ours")).exit_code == 0
+    assert fake.files()[SITE][2:] == (USER, USER)
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert before == fake.files()
 
 
@@ -170,7 +170,7 @@ def test_a_hard_link_to_a_file_of_roots_is_not_guarded(fake: FakeKernelHost, sec
 def test_no_persistent_file_is_put_where_others_can_change_it(
     fake: FakeKernelHost, secret: Path, mode: int
 ) -> None:
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     folder = fake._folder / "sysctl.d"
     folder.mkdir()
     folder.chmod(mode)
@@ -181,10 +181,10 @@ def test_no_persistent_file_is_put_where_others_can_change_it(
     (folder / "99-zz-intop.conf.t1").symlink_to(secret)
     before = state_of(secret)
     done = fake.guard("a", "keep", "t1", str(target), "0" * 64, stdin="text\tevil\nend\n")
-    assert 1 == done.exit_code
+    assert done.exit_code == 1
     assert f"{target} can't be written: " in done.stderr
     assert (before, False) == (state_of(secret), target.exists())
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.guard("a", "end", "t1").exit_code == 0
 
 
 @pytest.mark.parametrize("what", ["a folder of his", "a link of his", "a folder for everybody"])

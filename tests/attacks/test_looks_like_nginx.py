@@ -57,8 +57,8 @@ def test_whoever_looks_sees_roots_nginx_alone(
     described, confs = facts_and_conf(host)
     seen = replace(running(host), not_roots=())
     assert before == (confs, seen, what_it_reads(host))
-    assert "all" == described.nginx_cpus
-    assert set() == user.ran_as()
+    assert described.nginx_cpus == "all"
+    assert user.ran_as() == set()
 
 
 # Under the guard ----------------------------------------------------------------------------------
@@ -92,48 +92,48 @@ def test_a_session_and_the_watchdogs_restore_reach_their_ends(
     before, title = fake.files(), fake.nginx_title()
     for disguise in group:
         guest.put_on(disguise, title)
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     done = fake.write_files("a", "t1", fake.texts("ours"), keys="vm/swappiness 1\n")
-    assert 0 == done.exit_code, done
-    assert ("ours", "ours") == fake.serves()
+    assert done.exit_code == 0, done
+    assert fake.serves() == ("ours", "ours")
     done = fake.write_files("a", "t1", fake.texts("more"), by="restart")
-    assert 0 == done.exit_code, done
+    assert done.exit_code == 0, done
     # The controller dies, and only then he comes for the rest.
     fake.kill_all()
     for disguise in group:
         guest.put_on(disguise, title)
     fake.lapse("a")
-    assert DONE == fake.watch("a", "t1")
+    assert fake.watch("a", "t1") == DONE
     assert (before, OWN) == (fake.files(), fake.now())
-    assert ("own", "own") == fake.serves()
-    assert ([], []) == (fake.pending("a"), fake.beside())
+    assert fake.serves() == ("own", "own")
+    assert (fake.pending("a"), fake.beside()) == ([], [])
     assert "NOT" not in (fake.folder("a") / "report").read_text()
-    assert set() == guest.ran_as()
+    assert guest.ran_as() == set()
 
 
 def test_a_crowd_of_them_delays_no_restore_for_long(fake: FakeKernelHost, guest: LocalUser) -> None:
-    assert 0 == fake.begin_in("a", "t1").exit_code
-    assert 0 == fake.write_files("a", "t1", fake.texts("ours")).exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
+    assert fake.write_files("a", "t1", fake.texts("ours")).exit_code == 0
     title = fake.nginx_title()
     for _ in range(40):
         guest.put_on(Disguise("a copy of cat", "nginx's own title"), title)
-    assert 0 == fake.guard("a", "end", "t1").exit_code
-    assert ("own", "own") == fake.serves()
-    assert set() == guest.ran_as()
+    assert fake.guard("a", "end", "t1").exit_code == 0
+    assert fake.serves() == ("own", "own")
+    assert guest.ran_as() == set()
 
 
 def test_where_nginx_is_down_his_process_takes_nobodys_place(
     fake: FakeKernelHost, guest: LocalUser
 ) -> None:
-    assert 0 == fake.begin_in("a", "t1").exit_code
-    assert 0 == fake.write_files("a", "t1", fake.texts("ours")).exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
+    assert fake.write_files("a", "t1", fake.texts("ours")).exit_code == 0
     title = fake.nginx_title()
     fake.run(f"read -r pid < {fake.nginx}/nginx.pid; kill $pid")
     wait_until(lambda: not (fake.nginx / "nginx.pid").exists(), "nginx ends")
     guest.put_on(Disguise("a copy of cat", "nginx's own title"), title)
-    assert () == server_conf(fake)
-    assert 0 == fake.guard("a", "end", "t1").exit_code
-    assert ("own", "own") == fake.serves()
+    assert server_conf(fake) == ()
+    assert fake.guard("a", "end", "t1").exit_code == 0
+    assert fake.serves() == ("own", "own")
 
 
 # A program that is away ---------------------------------------------------------------------------
@@ -144,21 +144,21 @@ def test_what_a_missing_program_keeps_from_its_restore_is_restored_once_it_is_ba
 ) -> None:
     """As while its package is upgraded: the watchdog tries again every minute."""
     before = fake.files()
-    assert 0 == fake.begin_in("a", "t1").exit_code
-    assert 0 == fake.write_files("a", "t1", fake.texts("ours")).exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
+    assert fake.write_files("a", "t1", fake.texts("ours")).exit_code == 0
     fake.kill_all()
     fake.lapse("a")
     inside = ["nsenter", "-t", str(fake._inner), "-m", "-n", "-p", "sh", "-c"]
     hide = "mount --bind /dev/null /usr/sbin/nginx"
     subprocess.run([*inside, hide], check=True)
-    assert DONE != fake.watch("a", "t1")
-    assert ["unrestored"] == [name.partition(".")[0] for name in fake.pending("a")]
+    assert fake.watch("a", "t1") != DONE
+    assert [name.partition(".")[0] for name in fake.pending("a")] == ["unrestored"]
     assert "NOT fully restored" in (fake.folder("a") / "report").read_text()
-    assert ("ours", "ours") == fake.serves()
+    assert fake.serves() == ("ours", "ours")
     subprocess.run([*inside, "umount /usr/sbin/nginx"], check=True)
-    assert DONE == fake.watch("a", "t1")
+    assert fake.watch("a", "t1") == DONE
     assert before == fake.files()
-    assert ("own", "own") == fake.serves()
+    assert fake.serves() == ("own", "own")
     assert "the watchdog tried it again" in (fake.folder("a") / "report").read_text()
 
 
@@ -184,11 +184,11 @@ def test_an_nginx_without_root_is_named_with_what_can_be_done(bare: NamespaceHos
         conf.write_text(ROOTLESS.format(folder=user.folder))
         user.start(f"exec /usr/sbin/nginx -e {user.folder}/log -c {conf}")
         wait_until(lambda: running(bare).not_roots, "nginx has its title")
-        assert (0, ("runs without root, as user 65534",)) == (
+        assert (
             running(bare).masters,
             running(bare).not_roots,
-        )
-        assert () == server_conf(bare)
+        ) == (0, ("runs without root, as user 65534",))
+        assert server_conf(bare) == ()
         with pytest.raises(HostError, match=r"root has started \(one runs without root, as user"):
             what_it_reads(bare)
         (warning,) = warnings(bare, (), cluster())
@@ -206,7 +206,7 @@ def test_roots_nginx_in_a_folder_of_others_is_named(bare: NamespaceHost) -> None
             try:
                 wait_until(lambda: running(bare).not_roots, "nginx has its title")
                 (why,) = running(bare).not_roots
-                assert f"runs {program}, which others than root can change" == why
-                assert (0, ()) == (running(bare).masters, server_conf(bare))
+                assert why == f"runs {program}, which others than root can change"
+                assert (running(bare).masters, server_conf(bare)) == (0, ())
             finally:
                 process.terminate()

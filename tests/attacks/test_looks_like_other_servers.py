@@ -57,7 +57,7 @@ def test_a_program_that_is_only_called_so_is_not_called(
     # A shell reads its script from standard input, and waits.
     copy = user.program("a copy of sh", SERVERS[name].programs[0])
     user.start(f"exec {copy} -s {options}")
-    assert () == asked(host, name)
+    assert asked(host, name) == ()
     # A shell may run it for him, as him.
     assert user.ran_as() <= {str(USER)}
 

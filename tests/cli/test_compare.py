@@ -52,10 +52,10 @@ def test_json_says_what_sides_were_chosen_by(
 ) -> None:
     intop("compare", "campaign:1,x86", "campaign:2,x86", "-c", study, "--json")
     found = json.loads(capsys.readouterr().out)
-    assert ["campaign"] == found["chosen_by"]
-    assert [1, 2] == [about["campaign"] for about in found["provenance"]]
+    assert found["chosen_by"] == ["campaign"]
+    assert [about["campaign"] for about in found["provenance"]] == [1, 2]
     (one,) = found["comparisons"]
-    assert ["campaign:1,x86", "campaign:2,x86"] == [side["name"] for side in one["sides"]]
+    assert [side["name"] for side in one["sides"]] == ["campaign:1,x86", "campaign:2,x86"]
 
 
 def test_over_time_each_campaign_has_its_row_and_a_figure_is_drawn(
@@ -65,12 +65,13 @@ def test_over_time_each_campaign_has_its_row_and_a_figure_is_drawn(
     out = capsys.readouterr().out
     assert "x86 slt over time: P99 in ms by campaign of made-up" in out
     assert "arm slt over time" in out
-    assert {"x86-slt-over-time.svg", "arm-slt-over-time.svg"} == {
-        p.name for p in tmp_path.iterdir()
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "x86-slt-over-time.svg",
+        "arm-slt-over-time.svg",
     }
     intop("compare", "--over-time", "x86", "-c", study, "--json")
     (one,) = json.loads(capsys.readouterr().out)
-    assert [1, 2] == [moment["campaign"] for moment in one["moments"]]
+    assert [moment["campaign"] for moment in one["moments"]] == [1, 2]
     assert "outcome" in one["steps"][0]["default"]
 
 

@@ -48,12 +48,12 @@ def completed(*words: str) -> list[str]:
 def test_commands_options_choices_and_paths_are_completed(
     words: tuple[str, ...], expected: list[str]
 ) -> None:
-    assert expected == completed(*words)
+    assert completed(*words) == expected
 
 
 def test_no_shell_gets_a_name_with_control_characters(folder: Path) -> None:
     (folder / "intop.toml").write_text('[workload.slt]\n[workload."s\\u001b]0;evil\\u0007"]\n')
-    assert ["slt"] == completed("verify", "--workload", "s")
+    assert completed("verify", "--workload", "s") == ["slt"]
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_values_are_those_of_the_study_in_this_folder(folder: Path) -> None:
     (folder / "intop.toml").write_text("[cluster.arm]\n[[workload.dlt]]\n[cluster.riscv]\n")
-    assert ["arm"] == completed("tune", "--arch", "")
-    assert [] == completed("tune", "--arch", "x")
-    assert ["dlt"] == completed("tune", "--workload", "")
+    assert completed("tune", "--arch", "") == ["arm"]
+    assert completed("tune", "--arch", "x") == []
+    assert completed("tune", "--workload", "") == ["dlt"]
 
 
 def test_values_are_those_of_the_file_that_was_named(
@@ -75,20 +75,20 @@ def test_values_are_those_of_the_file_that_was_named(
 ) -> None:
     (folder / "x.toml").write_text("[cluster.native]\n[cluster.other]\n[workload.slt]\n")
     expected = [native_arch(), other_arch()]
-    assert expected == completed("tune", "-c", "x.toml", "--arch", "")
+    assert completed("tune", "-c", "x.toml", "--arch", "") == expected
     monkeypatch.setenv("INTOP_CONFIG", "x.toml")
-    assert expected == completed("tune", "--arch", "")
+    assert completed("tune", "--arch", "") == expected
 
 
 def test_without_a_study_it_is_the_embedded_labs(folder: Path) -> None:
-    assert ["slt", "dlt"] == completed("tune", "--workload", "")
+    assert completed("tune", "--workload", "") == ["slt", "dlt"]
 
 
 def test_baselines_of_the_studys_own_are_completed(folder: Path) -> None:
     (folder / "own").mkdir()
     (folder / "own" / "mine.toml").touch()
     (folder / "intop.toml").write_text('[study]\nbaselines = "own"\n')
-    assert ["mine"] == completed("contest", "m")
+    assert completed("contest", "m") == ["mine"]
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_study_that_cannot_be_read_has_no_values(
     (folder / "intop.toml").write_text(text)
     assert [] == completed("tune", "--arch", "") == completed("tune", "--workload", "")
     (folder / "intop.toml").write_bytes(b"\xff")
-    assert [] == completed("tune", "--arch", "")
-    assert ("", "") == capfd.readouterr()
+    assert completed("tune", "--arch", "") == []
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_study_that_cannot_be_read_has_no_values(
 def test_the_script_is_printed(shell: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     cli(["completion", shell], standalone_mode=False)
     out, err = capsys.readouterr()
-    assert "" == err
+    assert err == ""
     assert says in out
     assert "_INTOP_COMPLETE=" + shell in out
 
@@ -144,9 +144,9 @@ def environment(folder: Path) -> dict[str, str]:
 def test_a_real_bash_completes(folder: Path, environment: dict[str, str]) -> None:
     (folder / "intop.toml").write_text("[cluster.arm]\n")
     done = ran("bash", "--norc", "-c", BASH, env=environment, cwd=folder)
-    assert (0, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
     *asked, told = done.stdout.splitlines()
-    assert ["rollback", "arm", "down"] == [line.strip() for line in asked]
+    assert [line.strip() for line in asked] == ["rollback", "arm", "down"]
     assert told.startswith("function complete ")
 
 
@@ -189,5 +189,5 @@ def test_completion_imports_nothing_heavy(folder: Path) -> None:
     asked = {"COMP_WORDS": "intop tune --arch ", "COMP_CWORD": "3", "PYTHONPATH": str(ROOT)}
     asked["_INTOP_COMPLETE"] = "bash_complete"
     done = ran(sys.executable, "-c", script, env={**os.environ, **asked}, cwd=folder)
-    assert "plain,arm" == done.stdout.strip()
+    assert done.stdout.strip() == "plain,arm"
     assert not HEAVY & {name.partition(".")[0] for name in json.loads(done.stderr)}

@@ -43,7 +43,7 @@ def test_whatever_touches_hosts_can_be_run_dry() -> None:
 def test_nothing_is_begun_and_nothing_is_written(study: Path, call: Call, command: str) -> None:
     before = files(study.parent)
     code, out, err = call(command, "--dry-run", "-c", study)
-    assert (0, "") == (code, err)
+    assert (code, err) == (0, "")
     assert "a new campaign of mine would begin" in out
     assert "x86: lab t-cli is not up: start it with intop lab up" in out
     assert before == files(study.parent)
@@ -89,13 +89,13 @@ def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
     found = json.loads(call("screen", "--dry-run", "--json", "-c", study)[1])
     assert before == files(study.parent)
     ((stage,),) = (one["stages"] for one in found["intended"])
-    assert (1, "screen", 8, 2, 1) == (
+    assert (
         found["campaign"],
         stage["name"],
         stage["trials"],
         stage["done"],
         stage["disturbed"],
-    )
+    ) == (1, "screen", 8, 2, 1)
     _, out, _ = call("screen", "--dry-run", "-c", study)
     assert "campaign 1 of mine" in out
     assert "x86 slt: 6 trials left, about 21 s, at most 31 s (a trial takes 3.6 s, by the" in out
@@ -113,11 +113,11 @@ def test_which_hosts_are_written_to_is_told(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, _ = call("tune", "--dry-run", "-c", shipped("configs") / "cluster.example.toml")
-    assert 0 == code
+    assert code == 0
     assert "x86: sysctls are written on " in out
     assert "load is sent, carried and counted by " in out
     assert "keys that may be written, as far as the host has them" in out
-    assert [] == list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_both_machines_would_measure_is_told(
@@ -127,11 +127,11 @@ def test_what_both_machines_would_measure_is_told(
     example = shipped("configs") / "cluster.example.toml"
     asked = ("transfer", "x86", "arm", "--workload", "slt", "--rounds", "3", "-c", example)
     found = json.loads(call(*asked, "--dry-run", "--json")[1])
-    assert ["x86", "arm"] == [one["subject"]["arch"] for one in found["intended"]]
+    assert [one["subject"]["arch"] for one in found["intended"]] == ["x86", "arm"]
     for one in found["intended"]:
         # Its default, both winners and a compromise, as soon as there are verdicts.
         stages = {s["name"]: s["left"] for s in one["stages"]}
-        assert {"pilot": 5, "transfer": 12} == stages  # the example leaves durations to a pilot
+        assert stages == {"pilot": 5, "transfer": 12}  # the example leaves durations to a pilot
         assert "needs verify before" in one["lacking"][0]
 
 
@@ -158,7 +158,7 @@ def test_a_soak_has_its_blocks_and_sets_nothing(study: Path, call: Call) -> None
     asked = ("soak", "--hours", "2", "--block-s", "120", "--dry-run", "--json", "-c", study)
     (one,) = json.loads(call(*asked)[1])["intended"]
     (left,) = ((s["left"], s["left_s"]) for s in one["stages"] if s["name"] == "soak")
-    assert ((60, 7200), []) == (tuple(left), one["varied"])
+    assert (tuple(left), one["varied"]) == ((60, 7200), [])
 
 
 def test_a_sweep_has_the_trials_of_all_points_and_arms(study: Path, call: Call) -> None:
@@ -169,9 +169,9 @@ def test_a_sweep_has_the_trials_of_all_points_and_arms(study: Path, call: Call) 
         return int(left)
 
     # The host's own values and a winner, in three rounds of seven points.
-    assert 3 * 7 * 2 == trials()
-    assert 4 * 2 * 3 == trials("ubuntu-18.04", "--points", "0.5x,2x", "--rounds", "4")
-    assert 3 * 5 * 2 == trials("--over", "connections", "--closed")
+    assert trials() == 3 * 7 * 2
+    assert trials("ubuntu-18.04", "--points", "0.5x,2x", "--rounds", "4") == 4 * 2 * 3
+    assert trials("--over", "connections", "--closed") == 3 * 5 * 2
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_bad_usage_is_told_as_without_it(
 
 def test_a_test_of_writing_names_the_keys(study: Path, call: Call) -> None:
     code, out, _ = call("doctor", "--write-test", "--dry-run", "-c", study)
-    assert 0 == code
+    assert code == 0
     assert "keys that may be written" in out
     assert "trials left" not in out
 
@@ -215,7 +215,7 @@ def test_a_lab_is_neither_started_nor_removed(study: Path, call: Call) -> None:
 
 def test_a_rollback_of_what_is_not_there_is_1(study: Path, call: Call) -> None:
     code, out, _ = call("rollback", "--dry-run", "-c", study)
-    assert (1, True) == (code, "lab t-cli is not up" in out)
+    assert (code, "lab t-cli is not up" in out) == (1, True)
 
 
 def test_the_study_of_the_paper_says_what_its_dry_run_says(
@@ -234,7 +234,7 @@ def test_the_study_of_the_paper_says_what_its_dry_run_says(
             r"than (\d+) hours",
         )
     ]
-    assert 4 == len(found["intended"])
+    assert len(found["intended"]) == 4
     for one in found["intended"]:
         likely, most = (sum(s[key] for s in one["stages"]) for key in ("left_s", "most_s"))
         assert said == [round(one["subject"]["trial_s"]), round(likely / 3600), round(most / 3600)]
@@ -288,7 +288,7 @@ def test_only_the_clients_of_a_slow_link_have_too_few_connections(study: Path, c
     text = study.read_text()
     study.write_text(text.replace("[budget]", f"{clients}\n[budget]"))
     code, out, _ = call("tune", "--dry-run", "-c", study, "--workload", "slt")
-    assert 0 == code
+    assert code == 0
     assert "x86: slt (clients far): 4 connections carry at most 2.0 of 50 requests/s" in out
     assert "write connections = 300 into [workload.slt]" in out
     assert "clients near" not in out

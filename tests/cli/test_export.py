@@ -79,17 +79,17 @@ def test_each_format_goes_to_stdout_or_to_a_file_which_only_its_like_replaces(
     output = study.parent / "mine"
     file = output / "tuned.conf" if form == "tuned" else output
     for _ in range(2):
-        assert "" == export("--format", form, "--output", output)
+        assert export("--format", form, "--output", output) == ""
         assert line in file.read_text().splitlines()
     file.write_text("theirs")
     with pytest.raises(
         UsageError, match=r"was not written by intop\. Name another, or say --force"
     ):
         export("--format", form, "--output", output)
-    assert "theirs" == file.read_text()
+    assert file.read_text() == "theirs"
     export("--format", form, "--output", output, "--force")
     assert line in file.read_text().splitlines()
-    assert [] == list(study.parent.rglob(".mine*")) + list(study.parent.rglob(".tuned*"))
+    assert list(study.parent.rglob(".mine*")) + list(study.parent.rglob(".tuned*")) == []
 
 
 def test_a_profile_builds_on_another_and_json_does_not(study: Path, export: Export) -> None:
@@ -121,9 +121,9 @@ def test_without_a_gain_it_is_3_and_the_defaults_are_kept(
     judge(study, replace(VERDICT, ratio_low=0.9))
     with pytest.raises(SystemExit) as ended:
         cli(["export", "-c", str(study), "--format", "json"], standalone_mode=False)
-    assert 3 == ended.value.code
+    assert ended.value.code == 3
     out, told = capsys.readouterr()
-    assert "" == out
+    assert out == ""
     assert "keep the defaults" in told
 
 
@@ -134,9 +134,9 @@ def test_what_costs_too_much_is_3_and_with_a_word_it_is_written_down(
     words = ["export", "-c", str(study), "--format", "sysctl"]
     with pytest.raises(SystemExit) as ended:
         cli(words, standalone_mode=False)
-    assert 3 == ended.value.code
+    assert ended.value.code == 3
     out, told = capsys.readouterr()
-    assert "" == out
+    assert out == ""
     assert "no gain: it costs CPU" in told
     assert "--accept-costs" in told
     cli([*words, "--accept-costs"], standalone_mode=False)
@@ -165,7 +165,7 @@ def test_the_reason_is_written(study: Path, export: Export) -> None:
 def test_a_later_campaign_is_the_one(study: Path, export: Export) -> None:
     judge(study, VERDICT)
     judge(study, replace(VERDICT, ratio=9.0))
-    assert 9.0 == json.loads(export("--format", "json"))["verdict"]["ratio"]
+    assert json.loads(export("--format", "json"))["verdict"]["ratio"] == 9.0
 
 
 def test_a_key_that_the_study_no_longer_has_is_named(study: Path, export: Export) -> None:

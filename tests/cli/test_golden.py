@@ -136,11 +136,11 @@ def test_only_times_versions_drawings_and_late_digits_are_left_out() -> None:
         '<svg role="img"><path d="M 1 2"/><text x="1">0.01</text><text x="2">P99</text></svg>\n'
         "1.2345678912345, 0.75, 1.5e-05, 0x1.12345678912"
     )
-    assert (
+    assert made == (
         "made TIME by intop VERSION, begun 2026-11-22 20:56:30\n"
         '<svg role="img">\n0.01\nP99\n</svg>\n'
         "1.23456789, 0.75, 1.5e-05, 0x1.12345678912"
-    ) == made
+    )
 
 
 def written(output: Path) -> str:

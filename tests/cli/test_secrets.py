@@ -83,7 +83,7 @@ def test_no_command_shows_a_secret_of_the_stores_url(
         assert "Traceback" not in text, words
         for secret in (SECRET, DECODED, "Geheim", "eim+wort", "eim wort"):
             assert secret not in text, (words, text)
-    assert ["intop.toml"] == [path.name for path in tmp_path.iterdir()]
+    assert [path.name for path in tmp_path.iterdir()] == ["intop.toml"]
 
 
 def test_no_command_shows_a_secret_of_a_url_that_was_typed(printed: Callable[..., str]) -> None:

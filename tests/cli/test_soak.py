@@ -52,7 +52,7 @@ def given_back(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_it_is_printed_and_drawn(soak: Call, tmp_path: Path) -> None:
     code, out, _ = soak("--hours", "0.1", "--block-s", "60", "--figures", tmp_path)
-    assert 0 == code
+    assert code == 0
     assert "x86 slt: soak of" in out
     assert (tmp_path / "x86-slt-soak.svg").is_file()
 
@@ -60,7 +60,7 @@ def test_it_is_printed_and_drawn(soak: Call, tmp_path: Path) -> None:
 def test_json_has_every_block(soak: Call) -> None:
     code, out, _ = soak("--hours", "0.1", "--json")
     found = json.loads(out)["x86 slt"]
-    assert (0, 6, 6, "not known") == (code, found["planned"], len(found["blocks"]), found["leak"])
+    assert (code, found["planned"], len(found["blocks"]), found["leak"]) == (0, 6, 6, "not known")
 
 
 def test_a_broken_limit_keeps_what_is_applied_unless_it_is_told_otherwise(
@@ -68,19 +68,19 @@ def test_a_broken_limit_keeps_what_is_applied_unless_it_is_told_otherwise(
 ) -> None:
     words = ("--hours", "0.1", "--limit-ms", "1")
     code, out, _ = soak(*words)
-    assert (3, []) == (code, given_back)
+    assert (code, given_back) == (3, [])
     assert "ended early, P99 above 1.00 ms in 3 blocks in a row" in out
     code, _, err = soak(*words, "--on-limit", "roll-back")
-    assert (3, ["lb"]) == (code, given_back)
+    assert (code, given_back) == (3, ["lb"])
     assert "lb: " in err
 
 
 def test_within_its_limits_nothing_is_given_back(soak: Call, given_back: list[str]) -> None:
     code, _, _ = soak("--hours", "0.1", "--limit-ms", "99", "--on-limit", "roll-back")
-    assert (0, []) == (code, given_back)
+    assert (code, given_back) == (0, [])
 
 
 def test_a_rate_that_leaves_connections_idle_is_refused(soak: Call, testbed: FakeTestbed) -> None:
     with pytest.raises(UsageError, match=r"--rate: at 0\.1 requests/s"):
         soak("--rate", "0.1")
-    assert [] == testbed.measured
+    assert testbed.measured == []

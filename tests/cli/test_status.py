@@ -16,7 +16,7 @@ Call = Callable[..., tuple[int, str, str]]
 def test_it_is_told_beside_the_hosts(study: Path, call: Call) -> None:
     begun(study.parent, ["ok", "ok", "failed"])
     code, out, err = call("status", "-c", study)
-    assert (1, "") == (code, err)  # the lab isn't up
+    assert (code, err) == (1, "")  # the lab isn't up
     assert out.startswith("lab t-cli is not up")
     assert "campaign 1 of mine in " in out
     assert "x86 slt: screen, 3 of 8 trials" in out
@@ -32,17 +32,17 @@ def test_it_can_be_asked_without_any_host(
     monkeypatch.setattr(status, "connecting", lambda _: pytest.fail("connects"))
     begun(study.parent, ["ok"])
     code, out, _ = call("status", "--campaign", "-c", study)
-    assert (0, True) == (code, "nobody seems to be at work; go on with: intop tune" in out)
+    assert (code, "nobody seems to be at work; go on with: intop tune" in out) == (0, True)
     assert "not up" not in out
     found = json.loads(call("status", "--campaign", "--json", "-c", study)[1])
-    assert (1, 1) == (found["campaign"], found["trials"])
+    assert (found["campaign"], found["trials"]) == (1, 1)
     (screen, *_) = found["subjects"][0]["stages"]
-    assert ("screen", 7) == (screen["name"], screen["left"])
+    assert (screen["name"], screen["left"]) == ("screen", 7)
 
 
 def test_before_there_is_one_it_says_how_to_begin(study: Path, call: Call) -> None:
     code, out, _ = call("status", "--campaign", "-c", study)
-    assert (0, True) == (code, f"no campaign of mine in {study.parent}/mine.db yet: intop" in out)
+    assert (code, f"no campaign of mine in {study.parent}/mine.db yet: intop" in out) == (0, True)
     assert not (study.parent / "mine.db").exists()
 
 

@@ -88,17 +88,17 @@ def lacking(cells: Sequence[tuple[str, str]], why: str = "no models yet") -> lis
 def test_what_is_missing_alike_is_one_line(
     study: Study, cells: list[tuple[str, str]], expected: list[str]
 ) -> None:
-    assert expected == lines(study, lacking(cells), "search")
+    assert lines(study, lacking(cells), "search") == expected
 
 
 def test_three_of_four_are_an_architecture_and_one(study: Study) -> None:
     told = lines(study, lacking(ALL[:3]), "search")
-    assert ["x86: ", "arm slt: "] == [line.partition("no models")[0] for line in told]
+    assert [line.partition("no models")[0] for line in told] == ["x86: ", "arm slt: "]
 
 
 def test_other_reasons_are_lines_apart(study: Study) -> None:
     told = lines(study, [*lacking(ALL[:2]), *lacking(ALL[2:], "too few")], "search")
-    assert ["x86: no models yet", "arm: too few"] == [line.partition(": intop")[0] for line in told]
+    assert [line.partition(": intop")[0] for line in told] == ["x86: no models yet", "arm: too few"]
 
 
 def test_a_comparison_has_no_arch_of_its_own(study: Study) -> None:
@@ -110,9 +110,9 @@ def test_a_study_elsewhere_is_named_in_each_command(study: Study, tmp_path: Path
     other = tmp_path / "my study.toml"
     other.write_text(TWO.format(folder=tmp_path))
     assert (
-        f"intop lab up --arch arm -c '{other}' && "
+        command_line(load_study(other), ["lab up", "train"], "arm", "slt")
+        == f"intop lab up --arch arm -c '{other}' && "
         f"intop train --arch arm --workload slt -c '{other}'"
-        == command_line(load_study(other), ["lab up", "train"], "arm", "slt")
     )
 
 
@@ -122,7 +122,7 @@ def test_a_study_of_the_environment_is_not_named(
     other = tmp_path / "other.toml"
     other.write_text(TWO.format(folder=tmp_path))
     monkeypatch.setenv("INTOP_CONFIG", str(other))
-    assert "intop train" == command_line(load_study(other), ["train"])
+    assert command_line(load_study(other), ["train"]) == "intop train"
 
 
 @pytest.mark.usefixtures("study")
@@ -159,9 +159,9 @@ def test_without_a_campaign_there_is_one_line_to_copy_and_no_file(
     words: str, told: str, tmp_path: Path
 ) -> None:
     done = intop(*words.split())
-    assert (1, "") == (done.returncode, done.stdout)
-    assert f"intop: {tmp_path}/mine.db has no campaign of mine yet: {told}\n" == done.stderr
-    assert ["intop.toml"] == [path.name for path in tmp_path.iterdir()]
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"intop: {tmp_path}/mine.db has no campaign of mine yet: {told}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["intop.toml"]
 
 
 @pytest.mark.parametrize("command", ["search --workload dlt", "compare x86 arm", "report", "train"])
@@ -171,11 +171,11 @@ def test_in_an_empty_folder_nothing_is_left(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("INTOP_CONFIG", raising=False)
     done = intop(*command.split())
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("intop: intop.db has no campaign of lab yet: intop ")
     assert line.endswith(f"intop {command}")
-    assert [] == list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("study")
@@ -184,19 +184,19 @@ def test_without_a_cluster_a_stage_that_measures_leaves_nothing_either(
     command: str, tmp_path: Path
 ) -> None:
     done = intop(command)
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (1, "")
     one, other = done.stderr.splitlines()
     assert one.startswith("intop: x86: lab t-stp-x is not up: intop lab up --arch x86 && ")
     assert one.endswith(f"&& intop {command} --arch x86")
     assert other.endswith(f"intop lab up --arch arm && intop {command} --arch arm")
-    assert ["intop.toml"] == [path.name for path in tmp_path.iterdir()]
+    assert [path.name for path in tmp_path.iterdir()] == ["intop.toml"]
 
 
 @pytest.mark.usefixtures("study")
 def test_what_is_begun_is_told_apart_from_what_is_not(tmp_path: Path) -> None:
     begun(tmp_path, ["ok"] * 8)
     done = intop("verify", "--workload", "slt")
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("intop: slt: no candidates yet: intop lab up && intop collect ")
 
@@ -225,6 +225,6 @@ def test_a_stage_brings_a_store_of_an_earlier_intop_up_to_date(
     before = as_python(with_next_migration(tmp_path))
     assert "made by an earlier intop" in intop("status", before=before).stderr
     done = intop(command, before=before)
-    assert 1 == done.returncode
+    assert done.returncode == 1
     assert told in done.stderr
-    assert "" == intop("status", before=before).stderr
+    assert intop("status", before=before).stderr == ""

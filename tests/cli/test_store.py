@@ -28,31 +28,31 @@ def test_a_campaign_is_copied_into_postgresql_and_checked_there(
     study(tmp_path)
     url = postgres_server.database()
     code, said = typed("store", "copy", tmp_path / "mine.db", url, "--campaign", 1)
-    assert (0, True) == (code, "copied as 1" in said)
+    assert (code, "copied as 1" in said) == (0, True)
     code, said = typed("store", "copy", tmp_path / "mine.db", url, "--json")
-    assert (0, [True]) == (code, [one["was_there"] for one in json.loads(said)])
+    assert (code, [one["was_there"] for one in json.loads(said)]) == (0, [True])
     code, said = typed("store", "check", url)
-    assert (0, True) == (
+    assert (
         code,
         said.strip().endswith("1 campaign, 1 place in plans, 0 trials, 0 results: sound"),
-    )
+    ) == (0, True)
 
 
 def test_check_and_vacuum_are_of_the_studys_store(tmp_path: Path) -> None:
     path = study(tmp_path)
-    assert 0 == typed("store", "check", "-c", path)[0]
+    assert typed("store", "check", "-c", path)[0] == 0
     code, said = typed("store", "vacuum", "-c", path)
-    assert (0, True) == (code, said.startswith(f"{tmp_path}/mine.db: "))
+    assert (code, said.startswith(f"{tmp_path}/mine.db: ")) == (0, True)
     sql(tmp_path / "mine.db", "update planned set role = 'boss'")
-    assert "1" == typed("store", "check", "-c", path)[1]
+    assert typed("store", "check", "-c", path)[1] == "1"
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     study(tmp_path)
     store = tmp_path / "mine.db"
-    assert f"{store} has no campaign 7" == typed("store", "copy", store, "x.db", "--campaign", 7)[1]
+    assert typed("store", "copy", store, "x.db", "--campaign", 7)[1] == f"{store} has no campaign 7"
     assert not Path("x.db").exists()
-    assert "FROM and TO are the same store" == typed("store", "copy", store, store)[1]
+    assert typed("store", "copy", store, store)[1] == "FROM and TO are the same store"
     assert "there is no store" in typed("store", "check", tmp_path / "nosuch.db")[1]
     for command in ("check", "vacuum"):
         assert "the store has no name" in typed("store", command, "")[1]

@@ -38,7 +38,7 @@ def test_every_point_is_printed_and_drawn(
 ) -> None:
     words = ("--points", "0.5x,1x", "--limit-ms", "2", "--figures", tmp_path)
     code, out, _ = sweep(*words)
-    assert 0 == code
+    assert code == 0
     assert "x86 slt: at other rates: tuned gain at 75, 150 requests/s" in out
     said = " ".join(out.split())
     assert "tuned carries more than 150 requests/s at P99 <= 2.00 ms" in said
@@ -52,12 +52,14 @@ def test_every_point_is_printed_and_drawn(
 
 def test_json_has_all_points(sweep: Call) -> None:
     found = json.loads(sweep("--over", "connections", "--points", "16,32", "--json")[1])
-    assert ("connections", "open", "default") == tuple(
-        found["x86 slt"][name] for name in ("axis", "loop", "reference")
+    assert tuple(found["x86 slt"][name] for name in ("axis", "loop", "reference")) == (
+        "connections",
+        "open",
+        "default",
     )
-    assert [(16.0, "gain"), (32.0, "gain")] == [
+    assert [
         (point["value"], point["arms"][1]["outcome"]) for point in found["x86 slt"]["points"]
-    ]
+    ] == [(16.0, "gain"), (32.0, "gain")]
 
 
 def test_what_one_workload_cannot_have_is_refused_before_the_other_is_measured(
@@ -65,4 +67,4 @@ def test_what_one_workload_cannot_have_is_refused_before_the_other_is_measured(
 ) -> None:
     with pytest.raises(UsageError, match="--over file asks for static files: --workload slt"):
         sweep("--over", "file", "--points", "/index.html")
-    assert [] == testbed.measured
+    assert testbed.measured == []

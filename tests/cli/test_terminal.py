@@ -86,7 +86,7 @@ def test_a_dumb_terminal_gets_lines(on_terminal: Shown) -> None:
 def test_in_a_log_file_each_line_has_its_time(capsys: pytest.CaptureFixture[str]) -> None:
     work()
     out, err = capsys.readouterr()
-    assert "" == out
+    assert out == ""
     assert not ANY.search(err)
     time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
     told = ["x86 slt: collect: 2 steps", "x86 slt: trial 1 disturbed", "x86 slt: collect: 2/2"]

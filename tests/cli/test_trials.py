@@ -125,9 +125,12 @@ def run(study: Path, capfd: pytest.CaptureFixture[str]) -> Run:
 
 def test_an_export_prints_the_errors_of_the_store(study: Path, run: Run) -> None:
     stored = run("train", "-c", study)
-    assert 2 == stored.count("error of the models on configurations they have not seen")
-    assert 2 == stored.count(
-        "(21 trials of 15 configurations, learned with 12 of the screening, 4 parameters)"
+    assert stored.count("error of the models on configurations they have not seen") == 2
+    assert (
+        stored.count(
+            "(21 trials of 15 configurations, learned with 12 of the screening, 4 parameters)"
+        )
+        == 2
     )
     path = study.parent / "sds.csv"
     run("export", "-c", study, "--format", "csv", "--output", path)
@@ -183,8 +186,8 @@ def test_what_was_trained_may_be_varied(study: Path, run: Run) -> None:
 
 def test_stages_can_be_chosen_and_stdout_is_csv(study: Path, run: Run) -> None:
     lines = run("export", "-c", study, "--format", "csv", "--stage", "refine").splitlines()
-    assert "study,campaign,arch,workload,stage,index,attempt" == ",".join(lines[0].split(",")[:7])
-    assert 1 + 2 * 4 == len(lines)
+    assert ",".join(lines[0].split(",")[:7]) == "study,campaign,arch,workload,stage,index,attempt"
+    assert len(lines) == 1 + 2 * 4
     assert lines[1].startswith("mine,1,x86,slt,refine,0,0")
 
 
@@ -212,7 +215,7 @@ def test_a_file_of_others_is_not_replaced(study: Path, run: Run) -> None:
     words = ("export", "-c", study, "--format", "csv", "--output", path)
     with pytest.raises(UsageError, match="was not written by intop"):
         run(*words)
-    assert "precious" == path.read_text()
+    assert path.read_text() == "precious"
     run(*words, "--force")
     run(*words)
     assert path.read_text().startswith("study,")
@@ -377,7 +380,7 @@ def test_defaults_outside_of_the_space_are_read_again(
     stored = run("train", "-c", study)
     run("export", "-c", study, "--format", "csv", "--output", path)
     recipes = json.loads(schema_of(path).read_text())["intop"]["recipes"]
-    assert [{f"{RMEM}[max]": ["999999999"]}] * 2 == [recipe["outside"] for recipe in recipes]
+    assert [recipe["outside"] for recipe in recipes] == [{f"{RMEM}[max]": ["999999999"]}] * 2
     assert errors(stored) == errors(run("train", "--data", path, *OPTIONS))
 
 

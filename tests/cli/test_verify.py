@@ -48,7 +48,7 @@ def test_a_gain_in_doubt_is_0_with_a_notice_and_one_that_costs_is_3(
     else:
         exit_by(found)
     out, told = capsys.readouterr()
-    assert "" == out
+    assert out == ""
     assert noticed == ("gain, but CPU may be higher by up to 8 points" in told)
 
 
@@ -74,7 +74,7 @@ def verify(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_verdict_is_measured_once(verify: Call, testbed: FakeTestbed) -> None:
     code, out, _ = verify()
-    assert 0 == code
+    assert code == 0
     assert "x86 slt: gain: P99 is 5.0" in out
     count = len(testbed.measured)
     assert (0, out) == verify()[:2]
@@ -83,13 +83,13 @@ def test_a_verdict_is_measured_once(verify: Call, testbed: FakeTestbed) -> None:
 
 def test_json_has_guardrails_and_both_sides(verify: Call) -> None:
     found = json.loads(verify("--json")[1])
-    assert ["x86 slt"] == list(found)
-    assert ("gain", "kept") == (
+    assert list(found) == ["x86 slt"]
+    assert (
         found["x86 slt"]["outcome"],
         found["x86 slt"]["guardrails"][0]["state"],
-    )
+    ) == ("gain", "kept")
     # A hundred requests in each of seven trials.
-    assert {"P99", "P99.9"} == found["x86 slt"]["sides"]["untold"].keys()
+    assert found["x86 slt"]["sides"]["untold"].keys() == {"P99", "P99.9"}
     assert found["x86 slt"]["sides"]["latencies_ms"]["P99"]["default"] is None
     assert found["x86 slt"]["default_p99_ms"] is not None
 
@@ -109,17 +109,17 @@ def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
     with_winner: FakeTestbed, verify: Call
 ) -> None:
     code, out, _ = verify(*ACROSS)
-    assert 0 == code
+    assert code == 0
     assert "x86 slt: winner under 2 workloads: gain in 2" in out
     assert "worse here: in none of these workloads" in " ".join(out.split())
     found = json.loads(verify(*ACROSS, "--json")[1])["x86 slt"]
-    assert ["slt", "dlt"] == [one["workload"] for one in found["workloads"]]
+    assert [one["workload"] for one in found["workloads"]] == ["slt", "dlt"]
     # Without any difference there is no gain; where it is slower, it is worse.
     with_winner.p99_us[QUICK.digest] = 5_000
-    assert 3 == verify(*ACROSS, "--again")[0]
+    assert verify(*ACROSS, "--again")[0] == 3
     with_winner.latency = lambda p: 9_000 if p.other_workload and p.arm == "tuned" else 1_000
     code, out, _ = verify(*ACROSS, "--again")
-    assert 3 == code
+    assert code == 3
     assert "worse here: dlt (P99 is 9.0" in " ".join(out.split())
     only = ("--workload", "slt", "--configuration", "winner", "--rounds", "2")
     assert "under 1 workload" in verify(*only)[1]

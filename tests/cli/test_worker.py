@@ -63,7 +63,7 @@ def test_all_replicas_of_all_studies_are_served_by_default() -> None:
 
 def test_a_study_that_measures_by_itself_has_no_workers(tmp_path: Path) -> None:
     done = intop("worker", "-c", study(tmp_path, workers="false"))
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert "web.toml: its commands measure by themselves. Set workers = true in [study]" in (
         done.stderr
     )
@@ -72,17 +72,17 @@ def test_a_study_that_measures_by_itself_has_no_workers(tmp_path: Path) -> None:
 def test_studies_of_one_worker_have_one_store(tmp_path: Path) -> None:
     one, two = study(tmp_path), study(tmp_path, "api", "other.db")
     done = intop("worker", "-c", one, "-c", two)
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert "have different stores: start a worker for each" in done.stderr
 
 
 def test_a_worker_without_work_ends_when_it_is_told_to(tmp_path: Path) -> None:
     path = study(tmp_path, store=str(tmp_path / "w.db"))
     done = intop("worker", "-c", path, "--until-idle", "0.5", "--log-json", "--name", "one")
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stderr.splitlines()]
-    assert "one: serves web x86 replica 1" == lines[0]["message"]
-    assert "one: nothing to do for 0.5 s; 0 trials measured" == lines[-1]["message"]
+    assert lines[0]["message"] == "one: serves web x86 replica 1"
+    assert lines[-1]["message"] == "one: nothing to do for 0.5 s; 0 trials measured"
 
 
 def test_a_log_for_programs_is_a_line_of_json_each() -> None:
@@ -92,9 +92,9 @@ def test_a_log_for_programs_is_a_line_of_json_each() -> None:
         shown.begin("x86 slt: collect", 7, 2)
         shown.step("default: P99 12.5 ms")
     one, two, three = map(json.loads, said.getvalue().splitlines())
-    assert "a \n b" == one["message"]
-    assert ("x86 slt: collect", 7, 2) == (two["message"], two["total"], two["done"])
-    assert ("default: P99 12.5 ms", "x86 slt: collect") == (three["message"], three["work"])
+    assert one["message"] == "a \n b"
+    assert (two["message"], two["total"], two["done"]) == ("x86 slt: collect", 7, 2)
+    assert (three["message"], three["work"]) == ("default: P99 12.5 ms", "x86 slt: collect")
     assert all(line["time"].endswith("+00:00") for line in (one, two, three))
 
 

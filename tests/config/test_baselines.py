@@ -44,7 +44,7 @@ def test_a_study_may_bring_its_own_baselines_from_beside_it(tmp_path: Path) -> N
 def test_an_own_baseline_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
     text = with_baselines(tmp_path, name="ubuntu-18.04.toml")
     found = study(tmp_path, text).baselines
-    assert "mine" == found["ubuntu-18.04"].title
+    assert found["ubuntu-18.04"].title == "mine"
     assert set(study(tmp_path, GOOD).baselines) == set(found)
 
 
@@ -111,7 +111,7 @@ def test_mistakes_of_all_baselines_are_told_at_once_beside_the_studys(tmp_path: 
     (tmp_path / "own" / "other.toml").write_text("schema = 1\n")
     found = problems(tmp_path, edited('lab = "one"', 'lab = "NOT-A-LAB"', text))
     files = [problem.partition(":")[0] for problem in found]
-    assert ["study.toml", *["own/mine.toml"] * 3, *["own/other.toml"] * 3] == files
+    assert files == ["study.toml", *["own/mine.toml"] * 3, *["own/other.toml"] * 3]
 
 
 @pytest.mark.parametrize(
@@ -144,4 +144,4 @@ def test_a_value_that_the_kernel_shows_in_another_way_is_told_with_its_line(
 def test_partners_of_which_one_is_off_are_a_baseline(tmp_path: Path) -> None:
     text = f'{BASELINE}"vm.dirty_ratio" = 10\n"vm.dirty_bytes" = 0\n'
     found = study(tmp_path, with_baselines(tmp_path, text)).baselines["mine"]
-    assert ("10", "0") == (found.values["vm.dirty_ratio"], found.values["vm.dirty_bytes"])
+    assert (found.values["vm.dirty_ratio"], found.values["vm.dirty_bytes"]) == ("10", "0")

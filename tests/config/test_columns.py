@@ -35,7 +35,7 @@ def column(*texts: str) -> Column:
 )
 def test_numbers_are_read_in_one_unit(texts: list[str], numbers: list[float]) -> None:
     found = meaning(column(*texts))
-    assert () == found.choices
+    assert found.choices == ()
     assert numbers == found.numbers.tolist()
     assert not np.signbit(found.numbers[found.numbers == 0]).any()
 
@@ -179,11 +179,11 @@ def test_more_than_two_decades_are_logarithmic(
 
 def test_a_special_value_has_a_place_of_its_own_on_a_logarithmic_scale() -> None:
     made, values = variable("x", numeric(0, 5, 5000))
-    assert [0, 0.25, 1] == pytest.approx(made.place(values).tolist())
+    assert pytest.approx(made.place(values).tolist()) == [0, 0.25, 1]
 
 
 def test_a_variable_has_the_choices_that_occur() -> None:
     meant = Meaning(numbers=np.array([2.0, 0, 2]), choices=("a", "b", "c"))
     made, values = variable("x", meant)
-    assert ("a", "c") == made.choices
-    assert [1, 0, 1] == values.tolist()
+    assert made.choices == ("a", "c")
+    assert values.tolist() == [1, 0, 1]

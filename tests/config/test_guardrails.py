@@ -16,13 +16,13 @@ def with_guardrails(lines: str) -> str:
 def test_guardrails_have_defaults_and_can_be_moved_or_switched_off(tmp_path: Path) -> None:
     found = study(tmp_path, GOOD).guardrails
     assert Guardrails() == found
-    assert (1.1, 0.99, 0.1, 5.0, 1.1, 64.0, 1.1) == tuple(vars(found).values())
+    assert tuple(vars(found).values()) == (1.1, 0.99, 0.1, 5.0, 1.1, 64.0, 1.1)
     text = with_guardrails("p50_times = 1.5\nrate_times = false\nmemory_mib = 0")
     changed = {"p50_times": 1.5, "rate_times": None, "memory_mib": 0.0}
     assert replace(Guardrails(), **changed) == study(tmp_path, text).guardrails
     names = Guardrails.__dataclass_fields__
     off = with_guardrails("\n".join(f"{name} = false" for name in names))
-    assert NO_GUARDRAILS == study(tmp_path, off).guardrails
+    assert study(tmp_path, off).guardrails == NO_GUARDRAILS
 
 
 @pytest.mark.parametrize(

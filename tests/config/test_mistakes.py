@@ -336,7 +336,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, name: str, why: str)
 
 def test_a_wrong_configuration_is_bad_usage() -> None:
     assert issubclass(ConfigurationError, UsageError)
-    assert 2 == ConfigurationError.exit_code
+    assert ConfigurationError.exit_code == 2
 
 
 @pytest.mark.parametrize("http", ["1.1", "2"])
@@ -359,6 +359,7 @@ def test_classes_of_clients_are_held_to_the_same(tmp_path: Path) -> None:
 
 
 def test_no_message_names_a_class_of_ours() -> None:
-    assert "input should be a valid table" == plain(
-        "Input should be a dictionary or an instance of Parameter"
+    assert (
+        plain("Input should be a dictionary or an instance of Parameter")
+        == "input should be a valid table"
     )

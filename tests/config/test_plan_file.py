@@ -44,10 +44,10 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_was_written_is_read_back(path: Path) -> None:
     saved = read_plan(path)
-    assert (PLAN,) == saved.plans
-    assert ("lab", 1, True) == (saved.study, saved.campaign, saved.whole)
+    assert saved.plans == (PLAN,)
+    assert (saved.study, saved.campaign, saved.whole) == ("lab", 1, True)
     document = json.loads(path.read_text())
-    assert ("plan", 1) == (document["kind"], document["format"])
+    assert (document["kind"], document["format"]) == ("plan", 1)
     assert document["written_by"].startswith("intop ")
     assert [path] == list(path.parent.iterdir())
 
@@ -59,7 +59,7 @@ def test_ours_is_replaced_and_nothing_else(path: Path, tmp_path: Path) -> None:
     theirs.write_text("{}")
     with pytest.raises(UsageError, match="was not written by intop"):
         write_plan(theirs, [PLAN], whole=False)
-    assert "{}" == theirs.read_text()
+    assert theirs.read_text() == "{}"
     with pytest.raises(UsageError, match="can't be written"):
         write_plan(tmp_path / "no" / "plan.json", [PLAN], whole=False)
 

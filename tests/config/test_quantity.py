@@ -21,7 +21,7 @@ from intop.config.quantity import dimension, in_unit, quantity
     ],
 )
 def test_a_number_has_a_unit_or_none(text: str, expected: tuple[float, str]) -> None:
-    assert expected == quantity(text)
+    assert quantity(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_text_of_a_hundred_thousand_digits_is_looked_at_once() -> None:
     ],
 )
 def test_all_units_of_a_column_have_one_dimension(words: list[str], expected: str | None) -> None:
-    assert expected == dimension(words)
+    assert dimension(words) == expected
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_all_units_of_a_column_have_one_dimension(words: list[str], expected: st
     ],
 )
 def test_numbers_are_converted(number: float, word: str, of: str, expected: float) -> None:
-    assert expected == in_unit(number, word, of)
+    assert in_unit(number, word, of) == expected

@@ -21,11 +21,11 @@ def server_and_restart(tmp_path: Path, text: str) -> tuple[str, str]:
 def test_it_is_nginx_unless_another_one_is_named(tmp_path: Path) -> None:
     found = study(tmp_path, GOOD)
     assert {NGINX.name} == {c.server.name for one in found.clusters.values() for c in one}
-    assert {} == found.without_nginx
-    assert ("nginx", "systemctl restart nginx") == server_and_restart(tmp_path, GOOD)
-    assert ("nginx", "systemctl restart nginx") == server_and_restart(tmp_path, edited(RESTART, ""))
+    assert found.without_nginx == {}
+    assert server_and_restart(tmp_path, GOOD) == ("nginx", "systemctl restart nginx")
+    assert server_and_restart(tmp_path, edited(RESTART, "")) == ("nginx", "systemctl restart nginx")
     own = edited(RESTART, 'server_restart = "service nginx restart"')
-    assert ("nginx", "service nginx restart") == server_and_restart(tmp_path, own)
+    assert server_and_restart(tmp_path, own) == ("nginx", "service nginx restart")
 
 
 @pytest.mark.parametrize("name", [name for name in SERVERS if name != "nginx"])
@@ -35,7 +35,7 @@ def test_another_one_is_restarted_by_debians_service_or_as_the_file_has_it(
     text = edited(RESTART, f'server = "{name}"')
     unit = {"apache": "apache2"}.get(name, name)
     assert (name, f"systemctl restart {unit}") == server_and_restart(tmp_path, text)
-    assert ["arm"] == list(study(tmp_path, text).without_nginx)
+    assert list(study(tmp_path, text).without_nginx) == ["arm"]
     text = edited(RESTART, f'server = "{name}"\nserver_restart = "/etc/restart"')
     assert (name, "/etc/restart") == server_and_restart(tmp_path, text)
 

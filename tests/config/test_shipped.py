@@ -16,9 +16,9 @@ from intop.domain.workload import Clients
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_shipped_study_loads(name: str) -> None:
     found = load_study(CONFIGS / name)
-    assert {"slt", "dlt"} == {w.name for w in found.workloads.values() if w.tuned}
+    assert {w.name for w in found.workloads.values() if w.tuned} == {"slt", "dlt"}
     assert found.clusters
-    assert 100 <= len(found.catalogue.parameters)
+    assert len(found.catalogue.parameters) >= 100
 
 
 def test_the_shipped_studies_are_there() -> None:
@@ -32,15 +32,15 @@ def test_the_lab_is_this_machines_architecture_and_a_guest_of_the_other() -> Non
     assert {(native_arch(), "namespaces"), (other_arch(), "vm")} == kinds
     assert {other_arch()} == found.optional
     # Clusters that are compared have the same link, and a machine can't be two labs at once.
-    assert 1 == len({c.link for c in labs})
+    assert len({c.link for c in labs}) == 1
     assert len(labs) == len({c.name for c in labs if isinstance(c, LabSpec)})
 
 
 def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
     found = load_study(CONFIGS / "cluster.example.toml").clusters
-    assert {"x86", "arm"} == set(found)
+    assert set(found) == {"x86", "arm"}
     clusters = [c for replicas in found.values() for c in replicas if isinstance(c, Cluster)]
-    assert [("php-fpm8.2",)] * 2 == [c.programs for c in clusters]
+    assert [c.programs for c in clusters] == [("php-fpm8.2",)] * 2
 
 
 def uncommented(text: str, first: str, last: str) -> str:
@@ -55,28 +55,28 @@ def uncommented(text: str, first: str, last: str) -> str:
 def test_what_the_example_says_of_loads_in_comments_can_be_said(tmp_path: Path) -> None:
     text = (CONFIGS / "cluster.example.toml").read_text()
     behaving = study(tmp_path, uncommented(text, "duration_s = 20", "source = ")).workloads["slt"]
-    assert ("poisson", 20) == (behaving.arrivals, behaving.duration_s)
+    assert (behaving.arrivals, behaving.duration_s) == ("poisson", 20)
     (clients,) = behaving.clients
     plain = Clients()
     same = {f.name for f in fields(Clients) if getattr(plain, f.name) == getattr(clients, f.name)}
-    assert {"name", "share", "connections"} == same
+    assert same == {"name", "share", "connections"}
 
     classes = uncommented(text, "[[workload.slt.clients]]", "requests_per_connection = 1\n")
     found = study(tmp_path, classes).workloads["slt"].clients
-    assert ["people", "bots"] == [one.name for one in found]
+    assert [one.name for one in found] == ["people", "bots"]
 
     start = text.index("[cluster.x86.load_generator]")
     end = text.index("# [[cluster.x86.load_generators]]")
     shared = uncommented(text[:start] + text[end:], "[[cluster.x86", 'hostname = "192.0.2.11"')
     (x86,) = study(tmp_path, shared).clusters["x86"]
     assert isinstance(x86, Cluster)
-    assert ["192.0.2.10", "192.0.2.11"] == [host.hostname for host in x86.load_generators]
+    assert [host.hostname for host in x86.load_generators] == ["192.0.2.10", "192.0.2.11"]
 
 
 def test_the_folders_own_study_comes_before_the_labs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert CONFIGS / "lab.toml" == default_path()
+    assert default_path() == CONFIGS / "lab.toml"
     (tmp_path / "intop.toml").write_text(GOOD)
     assert Path("intop.toml") == default_path()

@@ -27,13 +27,13 @@ from intop.errors import ConfigurationError, ResultMissingError
 def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path) -> None:
     found = study(tmp_path, GOOD)
     mine = (found.name, found.store, found.seed, found.max_risk, found.warm_start)
-    assert ("mine", "mine.db", 1, "medium", True) == mine
-    assert ["slt"] == list(found.workloads)
+    assert mine == ("mine", "mine.db", 1, "medium", True)
+    assert list(found.workloads) == ["slt"]
     slt = found.workloads["slt"]
-    assert (100, 8, 2) == (slt.rate_rps, slt.connections, slt.threads)
-    assert (2, 1, 10) == (slt.duration_s, slt.warmup_s, slt.timeout_s)
-    assert ("auto", "constant", (ALIKE,)) == (found.load_tool, slt.arrivals, slt.clients)
-    assert "content" == slt.check
+    assert (slt.rate_rps, slt.connections, slt.threads) == (100, 8, 2)
+    assert (slt.duration_s, slt.warmup_s, slt.timeout_s) == (2, 1, 10)
+    assert (found.load_tool, slt.arrivals, slt.clients) == ("auto", "constant", (ALIKE,))
+    assert slt.check == "content"
     defaults = {
         "level": 0.95, "judge_pairs": 10, "judge_looks": 2, "screen_stable": 3, "refine_batch": 4,
         "judge_duration_s": None,
@@ -42,7 +42,7 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
         "max_lag": 0.2,
     }  # fmt: skip
     assert defaults == {name: getattr(found.budget, name) for name in defaults}
-    assert ("*",) == found.wanted
+    assert found.wanted == ("*",)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_a_study_can_do_without_is_left_out_at_nought(
     tmp_path: Path, name: str, default: float | None
 ) -> None:
     assert default == getattr(study(tmp_path, GOOD).budget, name)
-    assert 0 == getattr(study(tmp_path, with_budget(f"{name} = 0")).budget, name)
+    assert getattr(study(tmp_path, with_budget(f"{name} = 0")).budget, name) == 0
 
 
 def test_a_refinement_can_do_without_the_trials_before_it(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_load_tool_is_the_studys(tmp_path: Path, tool: str) -> None:
 def test_threads_are_for_wrk2_and_connections_need_not_go_by_them(tmp_path: Path) -> None:
     text = edited("threads = 2\n", "", edited("connections = 8", "connections = 7"))
     slt = study(tmp_path, text).workloads["slt"]
-    assert (7, 2) == (slt.connections, slt.threads)
+    assert (slt.connections, slt.threads) == (7, 2)
 
 
 def test_a_workload_says_how_its_clients_behave(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ source = "192.0.2.11"
         body_bytes=2048,
         source="192.0.2.11",
     )
-    assert ("poisson", (expected,)) == (slt.arrivals, slt.clients)
+    assert (slt.arrivals, slt.clients) == ("poisson", (expected,))
     assert slt.traffic.startswith("poisson arrivals; requests_per_connection=20.0, lifetimes=geom")
 
 
@@ -122,7 +122,7 @@ def test_classes_of_clients_share_a_workload(tmp_path: Path) -> None:
 def test_several_generators_may_share_a_load(tmp_path: Path) -> None:
     (arm,) = study(tmp_path, edited(GENERATOR, GENERATORS)).clusters["arm"]
     assert isinstance(arm, Cluster)
-    assert ["load.example", "more"] == [h.name for h in arm.load_generators]
+    assert [h.name for h in arm.load_generators] == ["load.example", "more"]
     names = ["load.example", "10.0.0.2", "more", "b1.example", "second"]
     assert names == [h.name for h in arm.hosts]
     roles = ["load-generator", "load-balancer", "load-generator", "backend", "backend"]
@@ -139,7 +139,7 @@ def test_a_lab_has_a_guest_where_it_is_asked_for(tmp_path: Path) -> None:
     shaped = 'kind = "vm"\nlink = { delay_ms = 10, loss_percent = 0.5 }'
     text = GOOD.replace("link = { rate_mbit = 300 }", shaped)
     expected = LabSpec(name="one", kind="vm", link=Link(delay_ms=10, loss_percent=0.5))
-    assert (expected,) == study(tmp_path, text).clusters["x86"]
+    assert study(tmp_path, text).clusters["x86"] == (expected,)
 
 
 def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ clients = [
 
 def test_an_architecture_may_have_replicas(tmp_path: Path) -> None:
     found = study(tmp_path, REPLICAS).clusters["x86"]
-    assert ["one", "two"] == [c.name for c in found if isinstance(c, LabSpec)]
-    assert 1 == len({c.link for c in found})
+    assert [c.name for c in found if isinstance(c, LabSpec)] == ["one", "two"]
+    assert len({c.link for c in found}) == 1
 
 
 @pytest.mark.parametrize(
@@ -232,14 +232,14 @@ def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
     (arm,) = clusters["arm"]
     assert isinstance(arm, Cluster)
     assert arm.emulation == ""
-    assert ["load.example", "10.0.0.2", "b1.example", "second"] == [h.name for h in arm.hosts]
-    assert ["load-generator", "load-balancer", "backend", "backend"] == [h.role for h in arm.hosts]
-    assert [False, True, False, False] == [h.sudo for h in arm.hosts]
+    assert [h.name for h in arm.hosts] == ["load.example", "10.0.0.2", "b1.example", "second"]
+    assert [h.role for h in arm.hosts] == ["load-generator", "load-balancer", "backend", "backend"]
+    assert [h.sudo for h in arm.hosts] == [False, True, False, False]
     jump = arm.load_balancer.jump
     assert jump is not None
-    assert ("jump.example", "me") == (jump.hostname, jump.user)
+    assert (jump.hostname, jump.user) == ("jump.example", "me")
     # What a study doesn't say is for OpenSSH's configuration to say.
-    assert (None, None, None) == (jump.port, arm.load_balancer.user, arm.load_balancer.port)
+    assert (jump.port, arm.load_balancer.user, arm.load_balancer.port) == (None, None, None)
 
 
 def test_a_load_may_be_tied_to_processors(tmp_path: Path) -> None:
@@ -249,11 +249,11 @@ def test_a_load_may_be_tied_to_processors(tmp_path: Path) -> None:
     (lab,), (arm,) = found.clusters["x86"], found.clusters["arm"]
     assert isinstance(lab, LabSpec)
     assert isinstance(arm, Cluster)
-    assert ("1", "0-3,8", "") == (
+    assert (
         lab.load_cpus,
         arm.load_generator.load_cpus,
         arm.load_balancer.load_cpus,
-    )
+    ) == ("1", "0-3,8", "")
 
 
 def test_a_host_may_ask_for_its_password_and_do_without_openssh(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_host_may_ask_for_its_password_and_do_without_openssh(tmp_path: Path) 
     (arm,) = study(tmp_path, text).clusters["arm"]
     assert isinstance(arm, Cluster)
     host = arm.load_balancer
-    assert ("ask", "none", 2222, "me") == (host.sudo, host.ssh_config, host.port, host.user)
+    assert (host.sudo, host.ssh_config, host.port, host.user) == ("ask", "none", 2222, "me")
 
 
 def test_a_study_may_bring_its_own_catalogue_from_beside_it(tmp_path: Path) -> None:
@@ -271,15 +271,15 @@ def test_a_study_may_bring_its_own_catalogue_from_beside_it(tmp_path: Path) -> N
         'unit = ""\nscope = "namespace"\nrisk = "low"\nmechanism = "m"\ndocument = "d"\n'
     )
     text = edited('store = "mine.db"', 'catalogue = "few.toml"')
-    assert ["net.core.somaxconn"] == [p.key for p in study(tmp_path, text).catalogue.parameters]
+    assert [p.key for p in study(tmp_path, text).catalogue.parameters] == ["net.core.somaxconn"]
 
 
 def test_an_own_set_of_paths_and_of_parameters(tmp_path: Path) -> None:
     text = edited('store = "mine.db"', 'parameters = ["net.core.*", "vm.swappiness"]')
     text = edited("duration_s = 2", 'duration_s = 2\npaths = ["/a", "/b"]', text)
     found = study(tmp_path, text)
-    assert ("net.core.*", "vm.swappiness") == found.wanted
-    assert ("/a", "/b") == found.workloads["slt"].paths
+    assert found.wanted == ("net.core.*", "vm.swappiness")
+    assert found.workloads["slt"].paths == ("/a", "/b")
 
 
 MORE = """
@@ -303,13 +303,13 @@ def test_workloads_have_names_weights_and_scripts_of_their_own(tmp_path: Path) -
     (tmp_path / "load").mkdir()
     (tmp_path / "load" / "mine.lua").write_text("")
     found = study(tmp_path, edited("[workload.slt]", f"{MORE}\n[workload.slt]")).workloads
-    assert ["slt", "cdn", "api-v2"] == list(found)
+    assert list(found) == ["slt", "cdn", "api-v2"]
     cdn = found["cdn"]
-    assert ("slt", False, "https") == (cdn.kind, cdn.tuned, cdn.scheme)
-    assert ("/a", "/a", "/b") == cdn.paths
+    assert (cdn.kind, cdn.tuned, cdn.scheme) == ("slt", False, "https")
+    assert cdn.paths == ("/a", "/a", "/b")
     assert (str(tmp_path / "load" / "mine.lua"), "mine") == (cdn.script, cdn.own_script)
     api = found["api-v2"]
-    assert ("dlt", True, "", "") == (api.kind, api.tuned, api.scheme, api.own_script)
+    assert (api.kind, api.tuned, api.scheme, api.own_script) == ("dlt", True, "", "")
 
 
 def test_two_scripts_of_one_name_would_meet_on_the_load_generator(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_an_access_log_has_three_modes(tmp_path: Path, mode: str, expected: str)
     text = edited(LAB, f'{LAB}\naccess_log = {mode}\nserver_cpus = "0-1,3"')
     (spec,) = study(tmp_path, text).clusters["x86"]
     assert isinstance(spec, LabSpec)
-    assert (expected, "0-1,3") == (spec.balancing.access_log, spec.balancing.server_cpus)
+    assert (spec.balancing.access_log, spec.balancing.server_cpus) == (expected, "0-1,3")
 
 
 @pytest.mark.parametrize(
@@ -339,4 +339,4 @@ def test_an_access_log_has_three_modes(tmp_path: Path, mode: str, expected: str)
 )
 def test_models_learn_p99_unless_told(tmp_path: Path, line: str, expected: str) -> None:
     text = edited('store = "mine.db"', f'store = "mine.db"\n{line}')
-    assert expected == study(tmp_path, text).objective
+    assert study(tmp_path, text).objective == expected

@@ -42,44 +42,44 @@ def problem(folder: Path, text: str, **roles: Any) -> str:
 def test_a_tuners_log_is_read(tmp_path: Path) -> None:
     found = read(tmp_path, LOG, failed=("99",), **ROLES)
     cache, ttl, eviction, lazy, limit, cores = found.variables
-    assert (2.0**26, 2.0**33, "log") == (cache.low, cache.high, cache.scale)
-    assert (0.25, 10) == (ttl.low, ttl.high)
-    assert (("lru", "random"), ("off", "on")) == (eviction.choices, lazy.choices)
-    assert ("limit", 0, 100, "linear") == (limit.name, limit.low, limit.high, limit.scale)
-    assert [[2.0**26, 10, 0, 0, 0, 4], [2.0**33, 0.25, 1, 1, 100, 9]] == found.values.tolist()
-    assert ((0.5, 0.6), (0.75, 0.75)) == found.measured
-    assert "cores" == cores.key
+    assert (cache.low, cache.high, cache.scale) == (2.0**26, 2.0**33, "log")
+    assert (ttl.low, ttl.high) == (0.25, 10)
+    assert (eviction.choices, lazy.choices) == (("lru", "random"), ("off", "on"))
+    assert (limit.name, limit.low, limit.high, limit.scale) == ("limit", 0, 100, "linear")
+    assert found.values.tolist() == [[2.0**26, 10, 0, 0, 0, 4], [2.0**33, 0.25, 1, 1, 100, 9]]
+    assert found.measured == ((0.5, 0.6), (0.75, 0.75))
+    assert cores.key == "cores"
 
 
 def test_all_that_is_left_out_is_counted(tmp_path: Path) -> None:
     found = read(tmp_path, LOG, failed=("99",), **ROLES).inventory
-    assert (6, 2, 4) == (found.rows, found.failed, found.trials)
-    assert (2, 2, 1, 2) == (found.configurations, found.replicated, found.copies, found.lost)
-    assert {"tool": "the same in all rows"} == found.left_out
-    assert "seconds" == found.target
+    assert (found.rows, found.failed, found.trials) == (6, 2, 4)
+    assert (found.configurations, found.replicated, found.copies, found.lost) == (2, 2, 1, 2)
+    assert found.left_out == {"tool": "the same in all rows"}
+    assert found.target == "seconds"
 
 
 @pytest.mark.parametrize("word", ["99", "99.0", "9.9e1", " 99 "])
 def test_a_failed_target_is_compared_as_a_number(tmp_path: Path, word: str) -> None:
-    assert 2 == read(tmp_path, LOG, failed=(word,), **ROLES).inventory.failed
+    assert read(tmp_path, LOG, failed=(word,), **ROLES).inventory.failed == 2
 
 
 def test_failed_trials_may_have_any_text(tmp_path: Path) -> None:
     text = "x,y\n1,2\n2,3\n3,Time-out\n4,\n5,nan\n6,0\n"
     found = read(tmp_path, text, failed=("time-out", "", "NaN", "0"))
-    assert (4, 2, 4) == (found.inventory.failed, found.inventory.trials, found.inventory.lost)
-    assert (1, 2) == (found.variables[0].low, found.variables[0].high)
+    assert (found.inventory.failed, found.inventory.trials, found.inventory.lost) == (4, 2, 4)
+    assert (found.variables[0].low, found.variables[0].high) == (1, 2)
 
 
 def test_a_failure_of_a_configuration_that_also_worked_loses_nothing(tmp_path: Path) -> None:
     found = read(tmp_path, "x,y\n1,2\n1,0\n2,3\n", failed=("0",))
-    assert ((2.0,), (3.0,)) == found.measured
-    assert (1, 0) == (found.inventory.failed, found.inventory.lost)
+    assert found.measured == ((2.0,), (3.0,))
+    assert (found.inventory.failed, found.inventory.lost) == (1, 0)
 
 
 def test_rows_of_equal_inputs_are_replicates_without_a_group(tmp_path: Path) -> None:
     found = read(tmp_path, "size,y\n1kb,5\n2kb,6\n1024,7\n")
-    assert ((5.0, 7.0), (6.0,)) == found.measured
+    assert found.measured == ((5.0, 7.0), (6.0,))
 
 
 def test_rows_of_one_group_must_have_equal_inputs(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_rows_of_one_group_must_have_equal_inputs(tmp_path: Path) -> None:
 def test_the_target_may_be_in_any_column_and_be_one_of_several(tmp_path: Path) -> None:
     text = "\ufeffy,,b,y\n1,1,on,7\n2,3,off,8\n"
     found = read(tmp_path, text, target="1", ignored=("y",))
-    assert ["column 2", "b"] == [v.name for v in found.variables]
-    assert ((1.0,), (2.0,)) == found.measured
-    assert ((7.0,), (8.0,)) == read(tmp_path, text, target="4", ignored=("1",)).measured
+    assert [v.name for v in found.variables] == ["column 2", "b"]
+    assert found.measured == ((1.0,), (2.0,))
+    assert read(tmp_path, text, target="4", ignored=("1",)).measured == ((7.0,), (8.0,))
     assert "columns 1 and 4 are both called 'y'" in problem(tmp_path, text, target="b")
     assert "2 columns are called 'y': say which by its number" in problem(tmp_path, text)
 
@@ -103,7 +103,7 @@ def test_the_target_may_be_in_any_column_and_be_one_of_several(tmp_path: Path) -
 def test_identifiers_and_row_numbers_are_left_out(tmp_path: Path) -> None:
     rows = [f"{n},host-{n},{n % 2},{n % 3},{n + 1}" for n in range(5, 15)]
     found = read(tmp_path, "\n".join([",id,a,b,y", *rows]))
-    assert ["a", "b"] == [v.name for v in found.variables]
+    assert [v.name for v in found.variables] == ["a", "b"]
     assert found.inventory.left_out == {
         "id": "10 different texts in 10 rows, as an identifier has",
         "column 1": "counts the rows",
@@ -119,13 +119,13 @@ def test_numbers_with_another_text_among_them_are_no_identifier(tmp_path: Path, 
 
 def test_a_sweep_of_one_input_is_no_row_number(tmp_path: Path) -> None:
     found = read(tmp_path, "threads,y\n1,8\n2,4\n3,3\n")
-    assert ["threads"] == [v.name for v in found.variables]
+    assert [v.name for v in found.variables] == ["threads"]
 
 
 def test_what_varies_among_failed_rows_only_is_left_out(tmp_path: Path) -> None:
     found = read(tmp_path, "x,m,y\n1,a,2\n2,a,3\n3,b,0\n", failed=("0",))
-    assert ["x"] == [v.name for v in found.variables]
-    assert {"m": "the same in all rows that did not fail"} == found.inventory.left_out
+    assert [v.name for v in found.variables] == ["x"]
+    assert found.inventory.left_out == {"m": "the same in all rows that did not fail"}
 
 
 @pytest.mark.parametrize(

@@ -41,24 +41,24 @@ def problem(path: Path) -> str:
 
 def test_columns_have_each_text_once(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, 'x,"the, y"\n\n 1 ,b\n2,"a\nb"\n1,b\n'))
-    assert ("x", "the, y") == file.names
+    assert file.names == ("x", "the, y")
     found = file.columns([0, 1])
-    assert ("1", "2") == found[0].texts
-    assert [0, 1, 0] == found[0].codes.tolist()
-    assert ("b", "a\nb") == found[1].texts
-    assert ["line 3", "line 4", "line 6"] == [found[1].place(row) for row in range(3)]
+    assert found[0].texts == ("1", "2")
+    assert found[0].codes.tolist() == [0, 1, 0]
+    assert found[1].texts == ("b", "a\nb")
+    assert [found[1].place(row) for row in range(3)] == ["line 3", "line 4", "line 6"]
     assert "a.csv:4: column 'the, y': is odd" in str(found[1].wrong(1, "is odd"))
 
 
 def test_blanks_in_names_and_beside_units_separate_nothing(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, "run time,buffer size\n10 ms,5 kb\n"))
-    assert ("run time", "buffer size") == file.names
-    assert ("run time",) == TableFile(written(tmp_path, "run time\n10\n")).names
+    assert file.names == ("run time", "buffer size")
+    assert TableFile(written(tmp_path, "run time\n10\n")).names == ("run time",)
 
 
 def test_only_the_chosen_columns_are_read(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, "x,y,y\n1,2,3\n"))
-    assert {1: ("2",)} == {index: column.texts for index, column in file.columns([1]).items()}
+    assert {index: column.texts for index, column in file.columns([1]).items()} == {1: ("2",)}
 
 
 def test_a_byte_order_mark_windows_lines_and_packing_are_no_obstacle(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_a_byte_order_mark_windows_lines_and_packing_are_no_obstacle(tmp_path: P
         written(tmp_path, archive.getvalue(), "a.csv.zip"),
     ):
         file = TableFile(path)
-        assert ("x", "y") == file.names
-        assert ("2",) == file.columns([0, 1])[1].texts
+        assert file.names == ("x", "y")
+        assert file.columns([0, 1])[1].texts == ("2",)
 
 
 @pytest.mark.parametrize("name", ["A.CSV.GZ", "a.csv.Gz", "A.Parquet", "A.ZIP"])
@@ -88,7 +88,7 @@ def test_how_a_file_is_packed_is_told_by_its_name_in_any_case(tmp_path: Path, na
             made.writestr("a.csv", "x,y\n1,2\n")
     else:
         path.write_bytes(gzip.compress(b"x,y\n1,2\n"))
-    assert ("2",) == TableFile(path).columns([1])[1].texts
+    assert TableFile(path).columns([1])[1].texts == ("2",)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -96,23 +96,23 @@ def test_a_table_of_utf_16_is_read(tmp_path: Path, encoding: str) -> None:
     mark = "" if encoding == "utf-16" else "\ufeff"
     data = f"{mark}größe,y\r\n1,2\r\n\r\n3,4\r\n".encode(encoding)
     file = TableFile(written(tmp_path, data))
-    assert ("größe", "y") == file.names
-    assert ["line 2", "line 4"] == [file.columns([0])[0].place(row) for row in range(2)]
+    assert file.names == ("größe", "y")
+    assert [file.columns([0])[0].place(row) for row in range(2)] == ["line 2", "line 4"]
 
 
 @pytest.mark.parametrize("first", ["sep=,", "SEP=,", '"sep=,"', "sep=, "])
 def test_the_line_that_tells_excel_of_commas_is_no_row(tmp_path: Path, first: str) -> None:
     for ends in ("\n", "\r\n"):
         file = TableFile(written(tmp_path, "\ufeff" + ends.join([first, "x,y", "1,2", "3,4"])))
-        assert ("x", "y") == file.names
+        assert file.names == ("x", "y")
         column = file.columns([0])[0]
-        assert ("1", "3") == column.texts
+        assert column.texts == ("1", "3")
         assert "a.csv:4: column 'x': is odd" in str(column.wrong(1, "is odd"))
 
 
 def test_one_column_of_a_schema_is_named(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, "a,3,c,c\n1,2,3,4\n"))
-    assert 1 == file.named("3")
+    assert file.named("3") == 1
     for name, told in (
         ("c", "columns 3 and 4 are both called 'c': take one of them out, or export the trials"),
         ("2", "has no column '2', which its schema names; it has 'a', '3', 'c', 'c'"),
@@ -124,9 +124,9 @@ def test_one_column_of_a_schema_is_named(tmp_path: Path) -> None:
 
 def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, ",b,c,c,2\n1,2,3,4,5\n"))
-    assert ("column 1", "b", "c", "c", "2") == file.names
-    assert [1, 4, 0, 3] == [file.index(word, "--target") for word in ("b", "2", "column 1", "4")]
-    assert [2, 3] == file.indexes("c", "--ignore")
+    assert file.names == ("column 1", "b", "c", "c", "2")
+    assert [file.index(word, "--target") for word in ("b", "2", "column 1", "4")] == [1, 4, 0, 3]
+    assert file.indexes("c", "--ignore") == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def test_what_is_no_table_is_told_with_its_line(tmp_path: Path, data: bytes, tol
 
 
 def test_numbered_columns_are_names(tmp_path: Path) -> None:
-    assert ("0", "1") == TableFile(written(tmp_path, "0,1\n5,6\n")).names
-    assert ("1", "2") == TableFile(written(tmp_path, "1,2\n5,6\n")).names
+    assert TableFile(written(tmp_path, "0,1\n5,6\n")).names == ("0", "1")
+    assert TableFile(written(tmp_path, "1,2\n5,6\n")).names == ("1", "2")
 
 
 def test_a_table_of_one_column_says_what_separates_columns(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_table_of_one_column_says_what_separates_columns(tmp_path: Path) -> No
 def test_a_column_that_pandas_had_for_an_index_is_a_column(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pd.DataFrame({"x": [1, 2], "y": [3, 4]}).set_index("x").to_parquet(path)
-    assert ("x", "y") == TableFile(path).names
+    assert TableFile(path).names == ("x", "y")
 
 
 def test_what_macos_adds_to_an_archive_is_no_second_table(tmp_path: Path) -> None:
@@ -226,14 +226,14 @@ def test_what_macos_adds_to_an_archive_is_no_second_table(tmp_path: Path) -> Non
     with ZipFile(path, "w") as archive:
         archive.writestr("a.csv", "x,y\n1,2\n")
         archive.writestr("__MACOSX/._a.csv", "?")
-    assert ("x", "y") == TableFile(path).names
+    assert TableFile(path).names == ("x", "y")
 
 
 def test_what_is_no_file_is_told(tmp_path: Path) -> None:
-    assert "no.csv: can't be read: No such file or directory" == problem(tmp_path / "no.csv")
+    assert problem(tmp_path / "no.csv") == "no.csv: can't be read: No such file or directory"
     (tmp_path / "dir.csv").mkdir()
-    assert "dir.csv: can't be read: Is a directory" == problem(tmp_path / "dir.csv")
-    assert "zero: can't be read: Is not a file" == problem(Path("/dev/zero"))
+    assert problem(tmp_path / "dir.csv") == "dir.csv: can't be read: Is a directory"
+    assert problem(Path("/dev/zero")) == "zero: can't be read: Is not a file"
 
 
 @pytest.mark.parametrize("data", [b"x,y\n", PACKED[:-9], PACKED[:3], PACKED[:12] + b"?" * 9])
@@ -253,8 +253,9 @@ def test_an_archive_of_several_files_is_told(tmp_path: Path) -> None:
     with ZipFile(tmp_path / "a.zip", "w") as made:
         made.writestr("a.csv", "x\n1\n")
         made.writestr("b.csv", "x\n1\n")
-    assert "a.zip: can't be read: the archive has 2 files, and one is needed" == problem(
-        tmp_path / "a.zip"
+    assert (
+        problem(tmp_path / "a.zip")
+        == "a.zip: can't be read: the archive has 2 files, and one is needed"
     )
 
 
@@ -263,7 +264,7 @@ def test_parquet_is_read_as_the_same_text(tmp_path: Path) -> None:
     frame["b"] = [True, False, True]
     frame.to_parquet(tmp_path / "a.parquet")
     file = TableFile(tmp_path / "a.parquet")
-    assert ("n", "f", "t", "b") == file.names
+    assert file.names == ("n", "f", "t", "b")
     found = file.columns(range(4))
     texts = {c.name: [c.texts[code] for code in c.codes] for c in found.values()}
     assert texts == {
@@ -298,8 +299,8 @@ def test_without_pyarrow_the_command_that_installs_it_is_told(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     told = problem(written(tmp_path, b"", "a.parquet"))
     assert (
-        "a.parquet: Parquet needs pyarrow, which is not installed: pip install 'intop[parquet]'"
-        == told
+        told
+        == "a.parquet: Parquet needs pyarrow, which is not installed: pip install 'intop[parquet]'"
     )
 
 
@@ -310,7 +311,7 @@ def test_a_large_parquet_file_is_told_before_it_is_read(
     monkeypatch.setattr(pd, "read_parquet", lambda *_, **__: pytest.fail("it was read"))
     pd.DataFrame({"x": ["long" * 1_000] * 2_000}).to_parquet(tmp_path / "a.parquet")
     told = "has more than 1,000 cells: leave rows or columns out"
-    assert f"a.parquet: {told}" == problem(tmp_path / "a.parquet")
+    assert problem(tmp_path / "a.parquet") == f"a.parquet: {told}"
 
 
 def test_a_small_file_of_endless_rows_is_not_unpacked(
@@ -318,12 +319,13 @@ def test_a_small_file_of_endless_rows_is_not_unpacked(
 ) -> None:
     monkeypatch.setattr(table_text, "LARGEST_FILE", 2_000_000)
     bomb = gzip.compress(b"x,y\n" + b"1,2\n" * 1_000_000, mtime=0)
-    assert "a.csv.gz: has more than 2 MB: leave rows or columns out" == problem(
-        written(tmp_path, bomb, "a.csv.gz")
+    assert (
+        problem(written(tmp_path, bomb, "a.csv.gz"))
+        == "a.csv.gz: has more than 2 MB: leave rows or columns out"
     )
 
 
 def test_too_many_cells_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_file, "MOST_CELLS", 6)
     path = written(tmp_path, "x,y\n" + "1,2\n" * 4)
-    assert "a.csv: has more than 6 cells: leave rows or columns out" == problem(path)
+    assert problem(path) == "a.csv: has more than 6 cells: leave rows or columns out"

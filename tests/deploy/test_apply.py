@@ -104,7 +104,7 @@ def fleet(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Fleet:
 def test_host_by_host_with_rounds_of_its_own(fleet: Fleet) -> None:
     assert [(name, "applied") for name in NAMES] == fleet.roll_out()
     assert dict.fromkeys(NAMES, (DEPLOYMENT.values, None)) == fleet.left
-    assert ["one 8", "two 8", "three 8"] == fleet.events
+    assert fleet.events == ["one 8", "two 8", "three 8"]
     plan = fleet.testbed.task.store.plan(fleet.testbed.task.subject, "apply")
     assert list(range(24)) == [place.index for place in plan]
 
@@ -136,9 +136,9 @@ def test_a_host_that_breaks_a_guardrail_stops_it_unless_that_was_accepted(
 ) -> None:
     fleet.cpu = {"two": METRICS.cpu + 0.2}
     found = apply.roll_out(fleet.testbed.task.context, fleet.plan(), accept_no_loss=accept_no_loss)
-    assert [("one", "applied"), ("two", "stopped")] == [(h.host, h.outcome) for h in found.hosts]
+    assert [(h.host, h.outcome) for h in found.hosts] == [("one", "applied"), ("two", "stopped")]
     assert found.hosts[1].verdict is not None
-    assert "no gain: it costs CPU" == found.hosts[1].verdict.short
+    assert found.hosts[1].verdict.short == "no gain: it costs CPU"
     accepted = replace(fleet.plan(), accept_costs=True)
     assert ("two", "applied") in fleet.roll_out(plan=accepted)
 
@@ -160,27 +160,27 @@ def test_a_hosts_verdict_is_not_the_campaigns(fleet: Fleet) -> None:
     task = fleet.testbed.task
     task.store.put(task.subject, VERDICT)
     fleet.roll_out()
-    assert VERDICT == task.store.get(task.subject, Verdict)
+    assert task.store.get(task.subject, Verdict) == VERDICT
 
 
 def test_one_that_was_killed_goes_on_where_it_was(fleet: Fleet) -> None:
     fleet.testbed.dies_after = 3
     with pytest.raises(KeyboardInterrupt):
         fleet.roll_out()
-    assert {} == fleet.left
+    assert fleet.left == {}
     fleet.testbed.dies_after = None
     fleet.roll_out()
-    assert "one 5" == fleet.events[0]
+    assert fleet.events[0] == "one 5"
 
 
 def test_a_host_that_has_it_is_left_alone(fleet: Fleet) -> None:
     plan = planned_on({"one": DONE, "two": HOST}, persist=True)
     done = apply.roll_out(fleet.testbed.task.context, plan)
-    assert [("one", "already"), ("two", "applied")] == [(h.host, h.outcome) for h in done.hosts]
-    assert {FILE} == {host.file for host in done.hosts}
-    assert ["two"] == list(fleet.left)
+    assert [(h.host, h.outcome) for h in done.hosts] == [("one", "already"), ("two", "applied")]
+    assert {host.file for host in done.hosts} == {FILE}
+    assert list(fleet.left) == ["two"]
     path, text = fleet.left["two"][1]
-    assert FILE == path
+    assert path == FILE
     assert "net.core.somaxconn = 64\n" in text
 
 
@@ -204,7 +204,7 @@ def test_with_a_problem_anywhere_no_host_is_touched(
         fleet.roll_out(plan=plan)
     told = ["nothing was touched on any host:", "two: is held by me", words]
     assert told == str(error.value).splitlines()
-    assert ([], {}) == (fleet.events, fleet.left)
+    assert (fleet.events, fleet.left) == ([], {})
 
 
 def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
@@ -220,7 +220,7 @@ def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
     monkeypatch.setattr(apply_command, "_planned", made)
     with pytest.raises(IntopError, match=r"two: net\.core\.somaxconn can't be set"):
         apply_command.command(["--yes"], standalone_mode=False)
-    assert ([], {}) == (fleet.events, fleet.left)
+    assert (fleet.events, fleet.left) == ([], {})
     assert "IMPOSSIBLE  net.core.somaxconn: this kernel" in capsys.readouterr().err
 
 
@@ -234,14 +234,14 @@ def test_a_host_that_changes_while_it_waits_is_left_as_it_is(
     fleet.snapshots["two"] = snapshot
     with pytest.raises(IntopError, match=f"two: net.* when it was planned, and {now}"):
         fleet.roll_out()
-    assert ["one"] == list(fleet.left)
-    assert ["one 8"] == fleet.events
+    assert list(fleet.left) == ["one"]
+    assert fleet.events == ["one 8"]
 
 
 def test_a_plan_for_review_is_not_applied(fleet: Fleet) -> None:
     with pytest.raises(UsageError, match="for review only"):
         fleet.roll_out(plan=replace(fleet.plan(), for_review=True))
-    assert [] == fleet.events
+    assert fleet.events == []
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_without_a_gain_there_is_nothing_to_roll_out(
     monkeypatch.setattr(apply_command, "stored_context", lambda *_, **__: context)
     with pytest.raises(SystemExit) as ended:
         apply_command.command([], standalone_mode=False)
-    assert 3 == ended.value.code
+    assert ended.value.code == 3
     assert "keep the defaults" in capsys.readouterr().out
 
 

@@ -34,12 +34,12 @@ def test_the_one_gain_is_exported_whatever_the_other_has(
     found = sole_deployment(both)
     assert found is not None
     assert ("arm", dict(VERDICT.configuration.values)) == (found.arch, found.values)
-    assert DEFAULTS == {change.key: change.default for change in found.changes}
+    assert {change.key: change.default for change in found.changes} == DEFAULTS
     assert "left out: x86: no verdict yet: intop tune --arch x86" in testbed.told.getvalue()
     judge(both, "x86", NO_GAIN)
     found = sole_deployment(both)
     assert found is not None
-    assert "arm" == found.arch
+    assert found.arch == "arm"
     assert "x86: no gain: keep the defaults there" in testbed.told.getvalue()
 
 
@@ -50,7 +50,7 @@ def test_of_two_gains_one_has_to_be_chosen(both: Context) -> None:
         sole_deployment(both)
     found = sole_deployment(replace(both, archs=("arm",)))
     assert found is not None
-    assert "arm" == found.arch
+    assert found.arch == "arm"
 
 
 def test_without_a_gain_there_is_none(both: Context) -> None:
@@ -63,7 +63,7 @@ def test_what_costs_too_much_is_exported_where_that_is_accepted(both: Context) -
     assert sole_deployment(both) is None
     found = sole_deployment(both, accept_costs=True)
     assert found is not None
-    assert COSTLY == found.verdict
+    assert found.verdict == COSTLY
 
 
 def test_without_a_verdict_the_next_step_is_said(both: Context) -> None:

@@ -98,7 +98,7 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     (host,) = study.json("plan")[native_arch()]["hosts"]
     assert (address.name, "") == (host["name"], host["error"])
     keys = host["said"]["keys"]
-    assert VALUES == {key["change"]["key"]: key["change"]["value"] for key in keys}
+    assert {key["change"]["key"]: key["change"]["value"] for key in keys} == VALUES
     assert before == {key["change"]["key"]: key["now"] for key in keys}
     assert (before, False) == (values(study), ours.exists())
 
@@ -114,7 +114,7 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     (rollout,) = study.json("apply", "--persist", "--yes", *rounds)
     (host,) = rollout["hosts"]
     assert (address.name, "applied", str(ours)) == (host["host"], host["outcome"], host["file"])
-    assert VALUES == values(study)
+    assert values(study) == VALUES
     text = ours.read_text()
     assert "small, campaign 1" in " ".join(text.split())
     assert all(f"\n{key} = {value}\n" in text for key, value in VALUES.items())
@@ -127,7 +127,7 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     study.balancer(f"sysctl -qw {MODERATE}=1 {RMEM}='4096 8192 65536'")
     later = folder / "99-zzz-theirs.conf"
     later.write_text(f"{RMEM} = 1 2 3\n")
-    assert {MODERATE: "lost", RMEM: "overridden"} == drifts(study)
+    assert drifts(study) == {MODERATE: "lost", RMEM: "overridden"}
     later.unlink()
 
     out, _ = study.run("rollback", "--dry-run")
@@ -137,12 +137,12 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     # What somebody else has set is theirs.
     out, _ = study.run("rollback", expected=(1,))
     assert f"{RMEM} was changed by somebody else" in out
-    assert "4096 8192 65536" == values(study)[RMEM]
+    assert values(study)[RMEM] == "4096 8192 65536"
     assert not ours.exists()
     study.run("rollback", "--force", "--yes")
     assert before == values(study)
     out, _ = study.run("status")
-    assert f"{address.name}: not held ({address.state_dir})" == out.splitlines()[0]
+    assert out.splitlines()[0] == f"{address.name}: not held ({address.state_dir})"
 
 
 ROUNDS = ("--rounds", "2")
@@ -192,9 +192,9 @@ def test_a_plan_whose_host_has_changed_is_refused(fleet: Study) -> None:
     assert [(one, "applied"), (other, "applied")] == [
         (host["host"], host["outcome"]) for host in rollout["hosts"]
     ]
-    assert [VALUES, VALUES] == [values(fleet, number) for number in (0, 1)]
+    assert [values(fleet, number) for number in (0, 1)] == [VALUES, VALUES]
     # The same file again, as after an interruption: what has it, is left alone.
     (rollout,) = json.loads(fleet.run("apply", "plan.json", "--json")[0])
-    assert ["already", "already"] == [host["outcome"] for host in rollout["hosts"]]
+    assert [host["outcome"] for host in rollout["hosts"]] == ["already", "already"]
     fleet.run("rollback")
-    assert "0" == values(fleet, 1)[MODERATE]
+    assert values(fleet, 1)[MODERATE] == "0"

@@ -47,8 +47,8 @@ def test_plan_apply_status_export_and_rollback(study: Study) -> None:
     assert "say --persist" in err
     (host,) = study.json("plan", "--persist", "--output", "plan.json")[native_arch()]["hosts"]
     planned = {key["change"]["key"]: key for key in host["said"]["keys"]}
-    assert VALUES == {key: one["change"]["value"] for key, one in planned.items()}
-    assert ("1", "65535") == (planned[PROCESSES]["now"], planned[BACKLOG]["now"])
+    assert {key: one["change"]["value"] for key, one in planned.items()} == VALUES
+    assert (planned[PROCESSES]["now"], planned[BACKLOG]["now"]) == ("1", "65535")
     (edit,) = host["said"]["edits"]
     assert str(conf) == edit["path"]
     assert {"-worker_processes 1;", "+worker_processes 2;"} < set(edit["diff"].split("\n"))
@@ -68,7 +68,7 @@ def test_plan_apply_status_export_and_rollback(study: Study) -> None:
     assert out.splitlines()[0].endswith(f"for good by {ours}, {conf}: as applied")
     assert PROCESSES in out
     (rollout,) = study.json("apply", "--persist", "--yes")
-    assert ["already"] == [host["outcome"] for host in rollout["hosts"]]
+    assert [host["outcome"] for host in rollout["hosts"]] == ["already"]
     conf.write_text(conf.read_text() + "# theirs\n")
     out, _ = study.run("status", expected=(4,))
     assert f"DRIFT: {conf} edited" in out
@@ -103,4 +103,4 @@ def _exports(study: Study) -> None:
     _, err = study.run("export", "--format", "ansible", expected=(2,))
     assert "a playbook can't set listen 80 backlog=2000" in err
     out, _ = study.run("export", "--format", "json")
-    assert VALUES == json.loads(out)["values"]
+    assert json.loads(out)["values"] == VALUES

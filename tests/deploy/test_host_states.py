@@ -46,7 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
 def test_a_host_that_is_gone_does_not_hide_the_others() -> None:
     one, two, three = states(ADDRESSES, connect)
     assert (HostState(holder="a"), "") == (one.said, one.error)
-    assert (None, "b: the network is gone") == (two.said, two.error)
+    assert (two.said, two.error) == (None, "b: the network is gone")
     assert ("c", "/var/lib/intop", HostState(holder="c")) == (three.name, three.folder, three.said)
 
 
@@ -54,7 +54,7 @@ def test_a_host_that_is_gone_does_not_hide_the_others() -> None:
 def test_every_host_is_rolled_back_as_asked(asked: list[tuple[str, bool]], force: bool) -> None:
     answers = roll_back(ADDRESSES, connect, force=force)
     assert [("a", force), ("c", force)] == sorted(asked)
-    assert [True, False, True] == [a.said is not None and a.said.is_as_before for a in answers]
+    assert [a.said is not None and a.said.is_as_before for a in answers] == [True, False, True]
 
 
 @pytest.mark.usefixtures("asked")
@@ -66,12 +66,12 @@ def test_who_keeps_a_host_from_being_rolled_back_is_told(monkeypatch: pytest.Mon
 
 
 def test_a_host_that_is_named_twice_is_asked_once(asked: list[tuple[str, bool]]) -> None:
-    assert 1 == len(roll_back([ADDRESSES[0]] * 3, connect, force=False))
-    assert [("a", False)] == asked
+    assert len(roll_back([ADDRESSES[0]] * 3, connect, force=False)) == 1
+    assert asked == [("a", False)]
 
 
 def test_no_hosts_no_answers() -> None:
-    assert [] == states([], connect)
+    assert states([], connect) == []
 
 
 def test_who_is_no_root_is_told_so_in_place_of_nothing_to_roll_back() -> None:
@@ -97,8 +97,8 @@ def fleet() -> Study:
 
 def test_of_a_study_only_load_balancers_are_asked(fleet: Study) -> None:
     found, missing = tuned_hosts(fleet, None, pytest.fail)
-    assert (["x86-balancer", "arm-balancer"], []) == ([a.name for a in found], missing)
-    assert ["arm-balancer"] == [a.name for a in tuned_hosts(fleet, "arm", pytest.fail)[0]]
+    assert ([a.name for a in found], missing) == (["x86-balancer", "arm-balancer"], [])
+    assert [a.name for a in tuned_hosts(fleet, "arm", pytest.fail)[0]] == ["arm-balancer"]
 
 
 def test_all_replicas_are_asked(fleet: Study) -> None:
@@ -107,7 +107,7 @@ def test_all_replicas_are_asked(fleet: Study) -> None:
     other = replace(one, load_balancer=replace(one.load_balancer, name="another"))
     study = replace(fleet, clusters={"x86": (one, other)})
     found, _ = tuned_hosts(study, None, pytest.fail)
-    assert ["x86-balancer", "another"] == [a.name for a in found]
+    assert [a.name for a in found] == ["x86-balancer", "another"]
 
 
 def test_an_architecture_that_the_study_lacks_is_refused(fleet: Study) -> None:
@@ -124,12 +124,12 @@ def test_a_lab_that_is_not_up_does_not_hide_other_hosts(
     monkeypatch.setattr(lab, "cluster", not_up)
     study = replace(fleet, clusters={**fleet.clusters, "arm": (LabSpec(name="gone", arch="arm"),)})
     found, (missing,) = tuned_hosts(study, None, pytest.fail)
-    assert ["x86-balancer"] == [a.name for a in found]
-    assert ("lab gone", None, "lab gone is not up") == (missing.name, missing.said, missing.error)
+    assert [a.name for a in found] == ["x86-balancer"]
+    assert (missing.name, missing.said, missing.error) == ("lab gone", None, "lab gone is not up")
     # One that the study can do without is left out, unless it was asked for.
     study = replace(study, optional=frozenset({"arm"}))
     heard: list[str] = []
-    assert [] == tuned_hosts(study, None, heard.append)[1]
+    assert tuned_hosts(study, None, heard.append)[1] == []
     assert "arm is optional in " in heard[0]
     assert "lab gone is not up" in heard[0]
     assert [missing] == tuned_hosts(study, "arm", pytest.fail)[1]

@@ -66,21 +66,21 @@ def test_a_host_is_read_and_nothing_is_written_there(host: NamespaceHost, tmp_pa
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert 0 == host.run(f"echo 64 > /proc/sys/{SOMAXCONN.replace('.', '/')}").exit_code
+    assert host.run(f"echo 64 > /proc/sys/{SOMAXCONN.replace('.', '/')}").exit_code == 0
     values = host.values()
     found = planned(host)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
     assert values == host.values()
     rmem, somaxconn = found.keys
     assert ("changes", values[RMEM]) == (rmem.outcome, rmem.now)
-    assert ("is so", "64") == (somaxconn.outcome, somaxconn.now)
+    assert (somaxconn.outcome, somaxconn.now) == ("is so", "64")
     (late,) = rmem.rivals
-    assert ("at boot", f"{root}/etc/sysctl.d/99-zzz.conf:2") == (late.wins, late.setting.place)
+    assert (late.wins, late.setting.place) == ("at boot", f"{root}/etc/sysctl.d/99-zzz.conf:2")
     # TuneD reads the files again after its profile, so they win, and ours over them.
     (early,) = somaxconn.rivals
-    assert ("never", f"{root}/etc/sysctl.d/10-web.conf:1") == (early.wins, early.setting.place)
-    assert (f"{root}/etc/sysctl.d/99-zz-intop.conf", 1) == (found.file, found.conflicts)
-    assert ((), (), None, False) == (found.notes, found.problems, found.applied, found.has_it)
+    assert (early.wins, early.setting.place) == ("never", f"{root}/etc/sysctl.d/10-web.conf:1")
+    assert (found.file, found.conflicts) == (f"{root}/etc/sysctl.d/99-zz-intop.conf", 1)
+    assert (found.notes, found.problems, found.applied, found.has_it) == ((), (), None, False)
     assert (os.uname().machine, os.uname().release) == (found.machine, found.kernel)
 
 
@@ -93,17 +93,17 @@ def test_a_choice_that_a_host_does_not_have_is_not_surely_set(host: NamespaceHos
     change = replace(DEPLOYMENT.changes[1], key=key, value="reno", default="cubic")
     (key_plan,) = planned(host, changes=(change,)).keys
     (rival,) = key_plan.rivals
-    assert ("at boot", "unknown") == (rival.wins, rival.effect)
+    assert (rival.wins, rival.effect) == ("at boot", "unknown")
 
 
 def test_a_host_that_a_session_holds_and_another_machine_are_told(host: NamespaceHost) -> None:
-    assert 0 == host.begin("one", LONG, SOMAXCONN).exit_code
+    assert host.begin("one", LONG, SOMAXCONN).exit_code == 0
     found = planned(host, arch=other_arch())
     (note,) = found.notes
     assert f"and the gain was measured on {other_arch()}: measure there" in note
     (problem,) = found.problems
     assert "is held by somebody@elsewhere" in problem
-    assert 0 == host.script("end", "one").exit_code
+    assert host.script("end", "one").exit_code == 0
 
 
 def test_a_folder_that_cannot_be_written_is_found_without_writing(host: NamespaceHost) -> None:
@@ -135,9 +135,9 @@ def test_a_key_that_a_host_does_not_have_is_impossible(host: NamespaceHost) -> N
     )
     deployment = replace(NATIVE, changes=changes)
     known, unknown = planned(host, changes=deployment.changes).keys
-    assert ("impossible", None) == (known.outcome, known.now)
+    assert (known.outcome, known.now) == ("impossible", None)
     assert "belongs to the whole machine" in known.obstacle
-    assert ("impossible", "this kernel doesn't have it") == (unknown.outcome, unknown.obstacle)
+    assert (unknown.outcome, unknown.obstacle) == ("impossible", "this kernel doesn't have it")
 
 
 # A replica ----------------------------------------------------------------------------------------
@@ -206,11 +206,11 @@ def measured(testbed: FakeTestbed) -> None:
 def test_a_replica_as_it_was_measured_is_ready(testbed: FakeTestbed) -> None:
     measured(testbed)
     found = replica(testbed, seen_cluster())
-    assert ((), (), ["changes", "changes"]) == (
+    assert (
         found.problems,
         found.obstacles,
         [key.outcome for key in found.keys],
-    )
+    ) == ((), (), ["changes", "changes"])
 
 
 @pytest.mark.parametrize(
@@ -246,29 +246,29 @@ def test_what_a_campaign_would_refuse_of_the_other_hosts_and_of_nginx_is_found_t
     assert "nginx.conf on lb, or a file that it includes, was changed" in problem
     # Measuring would start nginx and ask again.
     stopped = replace(seen.balancer, nginx_conf=())
-    assert () == replica(testbed, replace(seen, balancer=stopped)).problems
+    assert replica(testbed, replace(seen, balancer=stopped)).problems == ()
 
 
 def test_what_an_apply_has_left_is_not_the_hosts_own(testbed: FakeTestbed) -> None:
     measured(testbed)
     seen = seen_cluster(HostState(applied=LEFT), dict(DEPLOYMENT.values))
     found = replica(testbed, seen)
-    assert (True, ()) == (found.has_it, found.problems)
+    assert (found.has_it, found.problems) == (True, ())
     other = (DEPLOYMENT.changes[0], replace(DEPLOYMENT.changes[1], value="65"))
     found = replica(testbed, seen, changes=other)
-    assert (False, (), LEFT) == (found.has_it, found.problems, found.applied)
-    assert OWN == {key.change.key: key.before for key in found.keys}
-    assert ["is so", "changes"] == [key.outcome for key in found.keys]
+    assert (found.has_it, found.problems, found.applied) == (False, (), LEFT)
+    assert {key.change.key: key.before for key in found.keys} == OWN
+    assert [key.outcome for key in found.keys] == ["is so", "changes"]
 
 
 def test_what_the_study_leaves_out_is_an_obstacle(testbed: FakeTestbed) -> None:
     study = replace(testbed.task.context.study, wanted=("net.ipv4.*",))
     testbed.task = replace(testbed.task, context=replace(testbed.task.context, study=study))
     (key,) = replica(testbed, seen_cluster()).obstacles
-    assert SOMAXCONN == key.change.key
+    assert key.change.key == SOMAXCONN
     assert "it is not among the parameters in [study]. Tune again" in key.obstacle
     # But what an apply has left, is guarded as well.
-    assert () == replica(testbed, seen_cluster(HostState(applied=LEFT))).obstacles
+    assert replica(testbed, seen_cluster(HostState(applied=LEFT))).obstacles == ()
 
 
 def test_a_machine_that_the_cluster_does_not_accept_is_in_the_way(testbed: FakeTestbed) -> None:
@@ -284,7 +284,7 @@ def test_the_other_hosts_of_a_cluster_are_asked_too(testbed: FakeTestbed) -> Non
     told = [f"its cluster can't be measured on: {name}: the network is gone" for name in NAMES]
     assert told == list(found.problems)
     assert tuple(told) == replica(testbed, found).problems
-    assert () == replica(testbed, replace(found, balancer=done().balancer)).problems
+    assert replica(testbed, replace(found, balancer=done().balancer)).problems == ()
 
 
 def done() -> SeenCluster:
@@ -347,9 +347,9 @@ def test_a_stored_winner_that_can_hurt_a_host_does_not_leave_the_campaign(
 
 def test_what_has_no_gain_keeps_the_defaults(testbed: FakeTestbed, context: Context) -> None:
     judged(testbed, replace(VERDICT, ratio_low=0.9))
-    assert {"x86": None} == plan(context)
+    assert plan(context) == {"x86": None}
     both = replace(context, archs=("x86", "arm"))
-    assert {"x86": None} == plan(both)
+    assert plan(both) == {"x86": None}
     assert "left out: arm: no verdict yet" in testbed.told.getvalue()
 
 
@@ -357,17 +357,17 @@ def test_what_costs_too_much_keeps_the_defaults_unless_that_is_accepted(
     testbed: FakeTestbed, context: Context
 ) -> None:
     judged(testbed, COSTLY)
-    assert {"x86": None} == plan(context)
+    assert plan(context) == {"x86": None}
     said = testbed.told.getvalue()
     assert "x86 slt: no gain: it costs CPU: CPU is higher by 12 points" in said
     assert "To deploy it all the same: --accept-costs" in said
     named = [address("far")]
     found = plan(context, hosts=named, accept_costs=True)["x86"]
     assert found is not None
-    assert (True, COSTLY) == (found.accept_costs, found.deployment.verdict)
+    assert (found.accept_costs, found.deployment.verdict) == (True, COSTLY)
     # What P99 does not show, nobody can accept.
     judged(testbed, replace(COSTLY, ratio_low=0.9))
-    assert {"x86": None} == plan(context, accept_costs=True)
+    assert plan(context, accept_costs=True) == {"x86": None}
     judged(testbed, DOUBTED)
     found = plan(context, hosts=named)["x86"]
     assert found is not None
@@ -404,17 +404,17 @@ def test_what_the_winner_is_worth_under_other_loads_goes_with_it(
     judged(testbed)
     found = deployments(context)["x86"]
     assert found is not None
-    assert () == found.sweeps
+    assert found.sweeps == ()
     testbed.task.store.put(testbed.task.subject, Sweeps((SWEEP,)))
     found = deployments(context)["x86"]
     assert found is not None
-    assert (SWEEP,) == found.sweeps
+    assert found.sweeps == (SWEEP,)
     others = Arm(name="tuned", configuration=Configuration({SOMAXCONN: "1"}))
     other = replace(SWEEP, arms=(SWEEP.arms[0], others))
     testbed.task.store.put(testbed.task.subject, Sweeps((other,)))
     found = deployments(context)["x86"]
     assert found is not None
-    assert () == found.sweeps
+    assert found.sweeps == ()
 
 
 def test_a_host_that_cannot_be_asked_has_its_error_in_its_place(
@@ -424,12 +424,12 @@ def test_a_host_that_cannot_be_asked_has_its_error_in_its_place(
     clusters = {"x86": (LabSpec(name="gone"),)}
     found = plan(replace(context, study=replace(context.study, clusters=clusters)))["x86"]
     assert found is not None
-    assert [("lab gone", "lab gone is not up")] == [(a.name, a.error) for a in found.hosts]
+    assert [(a.name, a.error) for a in found.hosts] == [("lab gone", "lab gone is not up")]
     named = HostAddress(name="far", role="load-balancer", hostname="far")
     found = plan(context, hosts=[named])["x86"]
     assert found is not None
-    assert [("far", "far: the network is gone")] == [(a.name, a.error) for a in found.hosts]
-    assert {RMEM, SOMAXCONN} == set(found.deployment.values)
+    assert [(a.name, a.error) for a in found.hosts] == [("far", "far: the network is gone")]
+    assert set(found.deployment.values) == {RMEM, SOMAXCONN}
 
 
 def test_a_host_gets_what_one_architecture_has(testbed: FakeTestbed, context: Context) -> None:
@@ -453,8 +453,8 @@ def test_a_plan_says_how_it_is_to_be_rolled_out(testbed: FakeTestbed, context: C
     study = replace(context.study, clusters=clusters)
     found = plan(replace(context, study=study), persist=True, rounds=4)["x86"]
     assert found is not None
-    assert (4, True, False) == (found.rounds, found.persist, found.for_review)
-    assert ("lab gone is not up",) == found.problems
+    assert (found.rounds, found.persist, found.for_review) == (4, True, False)
+    assert found.problems == ("lab gone is not up",)
 
 
 # A plan from a file -------------------------------------------------------------------------------
@@ -478,8 +478,8 @@ def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch)
 
     def again(narrow: Context, **asked: object) -> dict[str, Plan | None]:
         expected = {"whole": True, "persist": True, "rounds": 4, "accept_costs": False}
-        assert expected == asked
-        assert (("x86",), ["slt"]) == (narrow.archs, [w.name for w in narrow.workloads])
+        assert asked == expected
+        assert (narrow.archs, [w.name for w in narrow.workloads]) == (("x86",), ["slt"])
         return {"x86": replace(then, hosts=(Answer(name="lb", said=now),))}
 
     monkeypatch.setattr("intop.deploy.plan.plan", again)
@@ -511,9 +511,9 @@ def test_a_plan_whose_host_has_changed_is_refused(
         plan_again(context, saved_plan(context, now, monkeypatch))
     lines = [line.strip() for line in str(error.value).splitlines()]
     assert "has changed, so nothing was touched on any host" in lines[0]
-    assert f"lb: {SOMAXCONN}: 4096 in the plan, 128 now" == lines[1]
+    assert lines[1] == f"lb: {SOMAXCONN}: 4096 in the plan, 128 now"
     assert "what is in its way: nothing in the plan, can't be written now" in lines[2]
-    assert f"lb: {SOMAXCONN} can't be set to 64: can't be written" == lines[3]
+    assert lines[3] == f"lb: {SOMAXCONN} can't be set to 64: can't be written"
     assert "intop plan --output" in lines[4]
 
 
@@ -577,8 +577,8 @@ def test_the_smallest_set_leaves_where_it_is_a_gain_and_keeps_enough(
     testbed: FakeTestbed, context: Context
 ) -> None:
     explained(testbed, kept=kept_of(0.7, high=0.9))
-    assert ("smallest set", {SOMAXCONN}, "") == leaving(context)
-    assert ("winner", {RMEM, SOMAXCONN}, "") == leaving(context, whole=True)
+    assert leaving(context) == ("smallest set", {SOMAXCONN}, "")
+    assert leaving(context, whole=True) == ("winner", {RMEM, SOMAXCONN}, "")
 
 
 def test_a_set_that_keeps_less_than_was_asked_for_stays(
@@ -598,7 +598,7 @@ def test_a_set_that_is_no_gain_by_itself_stays(testbed: FakeTestbed, context: Co
 def test_a_set_that_costs_too_much_by_itself_stays(testbed: FakeTestbed, context: Context) -> None:
     explained(testbed, verdict=replace(VERDICT, guardrails=(BROKEN_CPU,)))
     origin, keys, why = leaving(context)
-    assert ("winner", {RMEM, SOMAXCONN}) == (origin, keys)
+    assert (origin, keys) == ("winner", {RMEM, SOMAXCONN})
     assert why.startswith("by itself it costs more than is accepted: CPU is higher by 12 points")
 
 

@@ -76,21 +76,21 @@ OTHER = "/etc/sysctl.d/a.conf:1 to 9 (at boot)"
 def test_each_difference_of_a_host_is_a_line_with_both_values(
     now: HostPlan | None, line: str
 ) -> None:
-    assert [f"lb2: {line}"] == changes(plan(HOST, HOST), plan(HOST, now))
+    assert changes(plan(HOST, HOST), plan(HOST, now)) == [f"lb2: {line}"]
 
 
 def test_nothing_changed_is_no_difference() -> None:
-    assert [] == changes(plan(HOST, HOST), plan(HOST, HOST))
+    assert changes(plan(HOST, HOST), plan(HOST, HOST)) == []
     # What sets the same value, and what is only to be known, is no matter.
     agreeing = Setting(SOMAXCONN.key, SOMAXCONN.value, "/etc/sysctl.d/a.conf:1", (FILES, "a"))
     now = replace(key(persistent=Persistent(settings=(agreeing,))), notes=("a note",))
-    assert [] == changes(plan(HOST), plan(now))
+    assert changes(plan(HOST), plan(now)) == []
 
 
 def test_a_host_that_has_it_by_now_is_no_difference() -> None:
     """So a roll-out that was interrupted goes on by the same file."""
     done = replace(key(now=SOMAXCONN.value), has_it=True, applied=replace(APPLIED, about=AGAIN))
-    assert [] == changes(plan(HOST, HOST), plan(done, HOST))
+    assert changes(plan(HOST, HOST), plan(done, HOST)) == []
 
 
 def test_a_host_that_was_silent_and_answers_now_is_a_difference() -> None:
@@ -119,4 +119,4 @@ def test_other_hosts_are_a_difference() -> None:
     ],
 )
 def test_another_result_is_a_difference(now: dict[str, Any], line: str) -> None:
-    assert [f"x86 slt: {line}"] == changes(plan(HOST), plan(HOST, **now))
+    assert changes(plan(HOST), plan(HOST, **now)) == [f"x86 slt: {line}"]

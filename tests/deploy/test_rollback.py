@@ -70,7 +70,7 @@ class Balancer:
         ) as controller:
             try:
                 assert controller.stdout is not None
-                assert "applied\n" == controller.stdout.readline()
+                assert controller.stdout.readline() == "applied\n"
             finally:
                 controller.kill()
 
@@ -110,10 +110,10 @@ def test_a_host_of_a_killed_controller_is_shown_and_given_back(balancer: Balance
     before = balancer.values()
     assert balancer.intop("status").stdout.endswith(f": not held ({balancer.address.state_dir})\n")
     balancer.hold(lease_s=600)
-    assert VALUES == balancer.values()
+    assert balancer.values() == VALUES
 
     done = balancer.intop("status")
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "held by " in done.stdout
     assert "lease 600 s, last sign of life " in done.stdout
     assert "watchdog alive" in done.stdout
@@ -126,21 +126,21 @@ def test_a_host_of_a_killed_controller_is_shown_and_given_back(balancer: Balance
 
     # Its lease has not lapsed: nobody can know that it is dead.
     refused = balancer.intop("rollback")
-    assert 1 == refused.returncode
+    assert refused.returncode == 1
     assert "left alone: held by " in refused.stdout
     unasked = balancer.intop("rollback", "--force")
-    assert (2, "") == (unasked.returncode, unasked.stdout)
+    assert (unasked.returncode, unasked.stdout) == (2, "")
     assert "Say --yes to roll back all the same" in unasked.stderr
-    assert VALUES == balancer.values()
+    assert balancer.values() == VALUES
 
     done = balancer.intop("rollback", "--force", "--yes")
-    assert 0 == done.returncode, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "as before, 3 keys put back" in done.stdout
     assert f"  {SOMAXCONN} = {before[SOMAXCONN]}\n" in done.stdout
     assert before == balancer.values()
     assert ": not held (" in balancer.intop("status").stdout
     again = balancer.intop("rollback")
-    assert 0 == again.returncode
+    assert again.returncode == 0
     assert f"nothing to roll back in {balancer.address.state_dir}" in again.stdout
 
 
@@ -160,7 +160,7 @@ def test_what_somebody_else_has_set_is_left_alone_without_force(
 
     wait_for(lapsed, "the lease lapses")
     done = tries[-1]
-    assert 1 == done.returncode, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     assert "NOT as before, 2 keys put back" in done.stdout
     told = f"{FIN} was changed by somebody else: intop left 11, it is 12 now"
     (line,) = [line for line in done.stdout.splitlines() if told in line]

@@ -74,7 +74,7 @@ def changes(*cases: Case) -> dict[str, Change]:
     ],
 )
 def test_a_change_has_a_direction(before: str, after: str, expected: str) -> None:
-    assert expected == direction(before, after)
+    assert direction(before, after) == expected
 
 
 def test_an_interval_above_1_helps_and_one_that_holds_it_shows_nothing() -> None:
@@ -87,7 +87,7 @@ def test_a_winners_changes_are_counted_with_what_was_measured_of_each() -> None:
     only_beside = contribution(OTHER, before=("1",), after=("0",), alone=UNCLEAR, left_out=GOOD)
     found = changes(case(explanation=explained(helps, only_beside)))
     one, other = found[f"{ONE} lowered"], found[f"{OTHER} lowered"]
-    assert (1, 1) == (one.winners, one.gains)
+    assert (one.winners, one.gains) == (1, 1)
     assert (tally(helped=1), tally(helped=1)) == (one.by_itself, one.beside_others)
     assert (tally(not_shown=1), tally(helped=1)) == (other.by_itself, other.beside_others)
 
@@ -95,21 +95,21 @@ def test_a_winners_changes_are_counted_with_what_was_measured_of_each() -> None:
 def test_without_an_explanation_a_winner_says_nothing_of_its_single_keys() -> None:
     worse = replace(GAIN, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
     found = changes(case(1), case(2, verdict=worse))
-    assert {f"{ONE} lowered", f"{OTHER} lowered"} == set(found)
+    assert set(found) == {f"{ONE} lowered", f"{OTHER} lowered"}
     one = found[f"{ONE} lowered"]
-    assert (2, 1) == (one.winners, one.gains)
+    assert (one.winners, one.gains) == (2, 1)
     both = tally(not_measured=2)
     assert (both, both) == (one.by_itself, one.beside_others)
-    assert (0, 0, 0.0) == (advice([case()]).intervals, advice([case()]).called, 0.0)
+    assert (advice([case()]).intervals, advice([case()]).called, 0.0) == (0, 0, 0.0)
 
 
 def test_a_gain_that_breaks_a_guardrail_is_none() -> None:
     costly = replace(GAIN, guardrails=(BROKEN_CPU,))
-    assert 0 == changes(case(verdict=costly))[f"{ONE} lowered"].gains
+    assert changes(case(verdict=costly))[f"{ONE} lowered"].gains == 0
 
 
 def test_what_equals_the_default_was_not_changed() -> None:
-    assert {f"{OTHER} lowered"} == set(changes(case(defaults={ONE: "64", OTHER: "1"})))
+    assert set(changes(case(defaults={ONE: "64", OTHER: "1"}))) == {f"{OTHER} lowered"}
 
 
 def test_a_verdict_of_a_single_change_is_that_changes_own() -> None:
@@ -136,7 +136,7 @@ def test_what_a_set_of_one_change_lacks_without_it_is_not_beside_others() -> Non
     kept = contribution(alone=UNCLEAR, left_out=GOOD, missed=GOOD)
     dropped = contribution(OTHER, dropped="why")
     (one,) = changes(case(explanation=explained(kept, dropped)))[f"{ONE} lowered"].evidence
-    assert (GOOD, None) == (one.beside_others, one.missed)
+    assert (one.beside_others, one.missed) == (GOOD, None)
     (one,) = changes(case(explanation=explained(kept)))[f"{ONE} lowered"].evidence
     assert one.beside_others is None
     assert Interval(3.1, 2.2, 4.4) == one.by_itself
@@ -144,19 +144,19 @@ def test_what_a_set_of_one_change_lacks_without_it_is_not_beside_others() -> Non
 
 def test_beside_a_baseline_only_an_explanation_says_what_was_changed() -> None:
     verdict = replace(GAIN, against="web")
-    assert {} == changes(case(verdict=verdict))
+    assert changes(case(verdict=verdict)) == {}
     found = explained(contribution(alone=GOOD), contribution(OTHER))
     (one,) = changes(case(verdict=verdict, explanation=found))[f"{ONE} lowered"].evidence
-    assert "gain, against web" == one.verdict
+    assert one.verdict == "gain, against web"
 
 
 def test_keys_that_only_go_together_are_one_change() -> None:
     both = contribution(keys=(ONE, OTHER), before=("4096", "1"), after=("64", "0"), alone=GOOD)
     unlike = replace(both, after=("8192", "0"))
-    assert {f"{ONE} + {OTHER} lowered", f"{ONE} + {OTHER} raised + lowered"} == {
+    assert {
         *changes(case(explanation=explained(both))),
         *changes(case(explanation=explained(unlike))),
-    }
+    } == {f"{ONE} + {OTHER} lowered", f"{ONE} + {OTHER} raised + lowered"}
 
 
 def contest(*contestants: Contestant, reference: str = "default") -> Contest:
@@ -184,38 +184,39 @@ def test_a_contest_is_told_by_sets_and_one_of_a_single_key_by_key() -> None:
     single = contestant("small", {OTHER: "0"})
     same = contestant("twin", {OTHER: "0"}, same_as="small", ratio=None)
     found = advice([case(verdict=None, contests=(contest(reference, several, single, same),))])
-    assert [("web", "worse", 2), ("small", "worse", 1)] == [
-        (one.name, one.outcome, one.keys) for one in found.sets
+    assert [(one.name, one.outcome, one.keys) for one in found.sets] == [
+        ("web", "worse", 2),
+        ("small", "worse", 1),
     ]
     (change,) = found.changes
     assert (f"{OTHER} lowered", 0, tally(hurt=1)) == (change.name, change.winners, change.by_itself)
-    assert (1, 1, pytest.approx(0.01)) == (found.intervals, found.called, found.by_chance)
-    assert () == found.verdicts
+    assert (found.intervals, found.called, found.by_chance) == (1, 1, pytest.approx(0.01))
+    assert found.verdicts == ()
     other = advice([case(verdict=None, contests=(contest(single, reference="web"),))])
-    assert () == other.changes
+    assert other.changes == ()
 
 
 def test_situations_are_told_apart_by_load_link_and_machine_and_not_by_fingerprints() -> None:
     changed = replace(CONDITIONS, kernel="6.1")
     same = replace(CONDITIONS, nginx_conf="other", script="other", duration_s=99)
     found = advice([case(1), case(2, conditions=changed), case(3, conditions=same)])
-    assert [(1, 2), (2, 1)] == [(one.number, one.campaigns) for one in found.situations]
+    assert [(one.number, one.campaigns) for one in found.situations] == [(1, 2), (2, 1)]
     assert same == found.situations[0].conditions
-    assert [1, 2, 1] == [one.situation for one in found.verdicts]
+    assert [one.situation for one in found.verdicts] == [1, 2, 1]
     counts = {one.situation: one.winners for one in found.changes_in(found.situations[0])}
-    assert {1: 2} == counts
+    assert counts == {1: 2}
 
 
 def test_how_many_intervals_would_be_called_by_chance() -> None:
     three = contribution(alone=GOOD, left_out=UNCLEAR, missed=BAD)
     found_so = explained(three, contribution(OTHER, alone=UNCLEAR))
     found = advice([case(n, explanation=found_so) for n in (1, 2)])
-    assert (8, 4) == (found.intervals, found.called)
-    assert 0.4 == pytest.approx(found.by_chance)
+    assert (found.intervals, found.called) == (8, 4)
+    assert pytest.approx(found.by_chance) == 0.4
 
 
 def test_what_most_campaigns_found_to_help_comes_first() -> None:
     helps, hurts = contribution(alone=GOOD), contribution(OTHER, alone=BAD)
     nothing = contribution("a", alone=UNCLEAR)
     found = advice([case(explanation=explained(nothing, hurts, helps))])
-    assert [ONE, OTHER, "a"] == [one.keys[0] for one in found.changes]
+    assert [one.keys[0] for one in found.changes] == [ONE, OTHER, "a"]

@@ -29,8 +29,8 @@ def kinds(found: tuple[Drift, ...]) -> list[str]:
 )
 def test_a_key_is_as_left_changed_or_lost(now: str, expected: list[str]) -> None:
     applied = replace(APPLIED, keys=(replace(KEY, now=now),))
-    assert expected == kinds(drift_of(applied, None))
-    assert [] == kinds(drift_of(applied, None, is_held=True))
+    assert kinds(drift_of(applied, None)) == expected
+    assert kinds(drift_of(applied, None, is_held=True)) == []
 
 
 def test_a_lost_key_says_whether_it_was_a_reboot() -> None:
@@ -54,10 +54,10 @@ def test_a_file_of_nginx_is_as_left_lost_edited_or_missing(
 ) -> None:
     applied = replace(APPLIED, nginx_files=(StayingFile(path="/etc/nginx.conf", state=state),))
     found = drift_of(applied, None)
-    assert expected == kinds(found)
+    assert kinds(found) == expected
     assert all(drift.where == "/etc/nginx.conf" for drift in found)
     # What a session writes there meanwhile is no drift.
-    assert () == drift_of(applied, None, is_held=True)
+    assert drift_of(applied, None, is_held=True) == ()
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_what_takes_effect_after_our_file_overrides_it_with_another_value(
 
     persistent = Persistent(settings=made(settings, FILES), on_reload=made(reloaded, PROCPS_LAST))
     found = drift_of(APPLIED, persistent)
-    assert expected == kinds(found)
+    assert kinds(found) == expected
     assert all("/etc/" in drift.detail and ":7 sets it to 128" in drift.detail for drift in found)
     # Without a file of ours there is nothing to override.
-    assert () == drift_of(replace(APPLIED, file="", file_is=None), persistent)
+    assert drift_of(replace(APPLIED, file="", file_is=None), persistent) == ()
 
 
 @pytest.mark.parametrize(("value", "expected"), [("20", ["overridden"]), ("0", [])])
@@ -92,7 +92,7 @@ def test_a_partner_that_is_set_later_takes_the_key_back(value: str, expected: li
     key = StayingKey(key="vm.dirty_bytes", before="0", left="65536", now="65536")
     applied = replace(APPLIED, keys=(key,))
     found = overruled(applied, Persistent(settings=(later,)))
-    assert expected == [drift.kind for drift in found]
+    assert [drift.kind for drift in found] == expected
 
 
 LATER = Setting(KEY.key, "128", "/etc/sysctl.d/99-zzz.conf:1", (FILES, "99-zzz.conf"))
@@ -127,18 +127,18 @@ def test_what_comes_after_our_file_is_read_as_the_kernel_reads_it(
     setting: Setting, expected: list[str], detail: str
 ) -> None:
     drifts = drift_of(APPLIED, Persistent(settings=(setting,), by_systemd=True))
-    assert expected == kinds(drifts)
+    assert kinds(drifts) == expected
     assert all(detail in drift.detail for drift in drifts)
 
 
 def test_systemd_writes_only_the_last_line_and_procps_each() -> None:
     refused = replace(LATER, value="'64'")
     lines = (replace(LATER, value="64"), refused)
-    assert ["overridden"] == kinds(drift_of(APPLIED, Persistent(settings=lines, by_systemd=True)))
-    assert [] == kinds(drift_of(APPLIED, Persistent(settings=lines)))
+    assert kinds(drift_of(APPLIED, Persistent(settings=lines, by_systemd=True))) == ["overridden"]
+    assert kinds(drift_of(APPLIED, Persistent(settings=lines))) == []
 
 
 def test_a_profile_that_only_tuned_evaluates_is_no_certainty() -> None:
     unknown = "TuneD's profile web includes ${f:exec:x}, which only TuneD evaluates"
     (drift,) = drift_of(APPLIED, Persistent(unknown=unknown))
-    assert ("not known", "TuneD") == (drift.kind, drift.where)
+    assert (drift.kind, drift.where) == ("not known", "TuneD")

@@ -42,8 +42,8 @@ def under(**conditions: Any) -> Origin:
 
 
 def test_nothing_is_said_of_a_campaigns_own_models() -> None:
-    assert [] == obstacles(ORIGIN, ORIGIN)
-    assert [] == remarks(ORIGIN, ORIGIN)
+    assert obstacles(ORIGIN, ORIGIN) == []
+    assert remarks(ORIGIN, ORIGIN) == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_every_condition_of_the_load_must_be_equal(name: str) -> None:
 
 def test_trials_since_training_are_told() -> None:
     (told,) = remarks(ORIGIN, replace(ORIGIN, trials=60, samples="4567"))
-    assert "they were fitted to 55 trials, and the campaign has 60 by now" == told
+    assert told == "they were fitted to 55 trials, and the campaign has 60 by now"
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,8 @@ def test_trials_since_training_are_told() -> None:
 def test_models_of_other_trials_are_told_whose_they_are(changes: dict[str, Any]) -> None:
     (told,) = remarks(ORIGIN, replace(ORIGIN, samples="4567", **changes))
     assert (
-        "they are of other trials: 55 of 40 configurations on lb-a, lb-b, "
-        "study lab of 2026-01-01T00:00:00+00:00" == told
+        told == "they are of other trials: 55 of 40 configurations on lb-a, lb-b, "
+        "study lab of 2026-01-01T00:00:00+00:00"
     )
 
 
@@ -110,7 +110,7 @@ def test_another_machine_is_told_with_both_values() -> None:
 
 def test_other_defaults_are_told_and_no_obstacle() -> None:
     ours = replace(ORIGIN, defaults={**dict.fromkeys(ORIGIN.defaults, "2"), "b": "1"})
-    assert [] == obstacles(ORIGIN, ours)
+    assert obstacles(ORIGIN, ours) == []
     (told,) = remarks(ORIGIN, ours)
     assert "a.size: 1 against 2; a.share: 1 against 2; a.kind: 1 against 2; and 1 more" in told
 
@@ -138,7 +138,7 @@ def test_a_manifest_with_the_fingerprint_of_another_space_is_none() -> None:
 
 def test_models_are_asked_about_values_that_can_be() -> None:
     asked = probes(ALL)
-    assert (5, 4) == asked.shape
-    assert [4096, 0, 0, 0] == list(asked[0])
-    assert [4194304, 2.5, 2, 1] == list(asked[-1])
+    assert asked.shape == (5, 4)
+    assert list(asked[0]) == [4096, 0, 0, 0]
+    assert list(asked[-1]) == [4194304, 2.5, 2, 1]
     assert np.array_equal(asked[:, 2:], np.rint(asked[:, 2:]))

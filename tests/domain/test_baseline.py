@@ -46,15 +46,15 @@ def fit(**values: str) -> Fitted:
 
 def test_what_differs_is_changed_and_what_is_equal_is_not() -> None:
     found = fit(net__core__somaxconn="128", net__ipv4__tcp_sack="1")
-    assert {"net.core.somaxconn": "128"} == found.configuration.values
-    assert ("net.ipv4.tcp_sack",) == found.already
-    assert {} == found.left_out
+    assert found.configuration.values == {"net.core.somaxconn": "128"}
+    assert found.already == ("net.ipv4.tcp_sack",)
+    assert found.left_out == {}
 
 
 def test_blanks_and_leading_zeros_make_no_difference() -> None:
     found = fit(net__ipv4__tcp_rmem=" 4096  131072\t06291456 ", net__core__somaxconn="0128")
-    assert ("net.ipv4.tcp_rmem",) == found.already
-    assert {"net.core.somaxconn": "128"} == found.configuration.values
+    assert found.already == ("net.ipv4.tcp_rmem",)
+    assert found.configuration.values == {"net.core.somaxconn": "128"}
 
 
 def test_a_baseline_may_leave_the_range_of_the_search() -> None:
@@ -66,14 +66,14 @@ def test_a_baseline_may_leave_the_range_of_the_search() -> None:
 
 def test_no_baseline_lowers_what_the_host_needs_as_it_is() -> None:
     found = fit(**{"fs__aio-max-nr": "65536"})
-    assert {"fs.aio-max-nr": "beyond a hard bound: 65536 is below 1048576"} == found.left_out
-    assert {"fs.aio-max-nr": "2000000"} == fit(**{"fs__aio-max-nr": "2000000"}).configuration.values
+    assert found.left_out == {"fs.aio-max-nr": "beyond a hard bound: 65536 is below 1048576"}
+    assert fit(**{"fs__aio-max-nr": "2000000"}).configuration.values == {"fs.aio-max-nr": "2000000"}
 
 
 def test_a_host_that_has_everything_already_is_left_as_it_is() -> None:
     found = fit(net__core__somaxconn="4096", net__ipv4__tcp_sack="1")
     assert found.configuration.is_default
-    assert 2 == len(found.already)
+    assert len(found.already) == 2
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_host_that_has_everything_already_is_left_as_it_is() -> None:
 def test_what_is_left_out_has_a_reason(key: str, value: str, reason: str) -> None:
     found = fit(**{key.replace(".", "__"): value})
     assert found.configuration.is_default
-    assert () == found.already
+    assert found.already == ()
     assert [key] == list(found.left_out)
     assert found.left_out[key].startswith(reason)
 
@@ -123,13 +123,13 @@ def test_the_sources_of_the_comparison_are_there() -> None:
 
 
 def test_the_blog_on_openeuler_has_all_of_its_kernel_parameters() -> None:
-    assert {
+    assert SHIPPED["openeuler-25.09"].values == {
         "fs.file-max": "1000000", "net.core.somaxconn": "65535",
         "net.core.netdev_max_backlog": "65535", "net.ipv4.tcp_max_syn_backlog": "65535",
         "net.ipv4.tcp_fin_timeout": "30", "net.ipv4.tcp_keepalive_time": "1200",
         "net.ipv4.tcp_tw_reuse": "1", "net.ipv4.tcp_tw_recycle": "0",
         "net.core.default_qdisc": "fq", "net.ipv4.tcp_congestion_control": "bbr",
-    } == SHIPPED["openeuler-25.09"].values  # fmt: skip
+    }  # fmt: skip
 
 
 def test_the_benchmark_of_2016_has_all_of_its_kernel_parameters() -> None:
@@ -154,13 +154,13 @@ def test_no_note_doubts_a_value(name: str) -> None:
     """What can't be checked is no baseline."""
     notes = (CONFIGS / "baselines" / f"{name}.toml").read_text()
     doubts = ("could not be", "can't be checked", "not known", "with known values")
-    assert [] == [doubt for doubt in doubts if doubt in notes]
+    assert [doubt for doubt in doubts if doubt in notes] == []
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_key_is_known_denied_gone_or_not_about_nginx(name: str) -> None:
     known = {p.key for p in CATALOGUE.parameters} | CATALOGUE.former.keys() | NOT_NGINX
-    assert [] == [key for key in SHIPPED[name].values if key not in known and not denied(key)]
+    assert [key for key in SHIPPED[name].values if key not in known and not denied(key)] == []
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -175,4 +175,4 @@ def test_every_value_fits_the_kind_of_its_parameter(name: str) -> None:
     probed = space_of(CATALOGUE.parameters, (), probe_of(has), "high")
     left_out = fitted(SHIPPED[name], probed).left_out
     wrong = {k: r for k, r in left_out.items() if r.startswith(("malformed", "not offered"))}
-    assert {} == wrong
+    assert wrong == {}

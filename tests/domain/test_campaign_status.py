@@ -39,10 +39,10 @@ def test_a_place_is_done_once_it_is_not_measured_again() -> None:
 
 def test_the_pace_leaves_pauses_out() -> None:
     steady = [place(n, at_s=3.0 * n) for n in range(6)]
-    assert 3.0 == pace_s(steady)
+    assert pace_s(steady) == 3.0
     later = [place(n, at_s=3600 + 3.0 * n) for n in range(6)]
-    assert 3.0 == pace_s(steady + later)
-    assert 3.0 == pace_s([*steady, place(9)])
+    assert pace_s(steady + later) == 3.0
+    assert pace_s([*steady, place(9)]) == 3.0
 
 
 def test_few_trials_have_no_pace() -> None:
@@ -52,7 +52,7 @@ def test_few_trials_have_no_pace() -> None:
 
 def test_two_replicas_are_twice_as_quick() -> None:
     both = [place(2 * n + m, at_s=3.0 * n) for n in range(8) for m in range(2)]
-    assert 1.4 == pytest.approx(pace_s(both))
+    assert pytest.approx(pace_s(both)) == 1.4
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_the_lowest_is_told_with_how_many_it_was_chosen_from() -> None:
     ]
     best = lowest(made)
     assert best is not None
-    assert (pytest.approx(20.0), 2, 2) == (best.p99_ms, best.trials, best.configurations)
-    assert (pytest.approx(40.0), 1) == (best.default_p99_ms, best.default_trials)
+    assert (best.p99_ms, best.trials, best.configurations) == (pytest.approx(20.0), 2, 2)
+    assert (best.default_p99_ms, best.default_trials) == (pytest.approx(40.0), 1)
     assert not best.by_models
 
 
@@ -98,12 +98,12 @@ def test_what_is_left_is_the_sum_of_what_is_not_done() -> None:
         best=None,
         verdict=None,
     )
-    assert (0, 2, 5) == (done.left, runs.left, comes.left)
-    assert 14.0 == subject.left_s
+    assert (done.left, runs.left, comes.left) == (0, 2, 5)
+    assert subject.left_s == 14.0
     assert subject.most_s is None
     computes = StageStatus(name="train", state="to come", left_s=60.0, most_s=180.0)
     alone = replace(subject, stages=(computes,))
-    assert (60.0, 180.0) == (alone.left_s, alone.most_s)
+    assert (alone.left_s, alone.most_s) == (60.0, 180.0)
     assert runs == subject.current
     unknown = replace(subject, stages=(runs, replace(comes, left_s=None)))
     assert unknown.left_s is None

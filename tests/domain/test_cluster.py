@@ -12,13 +12,13 @@ from samples import cluster
 
 
 def test_a_link_is_described_in_words() -> None:
-    assert "tbf 300 Mbit/s, burst 32 KB, limit 100 KB" == str(Link(rate_mbit=300))
-    assert "each way delay 10 ms; seed 1" == str(Link(delay_ms=10))
+    assert str(Link(rate_mbit=300)) == "tbf 300 Mbit/s, burst 32 KB, limit 100 KB"
+    assert str(Link(delay_ms=10)) == "each way delay 10 ms; seed 1"
     both = Link(rate_mbit=50, delay_ms=2.5, jitter_ms=1, loss_percent=1, seed=7)
     shape = "delay 2.5 ms, jitter 1 ms, loss 1 %, 50 Mbit/s, limit 100 KB"
-    assert f"each way {shape}; seed 7" == str(both)
+    assert str(both) == f"each way {shape}; seed 7"
     up = Direction(rate_mbit=5)
-    assert f"down {shape}; up 5 Mbit/s, limit 100 KB; seed 7" == str(replace(both, up=up))
+    assert str(replace(both, up=up)) == f"down {shape}; up 5 Mbit/s, limit 100 KB; seed 7"
 
 
 def test_what_has_delay_loss_or_two_directions_is_at_the_client() -> None:
@@ -47,7 +47,7 @@ MOBILE = LabClients(name="mobile", share=0.25, link=Link(delay_ms=40))
 
 
 def test_each_class_of_clients_has_its_link() -> None:
-    assert (None,) == LabSpec(link=Link(rate_mbit=75)).client_links
+    assert LabSpec(link=Link(rate_mbit=75)).client_links == (None,)
     assert (Link(delay_ms=1),) == LabSpec(link=Link(delay_ms=1)).client_links
     both = LabSpec(link=Link(rate_mbit=75), clients=(LAN, MOBILE))
     assert (None, Link(delay_ms=40)) == both.client_links
@@ -70,7 +70,7 @@ def test_classes_that_make_no_sense_are_refused(make: Callable[[], object], said
 
 
 def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
-    assert "namespaces" == LabSpec(name="a").kind
+    assert LabSpec(name="a").kind == "namespaces"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_load_balancers_settings_are_checked(settings: dict[str, Any], said: s
     ("text", "expected"), [("", ()), ("3", (3,)), ("0-2,8", (0, 1, 2, 8)), ("4,1-2", (1, 2, 4))]
 )
 def test_processors_are_listed_as_taskset_does(text: str, expected: tuple[int, ...]) -> None:
-    assert expected == cpus_of(text)
+    assert cpus_of(text) == expected
 
 
 @pytest.mark.parametrize("text", ["3-1", "1024", "0-2000"])
@@ -112,9 +112,9 @@ def test_a_guest_has_neither_a_slow_disk_nor_tls(settings: dict[str, Any]) -> No
 def test_a_cluster_has_one_load_generator_or_more() -> None:
     """The balancer's metrics come second, whatever else there is."""
     one = cluster()
-    assert ["lg"] == [host.name for host in one.load_generators]
-    assert ["lg", "lb", "b1"] == [host.name for host in one.hosts]
+    assert [host.name for host in one.load_generators] == ["lg"]
+    assert [host.name for host in one.hosts] == ["lg", "lb", "b1"]
     second = HostAddress(name="lg2", role="load-generator", hostname="lg2")
     two = cluster(more_generators=(second,))
-    assert ["lg", "lg2"] == [host.name for host in two.load_generators]
-    assert ["lg", "lb", "lg2", "b1"] == [host.name for host in two.hosts]
+    assert [host.name for host in two.load_generators] == ["lg", "lg2"]
+    assert [host.name for host in two.hosts] == ["lg", "lb", "lg2", "b1"]

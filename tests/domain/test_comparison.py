@@ -83,19 +83,19 @@ def offer(defaults: Mapping[str, str], **refused: str) -> Probed:
 
 def test_before_a_verdict_a_side_is_all_trials_of_the_default() -> None:
     found = made_side()
-    assert (0.5, 2.0) == pytest.approx(found.default.trials_ms)
+    assert pytest.approx(found.default.trials_ms) == (0.5, 2.0)
     assert geometric_interval(found.default.trials_ms, level=0.95) == found.default.mean_ms
-    assert 1.0 == pytest.approx(found.default.mean_ms.value)
-    assert (None, None, 3) == (found.tuned, found.verdict, found.trials)
-    assert (CONDITIONS, (), ()) == (found.conditions, found.errors, found.convergences)
+    assert pytest.approx(found.default.mean_ms.value) == 1.0
+    assert (found.tuned, found.verdict, found.trials) == (None, None, 3)
+    assert (found.conditions, found.errors, found.convergences) == (CONDITIONS, (), ())
 
 
 def test_with_a_verdict_a_side_is_what_that_rests_on() -> None:
     found = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
     told = found.default
-    assert ((10.0, 40.0), 20.0) == (told.trials_ms, pytest.approx(told.mean_ms.value))
+    assert (told.trials_ms, pytest.approx(told.mean_ms.value)) == ((10.0, 40.0), 20.0)
     assert found.tuned is not None
-    assert ((1.0, 4.0), 2.0) == (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.value))
+    assert (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.value)) == ((1.0, 4.0), 2.0)
 
 
 @pytest.mark.parametrize("default_us", [(), (500,)])
@@ -121,19 +121,19 @@ def test_the_second_side_is_held_against_the_first() -> None:
     arm = made_side(ARM, verdict=verdict(), judged=([30.0, 120.0], [0.5, 2.0]))
     found = both(x86, arm)
     default = (found.default.ratio.value, found.default.difference_ms.value)
-    assert (3.0, 40.0) == pytest.approx(default)
+    assert pytest.approx(default) == (3.0, 40.0)
     assert unpaired_ratio((30.0, 120.0), (10.0, 40.0), level=0.95) == found.default.ratio
     assert found.tuned is not None
     tuned = (found.tuned.ratio.value, found.tuned.difference_ms.value)
-    assert (0.5, -1.0) == pytest.approx(tuned)
+    assert pytest.approx(tuned) == (0.5, -1.0)
 
 
 def test_verdicts_against_different_defaults_are_incomparable() -> None:
     judged = ([10.0, 40.0], [1.0, 4.0])
     x86 = made_side(verdict=verdict(), judged=judged)
     arm = made_side(ARM, verdict=replace(verdict(), against="web"), judged=judged)
-    assert ("default: the host's own against web",) == both(x86, arm).differences
-    assert () == both(x86, x86).differences
+    assert both(x86, arm).differences == ("default: the host's own against web",)
+    assert both(x86, x86).differences == ()
 
 
 def test_what_is_tuned_on_one_side_only_has_no_contrast() -> None:
@@ -166,7 +166,7 @@ def test_every_condition_is_expected_to_differ_warned_about_or_must_be_equal() -
 
 def test_architectures_may_differ_in_what_is_compared() -> None:
     found = against(ARM)
-    assert ((), ()) == (found.differences, found.warnings)
+    assert (found.differences, found.warnings) == ((), ())
 
 
 @pytest.mark.parametrize("name", MUST_BE_EQUAL)
@@ -182,27 +182,27 @@ def test_what_makes_the_sides_incomparable_has_both_values(name: str) -> None:
 def test_what_should_be_alike_is_warned_about_with_both_values(name: str) -> None:
     found = against(replace(ARM, **{name: "other"}))
     before = getattr(ARM, name) or "none"
-    assert ((), (f"{name}: {before} against other",)) == (found.differences, found.warnings)
+    assert (found.differences, found.warnings) == ((), (f"{name}: {before} against other",))
 
 
 def test_two_sides_on_one_kind_of_machine_are_warned_about_once() -> None:
-    assert ("machine: both are x86_64",) == against(replace(ARM, machine="x86_64")).warnings
+    assert against(replace(ARM, machine="x86_64")).warnings == ("machine: both are x86_64",)
 
 
 def test_what_sides_are_chosen_by_may_differ_and_all_else_is_named() -> None:
     other = replace(CONDITIONS, kernel="6.1", nginx="nginx/1.26", cpu="Xeon")
     found = against(other, "kernel")
-    assert () == found.differences
-    assert {"cpu", "nginx"} == {line.partition(":")[0] for line in found.warnings}
-    assert 3 == len(against(other, "campaign").warnings)
+    assert found.differences == ()
+    assert {line.partition(":")[0] for line in found.warnings} == {"cpu", "nginx"}
+    assert len(against(other, "campaign").warnings) == 3
 
 
 def test_what_must_be_equal_may_differ_where_it_is_what_sides_are_chosen_by() -> None:
     other = replace(CONDITIONS, congestion_control="bbr", emulation="")
     before = replace(CONDITIONS, congestion_control="cubic")
     one, two = made_side(before), made_side(other)
-    assert 1 == len(both(one, two, chosen_by=["kernel"]).differences)
-    assert () == both(one, two, chosen_by=["congestion_control"]).differences
+    assert len(both(one, two, chosen_by=["kernel"]).differences) == 1
+    assert both(one, two, chosen_by=["congestion_control"]).differences == ()
 
 
 @pytest.mark.parametrize("name", LOAD)
@@ -216,9 +216,9 @@ def test_the_load_must_be_equal_also_where_sides_are_chosen_by_it(name: str) -> 
 def test_a_side_is_called_by_what_was_typed() -> None:
     sides = [made_side(name=f"campaign:{n}", ranking=ranking(a=0.6, b=0.4)) for n in (1, 2)]
     found = both(*sides, chosen_by=["campaign"])
-    assert ("x86", "campaign:1") == (found.sides[0].arch, found.sides[0].name)
+    assert (found.sides[0].arch, found.sides[0].name) == ("x86", "campaign:1")
     assert found.rank_agreement is not None
-    assert ("campaign:1", "campaign:2") == (found.rank_agreement.one, found.rank_agreement.other)
+    assert (found.rank_agreement.one, found.rank_agreement.other) == ("campaign:1", "campaign:2")
 
 
 # Parameters ---------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_rankings_are_held_against_each_other_where_both_are_screened() -> None:
     one, other = ranking(a=0.5, b=0.3, c=0.2), ranking(c=0.6, b=0.3, a=0.1)
     found = both(made_side(ranking=one), made_side(ARM, ranking=other)).rank_agreement
     assert found is not None
-    assert ("x86", "arm", -1.0) == (found.one, found.other, pytest.approx(found.spearman))
+    assert (found.one, found.other, pytest.approx(found.spearman)) == ("x86", "arm", -1.0)
     assert both(made_side(ranking=one), made_side(ARM)).rank_agreement is None
     assert both(made_side(), made_side(ARM, ranking=other)).rank_agreement is None
 
@@ -239,18 +239,18 @@ def test_parameters_are_those_of_both_then_of_the_first_then_of_the_second() -> 
     here = offer(dict.fromkeys("abcd", "1"))
     there = offer(dict.fromkeys("bcd", "1"), a="this kernel doesn't have it")
     assert [
+        (p.key, tuple(i and i.mean for i in p.importances), p.chosen, p.refused)
+        for p in both(x86, arm, here, there).parameters
+    ] == [
         ("b", (0.3, 0.3), (True, True), ("", "")),
         ("a", (0.4, None), (True, False), ("", "this kernel doesn't have it")),
         ("c", (0.2, 0.1), (True, False), ("", "")),
         ("d", (0.1, 0.6), (False, True), ("", "")),
-    ] == [
-        (p.key, tuple(i and i.mean for i in p.importances), p.chosen, p.refused)
-        for p in both(x86, arm, here, there).parameters
     ]
 
 
 def test_without_screening_no_parameter_is_chosen() -> None:
-    assert () == both(made_side(), made_side(ARM)).parameters
+    assert both(made_side(), made_side(ARM)).parameters == ()
 
 
 def test_tuned_values_stand_beside_the_defaults() -> None:
@@ -260,11 +260,12 @@ def test_tuned_values_stand_beside_the_defaults() -> None:
     here = offer({"a": "1", "b": "1", "c": "1"})
     there = offer({"a": "2", "c": "1", "d": "1"})
     # b was judged at its default, so nothing is tuned there.
-    assert [
+    assert [(v.key, v.defaults, v.tuned) for v in both(x86, arm, here, there).values] == [
         ("a", ("1", "2"), ("5", "6")),
         ("c", ("1", "1"), ("7", None)),
         ("d", (None, "1"), (None, "8")),
-    ] == [(v.key, v.defaults, v.tuned) for v in both(x86, arm, here, there).values]
-    assert [("a", ("5", None)), ("c", ("7", None))] == [
-        (v.key, v.tuned) for v in both(x86, made_side(ARM), here, there).values
+    ]
+    assert [(v.key, v.tuned) for v in both(x86, made_side(ARM), here, there).values] == [
+        ("a", ("5", None)),
+        ("c", ("7", None)),
     ]

@@ -46,11 +46,11 @@ def test_a_load_has_room_for_its_rate_or_not(
 
 def test_what_is_missing_is_said_with_its_remedy() -> None:
     made = room(load(), 2002)
-    assert (
+    assert f"{made}" == (
         "slt: 10 connections carry at most 5.0 of 100 requests/s, since each request holds one for "
         "2,002 ms (Little's law)"
-    ) == f"{made}"
-    assert "write connections = 301 into [workload.slt], or a lower rate_rps" == made.remedy()
+    )
+    assert made.remedy() == "write connections = 301 into [workload.slt], or a lower rate_rps"
     assert not room(load(connections=made.advised), 2002).may_be_too_small
 
 
@@ -58,11 +58,11 @@ def test_classes_have_their_own_shares_and_connections() -> None:
     few = Clients(name="few", share=0.2, connections=3, think_ms=1000)
     many = Clients(name="many", share=0.8)
     workload = load(few, many)
-    assert 11 == places_of(workload)
+    assert places_of(workload) == 11
     held = Held(least_s=0.05, most_s=0.05)
     first, second = rooms(workload, [(few, held), (many, held)])
-    assert (3, 20.0, True) == (first.places, first.rate_rps, first.is_too_small)
-    assert (8, 80.0, False) == (second.places, second.rate_rps, second.is_too_small)
+    assert (first.places, first.rate_rps, first.is_too_small) == (3, 20.0, True)
+    assert (second.places, second.rate_rps, second.is_too_small) == (8, 80.0, False)
     assert "slt (clients few): 3 connections carry" in f"{first}"
     assert "think_ms 1000 included" in f"{first}"
     assert "[[workload.slt.clients]] few" in first.remedy()
@@ -102,10 +102,10 @@ def test_a_short_time_is_no_zero() -> None:
 
 def test_streams_are_no_connections() -> None:
     workload = load(Clients(http="2", streams_per_connection=8))
-    assert (
+    assert saturated(workload, 50) == (
         "its 10 connections of 8 streams carried 50.0 of 100 requests/s, so a request held one for "
         "up to 1,600 ms, and by Little's law the rate needs 20 of them"
-    ) == saturated(workload, 50)
+    )
     two = (
         Clients(name="a", share=0.5, http="2", streams_per_connection=8),
         Clients(name="b", share=0.5),
@@ -115,16 +115,16 @@ def test_streams_are_no_connections() -> None:
 
 def test_a_closed_loop_has_no_rate_to_miss() -> None:
     workload = load(arrivals="closed")
-    assert () == rooms(workload, [(workload.clients[0], Held(least_s=9, most_s=9))])
-    assert "" == saturated(workload, 5)
+    assert rooms(workload, [(workload.clients[0], Held(least_s=9, most_s=9))]) == ()
+    assert saturated(workload, 5) == ""
 
 
 def test_what_was_carried_says_how_many_connections_are_needed() -> None:
     workload = load(Clients(think_ms=500))
-    assert (
+    assert saturated(workload, 5) == (
         "its 10 connections carried 5.0 of 100 requests/s, so a request held one for up to "
         "2,000 ms, 500 ms of it think_ms, and by Little's law the rate needs 200 of them"
-    ) == saturated(workload, 5)
-    assert "" == saturated(workload, 0)
-    assert "" == saturated(workload, 100)
-    assert "" == saturated(replace(workload, connections=1), 101)
+    )
+    assert saturated(workload, 0) == ""
+    assert saturated(workload, 100) == ""
+    assert saturated(replace(workload, connections=1), 101) == ""

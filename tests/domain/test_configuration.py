@@ -10,13 +10,13 @@ def test_the_same_values_are_the_same_configuration_however_they_are_written() -
     other = Configuration({FIN: " 60\n", RMEM: "1 2 3"})
     assert one == other
     assert one.digest == other.digest
-    assert '{"net.ipv4.tcp_fin_timeout":"60","net.ipv4.tcp_rmem":"1 2 3"}' == one.to_json()
+    assert one.to_json() == '{"net.ipv4.tcp_fin_timeout":"60","net.ipv4.tcp_rmem":"1 2 3"}'
 
 
 def test_the_digest_is_stable_between_versions() -> None:
     # Stored trials are grouped by it.
-    assert "44136fa355b3" == DEFAULT.digest
-    assert "ae59cc0cb775" == Configuration({FIN: "60"}).digest
+    assert DEFAULT.digest == "44136fa355b3"
+    assert Configuration({FIN: "60"}).digest == "ae59cc0cb775"
 
 
 @pytest.mark.parametrize("other", [{FIN: "61"}, {RMEM: "60"}, {}, {FIN: "60", RMEM: "1 2 3"}])
@@ -39,4 +39,4 @@ def test_a_configuration_does_not_change_with_what_it_was_made_of() -> None:
     values = {FIN: "60"}
     configuration = Configuration(values)
     values[FIN] = "5"
-    assert {FIN: "60"} == configuration.values
+    assert configuration.values == {FIN: "60"}

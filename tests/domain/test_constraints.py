@@ -81,7 +81,7 @@ def test_ordered_values_stay_in_range_and_are_still_varied(case: str) -> None:
         assert column.component is not None
         assert column.component.low <= values[:, index].min()
         assert values[:, index].max() <= column.component.high
-        assert 5 < len(np.unique(values[:, index]))
+        assert len(np.unique(values[:, index])) > 5
 
 
 @pytest.mark.parametrize("case", ORDERED)
@@ -169,25 +169,25 @@ def test_whatever_the_genes_the_requirement_holds(case: str) -> None:
 def test_a_requirement_leaves_what_it_does_not_forbid(
     case: str, key: str, expected: set[str]
 ) -> None:
-    assert expected == {values[key] for values in decoded(REQUIRING[case])}
+    assert {values[key] for values in decoded(REQUIRING[case])} == expected
 
 
 def test_keys_that_only_go_together_are_one_group() -> None:
     order = Order(columns=(A, B), gap=1)
     found = up_to_100("abc", order, a="10", b="20", c="5")
     apart = Configuration({A: "15", B: "18", C: "5"})
-    assert [{A}, {B}] == found.together(apart, DEFAULT)
+    assert found.together(apart, DEFAULT) == [{A}, {B}]
     together = Configuration({A: "30", B: "40", C: "6"})
-    assert [{C}, {A, B}] == found.together(together, DEFAULT)
+    assert found.together(together, DEFAULT) == [{C}, {A, B}]
     assert (order,) == found.broken(Configuration({A: "30"}))
-    assert () == found.broken(together)
+    assert found.broken(together) == ()
 
 
 def test_a_required_partner_goes_with_what_needs_it() -> None:
     requirement = Requirement(key=REUSE, values=("1",), needs=STAMPS, to_be=("1",))
     found = space(choice(REUSE, "0", "1"), choice(STAMPS, "0", "1"), constraints=[requirement])
     both = Configuration({REUSE: "1", STAMPS: "1"})
-    assert [{REUSE, STAMPS}] == found.together(both, DEFAULT)
+    assert found.together(both, DEFAULT) == [{REUSE, STAMPS}]
 
 
 LISTED = Listing(columns=(A, B, C), rows=((1, 1, 5), (1000, 1, 5), (1000, 9, 5), (1, 9, 8)))
@@ -202,16 +202,16 @@ def test_a_listing_leaves_the_nearest_of_its_rows() -> None:
     assert np.array_equal(values, whole.decode(whole.genes(values)))
     # By places in the ranges: a thousand is far from a hundred, and near to five hundred.
     near = whole.decode(whole.genes(np.array([[500.0, 2, 5], [20, 2, 5], [20, 9, 8]])))
-    assert [[1000, 1, 5], [1, 1, 5], [1, 9, 8]] == near.tolist()
-    assert () == whole.broken(Configuration({B: "1"}))
-    assert (LISTED,) == whole.broken(Configuration({B: "9"}))
+    assert near.tolist() == [[1000, 1, 5], [1, 1, 5], [1, 9, 8]]
+    assert whole.broken(Configuration({B: "1"})) == ()
+    assert whole.broken(Configuration({B: "9"})) == (LISTED,)
 
 
 def test_a_listing_holds_beside_the_defaults_of_what_is_not_varied() -> None:
     parameters = (number(A, (1, 1000)), number(B, (1, 9)), number(C, (5, 8)))
     part = Space(parameters, (LISTED,), {A: "1", B: "1", C: "5"}).restricted([A, B])
     values = part.decode(np.random.default_rng(1).random((200, 2)))
-    assert {(1, 1), (1000, 1), (1000, 9)} == {tuple(row) for row in values}
+    assert {tuple(row) for row in values} == {(1, 1), (1000, 1), (1000, 9)}
     with pytest.raises(ValueError, match="no listed row"):
         Space(parameters[:2], (LISTED,), {A: "1", B: "1", C: "6"})
 
@@ -233,13 +233,13 @@ def test_what_is_held_fits_into_all_pieces_but_one(keys: tuple[str, ...]) -> Non
     of = buffers(*keys, c="28")
     values = of.decode(random_genes(of, 300))
     for configuration in of.configurations(values):
-        assert () == of.broken(configuration)
+        assert of.broken(configuration) == ()
 
 
 def test_more_pieces_come_before_larger_ones() -> None:
     of = buffers()
     values = of._repaired(np.array([[2.0, 4.0, 60.0], [2.0, 4.0, 240.0], [5.0, 60.0, 240.0]]))
-    assert [[16, 4, 60], [16, 16, 240], [5, 60, 240]] == values.tolist()
+    assert values.tolist() == [[16, 4, 60], [16, 16, 240], [5, 60, 240]]
 
 
 def test_orders_and_capacities_hold_together() -> None:
@@ -247,7 +247,7 @@ def test_orders_and_capacities_hold_together() -> None:
     for keys in ((A, B, C, D), (C, D), (D,), (B, D), (A, D)):
         of = buffers(*keys, constraints=[ROOM, *orders])
         for configuration in of.configurations(of.decode(random_genes(of, 300))):
-            assert () == of.broken(configuration)
+            assert of.broken(configuration) == ()
 
 
 def test_a_capacity_that_nothing_can_meet() -> None:
@@ -260,10 +260,10 @@ def test_a_follower_bounds_nothing_from_outside() -> None:
     bound = buffers(D, constraints=[order])
     free = Space(bound.parameters, bound.constraints, bound.defaults, frozenset({C}))
     ends = np.array([[1.0]])
-    assert 8 == bound.decode(ends)[0, 0]
-    assert 64 == free.decode(ends)[0, 0]
-    assert () == free.broken(Configuration({D: "64"}))
+    assert bound.decode(ends)[0, 0] == 8
+    assert free.decode(ends)[0, 0] == 64
+    assert free.broken(Configuration({D: "64"})) == ()
     assert (order,) == bound.broken(Configuration({D: "64"}))
     inside = Space(buffers(C, D).parameters, (order,), bound.defaults, frozenset({C}))
     assert free.parameters == inside.restricted([D]).parameters
-    assert 64 == inside.restricted([D]).decode(ends)[0, 0]
+    assert inside.restricted([D]).decode(ends)[0, 0] == 64

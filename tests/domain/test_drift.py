@@ -35,11 +35,11 @@ def sentinels(p99_us: Sequence[float], every_min: float = 4) -> list[Trial]:
 def test_a_steady_rise_is_found_with_its_size() -> None:
     """Ten percent over half an hour, each of eleven within the rounding of a histogram."""
     found = drift(sentinels([1000 * 1.1 ** (n / 10) for n in range(11)], 3), level=0.95)
-    assert (11, 0.5, 0.95) == (found.sentinels, found.hours, found.level)
+    assert (found.sentinels, found.hours, found.level) == (11, 0.5, 0.95)
     assert found.change is not None
     assert found.per_hour is not None
-    assert pytest.approx(1.1, abs=2e-3) == found.change.value
-    assert pytest.approx(2 * math.log(1.1), abs=4e-3) == found.per_hour[0]
+    assert found.change.value == pytest.approx(1.1, abs=2e-3)
+    assert found.per_hour[0] == pytest.approx(2 * math.log(1.1), abs=4e-3)
     assert found.per_hour[1] < found.per_hour[0] < found.per_hour[2]
     assert found.change.low < found.change.value < found.change.high
     assert found.is_separated
@@ -75,7 +75,7 @@ def test_the_trend_is_the_line_and_its_interval_that_of_a_textbook() -> None:
     line = np.polyval(np.polyfit(times, np.log(values), 1), times)
     deviation = math.sqrt(float(np.sum((np.log(values) - line) ** 2)) / 3)
     first, middle, last = (found.trend[n] for n in (0, len(found.trend) // 2, -1))
-    assert (0.0, pytest.approx(0.4)) == (first.hours, last.hours)
+    assert (first.hours, last.hours) == (0.0, pytest.approx(0.4))
     assert math.log(1000 * first.p99_ms.value) == pytest.approx(line[0], abs=1e-5)
     assert math.log(1000 * last.p99_ms.value) == pytest.approx(line[-1], abs=1e-5)
     half = math.log(middle.p99_ms.high / middle.p99_ms.value)
@@ -88,8 +88,8 @@ def test_the_trend_is_the_line_and_its_interval_that_of_a_textbook() -> None:
 def test_sentinels_are_told_in_order_of_time() -> None:
     made = [sentinel(9, 1200), sentinel(0, 1000), sentinel(3, 900, OTHER)]
     found = trend_of(made, level=0.95)
-    assert [(0.0, 1.0), (0.15, 1.2)] == [(round(s.hours, 6), s.p99_ms) for s in found.sentinels]
-    assert () == found.trend
+    assert [(round(s.hours, 6), s.p99_ms) for s in found.sentinels] == [(0.0, 1.0), (0.15, 1.2)]
+    assert found.trend == ()
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
@@ -132,7 +132,7 @@ def test_sentinels_of_one_moment_have_no_slope() -> None:
 
 def test_sentinels_that_are_all_alike_have_no_spread_to_explain() -> None:
     found = drift(sentinels([1000, 1000, 1000, 1000]), level=0.95)
-    assert (1.0, 0.0) == (found.change and found.change.value, found.share)
+    assert (found.change and found.change.value, found.share) == (1.0, 0.0)
     assert not found.is_separated
 
 
@@ -173,7 +173,7 @@ def test_two_replicas_drift_together() -> None:
     )
     found = drift(one + two, level=0.95)
     assert found.change is not None
-    assert pytest.approx(1.1, abs=2e-3) == found.change.value
+    assert found.change.value == pytest.approx(1.1, abs=2e-3)
 
 
 def test_each_replica_takes_a_degree_of_freedom() -> None:
@@ -181,4 +181,4 @@ def test_each_replica_takes_a_degree_of_freedom() -> None:
         replace(s, replica=name) for s, name in zip(sentinels([10, 11, 12]), "abb", strict=True)
     ]
     found = drift(made, level=0.95)
-    assert (3, None) == (found.sentinels, found.change)
+    assert (found.sentinels, found.change) == (3, None)

@@ -29,10 +29,10 @@ def tried(duration_s: int, sd: float, *, overhead_s: float = 1, **changes: float
 
 
 def test_the_shortest_has_a_thousand_requests_and_two_seconds_and_is_doubled() -> None:
-    assert (7, 14, 28, 56) == durations(150, 60)
-    assert (10, 20, 40) == durations(100, 79)
-    assert (2, 4) == durations(10_000, 7)
-    assert (2,) == durations(500, 2)
+    assert durations(150, 60) == (7, 14, 28, 56)
+    assert durations(100, 79) == (10, 20, 40)
+    assert durations(10_000, 7) == (2, 4)
+    assert durations(500, 2) == (2,)
 
 
 def test_a_rate_too_low_for_the_budget_is_named() -> None:
@@ -42,19 +42,19 @@ def test_a_rate_too_low_for_the_budget_is_named() -> None:
 
 def test_the_half_width_is_students() -> None:
     # t(0.975, 5 degrees of freedom) from tables; one look, since there are few pairs.
-    assert pytest.approx(2.5706 * math.sqrt(2 / 6) * 0.1, rel=1e-4) == half_width(
-        0.1, 6, level=0.95, look_count=2
+    assert half_width(0.1, 6, level=0.95, look_count=2) == pytest.approx(
+        2.5706 * math.sqrt(2 / 6) * 0.1, rel=1e-4
     )
     # From ten pairs on, two looks share the error rate: the last one is wider than a single one.
     single = half_width(0.1, 10, level=0.95, look_count=1)
-    assert pytest.approx(2.2622 * math.sqrt(2 / 10) * 0.1, rel=1e-4) == single
+    assert single == pytest.approx(2.2622 * math.sqrt(2 / 10) * 0.1, rel=1e-4)
     assert half_width(0.1, 10, level=0.95, look_count=2) > single
 
 
 def test_the_fewest_pairs_that_resolve_a_ratio() -> None:
     # log 1.25 is 2.231 sd; t(0.975) * sqrt(2 / n) is 2.250 for 4 pairs and 1.756 for 5.
-    assert 5 == pairs_needed(0.1, 1.25, level=0.95, look_count=1)
-    assert 3 == pairs_needed(0.0, 1.25, level=0.95, look_count=1)
+    assert pairs_needed(0.1, 1.25, level=0.95, look_count=1) == 5
+    assert pairs_needed(0.0, 1.25, level=0.95, look_count=1) == 3
     assert pairs_needed(100.0, 1.25, level=0.95, look_count=1) is None
 
 
@@ -68,32 +68,32 @@ def test_what_trials_of_one_duration_say() -> None:
         level=0.95,
         look_count=1,
     )
-    assert (4, 1200, 3, 12.0) == (found.duration_s, found.requests, found.trials, found.seconds)
-    assert pytest.approx((1.0, math.log(2))) == (found.p99_ms, found.sd)
+    assert (found.duration_s, found.requests, found.trials, found.seconds) == (4, 1200, 3, 12.0)
+    assert (found.p99_ms, found.sd) == pytest.approx((1.0, math.log(2)))
     # chi² with two degrees of freedom at 0.975 and 0.025, from tables: 7.3778 and 0.0506.
     low, high = math.sqrt(2 / 7.3778), math.sqrt(2 / 0.050636)
-    assert pytest.approx((low, high), rel=1e-4) == (
+    assert (
         found.sd_low / found.sd,
         found.sd_high / found.sd,
-    )
+    ) == pytest.approx((low, high), rel=1e-4)
     factor = 2.5706 * math.sqrt(2 / 6)
-    assert pytest.approx((factor * found.sd, factor * found.sd_low), rel=1e-4) == (
+    assert (
         math.log(found.resolution),
         math.log(found.resolution_low),
-    )
+    ) == pytest.approx((factor * found.sd, factor * found.sd_low), rel=1e-4)
 
 
 def test_the_difference_of_replicas_is_no_spread() -> None:
     made = [replace(trial(p99_us=us), replica=name) for us, name in ((1000, "a"), (2000, "b")) * 3]
     found = tried_duration(4, made, pairs=10, wanted=1.25, level=0.95, look_count=2)
-    assert (6, pytest.approx(0)) == (found.trials, found.sd)
+    assert (found.trials, found.sd) == (6, pytest.approx(0))
     with pytest.raises(ValueError, match="only 2 of the trials"):
         tried_duration(4, made[:2], pairs=10, wanted=1.25, level=0.95, look_count=2)
 
 
 def test_trials_that_all_say_the_same_resolve_anything() -> None:
     found = tried_duration(4, [trial()] * 3, pairs=10, wanted=1.25, level=0.95, look_count=2)
-    assert (0.0, 0.0, 1.0, 3) == (found.sd, found.sd_high, found.resolution, found.pairs_needed)
+    assert (found.sd, found.sd_high, found.resolution, found.pairs_needed) == (0.0, 0.0, 1.0, 3)
 
 
 def test_one_trial_has_no_spread() -> None:
@@ -121,8 +121,8 @@ def test_two_doublings_without_gain_are_enough() -> None:
 def test_the_shortest_that_resolves_what_is_wanted_is_chosen() -> None:
     rows = [tried(16, 0.1), tried(4, 0.3), tried(8, 0.2)]
     found = chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95)
-    assert (8, True, False) == (found.duration_s, found.reached, found.stalled)
-    assert [4, 8, 16] == [one.duration_s for one in found.tried]
+    assert (found.duration_s, found.reached, found.stalled) == (8, True, False)
+    assert [one.duration_s for one in found.tried] == [4, 8, 16]
     assert found.chosen == rows[2]
 
 
@@ -130,13 +130,13 @@ def test_where_none_does_the_least_cost_for_what_it_tells_is_chosen() -> None:
     # (4 + 1) 0.5² = 1.25 against (8 + 1) 0.4² = 1.44: the shorter one, in more pairs.
     rows = [tried(4, 0.5), tried(8, 0.4)]
     found = chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95)
-    assert (4, False, False) == (found.duration_s, found.reached, found.stalled)
+    assert (found.duration_s, found.reached, found.stalled) == (4, False, False)
     # With 10 s of overhead it is 3.5 against 2.88, the other way round.
     rows = [tried(4, 0.5, overhead_s=10), tried(8, 0.4, overhead_s=10)]
-    assert 8 == chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95).duration_s
+    assert chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95).duration_s == 8
 
 
 def test_the_files_own_is_never_chosen_below_the_shortest() -> None:
     rows = [tried(2, 0.1), tried(7, 0.2)]
     found = chosen(rows, shortest_s=7, wanted=1.25, pairs=10, level=0.95, given_s=2)
-    assert (7, 2) == (found.duration_s, found.given_s)
+    assert (found.duration_s, found.given_s) == (7, 2)

@@ -13,7 +13,7 @@ def test_the_share_and_its_interval() -> None:
     full = [20.0, 22.0, 18.0, 20.0]
     found = kept(default, full, [25.0, 27.5, 22.5, 25.0], level=0.95)
     assert 0.75 == pytest.approx(found.share) == pytest.approx(found.low)
-    assert [5, 4, 4] == pytest.approx([found.full.value, found.smaller.value, found.rounds])
+    assert pytest.approx([found.full.value, found.smaller.value, found.rounds]) == [5, 4, 4]
     scattered = kept(default, full, [20.0, 35.0, 18.0, 28.0], level=0.95)
     assert scattered.low < scattered.share < scattered.high
 

@@ -9,18 +9,18 @@ ANSWER = Fetched(path="/a", status=200, bytes=7, check=1, seconds=0.001)
 
 @pytest.mark.parametrize("status", [200, 206, 301, 304])
 def test_an_answer_with_a_body_is_fit_for_a_load(status: int) -> None:
-    assert "" == replace(ANSWER, status=status).complaint
+    assert replace(ANSWER, status=status).complaint == ""
 
 
 def test_an_empty_body_is_not() -> None:
-    assert "answers 204 with an empty body" == replace(ANSWER, status=204, bytes=0).complaint
+    assert replace(ANSWER, status=204, bytes=0).complaint == "answers 204 with an empty body"
 
 
 @pytest.mark.parametrize("status", [400, 404, 502])
 def test_neither_is_a_status_of_an_error(status: int) -> None:
     for problem in ("status", ""):
         found = replace(ANSWER, status=status, problem=problem)
-        assert f"answers {status}" == found.complaint
+        assert found.complaint == f"answers {status}"
 
 
 @pytest.mark.parametrize("problem", sorted(SENTENCES))
@@ -32,7 +32,9 @@ def test_each_problem_without_an_answer_has_its_sentence(problem: str) -> None:
 
 
 def test_a_redirect_is_known_by_its_status() -> None:
-    assert [True, False, False] == [
-        replace(ANSWER, status=status).is_redirect for status in (301, 200, 404)
+    assert [replace(ANSWER, status=status).is_redirect for status in (301, 200, 404)] == [
+        True,
+        False,
+        False,
     ]
     assert UNASKED in PROBLEMS

@@ -36,8 +36,8 @@ def test_of_a_rate_less_is_worse(low: float, high: float, state: str) -> None:
 
 
 def test_an_effect_that_is_always_the_same_has_a_state_too() -> None:
-    assert "kept" == replace(CPU, low=0.0, high=0.0, margin=0.0).state
-    assert "broken" == replace(CPU, low=0.1, high=0.1, margin=0.0).state
+    assert replace(CPU, low=0.0, high=0.0, margin=0.0).state == "kept"
+    assert replace(CPU, low=0.1, high=0.1, margin=0.0).state == "broken"
 
 
 @pytest.mark.parametrize(

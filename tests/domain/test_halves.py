@@ -29,7 +29,7 @@ def test_each_half_has_the_parameters_of_its_kind() -> None:
     ],
 )
 def test_a_half_that_changes_nothing_is_not_measured(values: dict[str, str]) -> None:
-    assert {} == halves_of(Configuration(values), DEFAULTS)
+    assert halves_of(Configuration(values), DEFAULTS) == {}
 
 
 def rounds(kernel: float, nginx: float, both: float, count: int = 8) -> list[np.ndarray]:
@@ -58,7 +58,7 @@ def test_it_says_which_half_gains_and_what_they_are_together(
         assert interval.value == pytest.approx(gain, rel=0.02)
     assert found.together.value == pytest.approx(gains[2] / gains[0] / gains[1], rel=0.03)
     assert says in found.told
-    assert (8, 0.95) == (found.rounds, found.level)
+    assert (found.rounds, found.level) == (8, 0.95)
 
 
 def test_one_round_says_nothing() -> None:

@@ -89,11 +89,11 @@ def test_percentile_outside_0_to_100_is_refused(q: float) -> None:
 def test_total_max_and_mean() -> None:
     histogram = Histogram.from_pairs([(100, 3), (900, 1), (5000, 1)])
     # 5000 us lies in the bucket 5000..5003, whose middle HdrHistogram takes for the mean
-    assert pytest.approx((5, 5.003, (300 + 900 + 5002) / 5000)) == (
+    assert (
         histogram.total,
         histogram.max_ms,
         histogram.mean_ms,
-    )
+    ) == pytest.approx((5, 5.003, (300 + 900 + 5002) / 5000))
 
 
 def test_mean_is_that_of_hdrhistogram() -> None:
@@ -111,7 +111,7 @@ def test_the_slowest_are_counted_one_by_one() -> None:
     # A latency below the resolution counts as the shortest that is in it.
     shares[1.0] = (1.6 * 0.1**3 * 0.001**5) ** 0.1
     for share, expected_ms in shares.items():
-        assert pytest.approx(expected_ms) == histogram.slowest_ms(share)
+        assert histogram.slowest_ms(share) == pytest.approx(expected_ms)
     for share in (0.0, 1.01, float("nan")):
         with pytest.raises(ValueError, match="is not above 0 and at most 1"):
             histogram.slowest_ms(share)
@@ -134,8 +134,8 @@ def test_without_latencies_only_the_total_is_known() -> None:
 def test_merge_adds_all_counts() -> None:
     parts = [histogram_of(1, 2), histogram_of(2, 5000), histogram_of()]
     expected = Histogram(values_us=(1, 2, 5003), counts=(1, 2, 1))
-    assert expected == Histogram.merge(*parts)
-    assert expected == parts[0].merge(*parts[1:])
+    assert Histogram.merge(*parts) == expected
+    assert parts[0].merge(*parts[1:]) == expected
 
 
 @pytest.mark.parametrize("count", [0, 1, 20, 5000])
@@ -149,7 +149,7 @@ def test_bytes_are_readable_by_other_hdr_tools() -> None:
     decoded = HdrHistogram.decode(b64encode(histogram.to_bytes()))
     expected = [histogram.total, *(round(histogram.percentile_ms(q) * 1000) for q in (50, 99, 100))]
     actual = [decoded.get_total_count(), *map(decoded.get_value_at_percentile, (50, 99, 100))]
-    assert expected == actual
+    assert actual == expected
 
 
 def test_bytes_are_those_of_values_that_hdrhistogram_recorded_one_by_one() -> None:
@@ -184,7 +184,7 @@ def test_import_is_light() -> None:
 def test_ten_requests_are_slower_than_what_is_told(percent: float, requests: int) -> None:
     assert requests == requests_for(percent)
     enough = Histogram.from_pairs([(1000, requests)])
-    assert 1.0 == reliable_ms(enough, percent)
+    assert reliable_ms(enough, percent) == 1.0
     assert reliable_ms(Histogram.from_pairs([(1000, requests - 1)]), percent) is None
 
 

@@ -26,9 +26,9 @@ def test_a_step_holds_the_later_campaign_against_the_earlier_one() -> None:
     found = history("lab", "x86", "slt", [one, two, three], level=0.95)
     first, second = found.steps
     assert first.default is not None
-    assert (2.0, "higher") == (round(first.default.ratio.value, 9), first.default.outcome)
+    assert (round(first.default.ratio.value, 9), first.default.outcome) == (2.0, "higher")
     assert first.tuned is not None
-    assert "not separated" == first.tuned.outcome
+    assert first.tuned.outcome == "not separated"
     assert second.tuned is None
 
 
@@ -37,12 +37,12 @@ def test_another_load_is_not_contrasted_and_other_conditions_are_named() -> None
     (step,) = history(
         "lab", "x86", "slt", [moment(1, 1, 2), moment(2, 1, 2, conditions=other)], level=0.95
     ).steps
-    assert (f"link: {CONDITIONS.link} against 10 Gbit/s",) == step.incomparable
-    assert (f"kernel: {CONDITIONS.kernel} against 6.1",) == step.changed
+    assert step.incomparable == (f"link: {CONDITIONS.link} against 10 Gbit/s",)
+    assert step.changed == (f"kernel: {CONDITIONS.kernel} against 6.1",)
     assert step.default is None
 
 
 def test_what_stands_for_the_default_must_be_the_same() -> None:
     two = moment(2, 1, 2, verdict=replace(VERDICT, against="web"))
     (step,) = history("lab", "x86", "slt", [moment(1, 1, 2), two], level=0.95).steps
-    assert ("default: default against web",) == step.incomparable
+    assert step.incomparable == ("default: default against web",)

@@ -47,19 +47,19 @@ def test_a_text_is_taken_refused_or_not_known(
     text: str, known: tuple[str, ...], expected: tuple[str, str]
 ) -> None:
     found = reading(KEY, text, known)
-    assert expected == (found.outcome, found.value)
+    assert (found.outcome, found.value) == expected
 
 
 def test_what_the_kernel_may_round_or_refuse_is_not_sure() -> None:
     """Some keys have no sign: to them -0 is no number."""
     rounded = "net.ipv4.tcp_invalid_ratelimit"
-    assert "likely" == reading(rounded, "255", ("500", "0")).outcome
-    assert "taken" == reading(rounded, "500 # same", ("500", "0")).outcome
-    assert "likely" == reading("net.ipv4.tcp_ecn", "-0", ("0", "2")).outcome
+    assert reading(rounded, "255", ("500", "0")).outcome == "likely"
+    assert reading(rounded, "500 # same", ("500", "0")).outcome == "taken"
+    assert reading("net.ipv4.tcp_ecn", "-0", ("0", "2")).outcome == "likely"
 
 
 def test_a_bit_mask_is_no_number() -> None:
-    assert "unknown" == reading("net.core.rps_default_mask", "ff", ("0", "3")).outcome
+    assert reading("net.core.rps_default_mask", "ff", ("0", "3")).outcome == "unknown"
 
 
 @given(anything, st.sampled_from([NUMBER, VECTOR, ("reno",), ()]))
@@ -76,4 +76,4 @@ def test_any_text_has_a_reading(text: str, known: tuple[str, ...]) -> None:
     ],
 )
 def test_octal_numbers_are_not_what_people_read(text: str, expected: dict[str, int]) -> None:
-    assert expected == odd_numbers(text)
+    assert odd_numbers(text) == expected

@@ -51,7 +51,7 @@ def test_looks_are_at_equal_distances_but_none_is_too_early(
     rounds: int, count: int, expected: tuple[int, ...]
 ) -> None:
     found = tuple(look.rounds for look in looks(rounds, count, level=0.95))
-    assert expected == found
+    assert found == expected
     assert all(early >= FIRST_LOOK for early in found[:-1])
 
 
@@ -65,11 +65,11 @@ def test_the_looks_share_the_error_rate_out(rounds: int, count: int, level: floa
 
 def test_two_looks_by_hand() -> None:
     # Half of the rounds: an eighth of the error rate.
-    assert [0.99375, 0.95625] == pytest.approx([x.level for x in looks(20, 2, level=0.95)])
+    assert pytest.approx([x.level for x in looks(20, 2, level=0.95)]) == [0.99375, 0.95625]
 
 
 def test_one_look_has_the_level_asked_for() -> None:
-    assert 0.95 == pytest.approx(looks(10, 1, level=0.95)[0].level)
+    assert pytest.approx(looks(10, 1, level=0.95)[0].level) == 0.95
 
 
 @pytest.mark.parametrize("noise", [log_normal, lumpy])
@@ -90,7 +90,7 @@ def test_a_clear_gain_takes_fewer_pairs_and_keeps_its_sign() -> None:
         found = [judged(rng, log_normal, gain, 10) for _ in range(verdicts)]
         taken[gain] = sum(pairs for pairs, _ in found) / verdicts
         if gain >= 3:
-            assert {"gain"} == {outcome for _, outcome in found}
+            assert {outcome for _, outcome in found} == {"gain"}
     assert 10 >= taken[1.0] > taken[1.5] > taken[3.0] > taken[10.0] >= 7
-    assert 9.9 < taken[1.0]
-    assert 7.1 > taken[10.0]
+    assert taken[1.0] > 9.9
+    assert taken[10.0] < 7.1

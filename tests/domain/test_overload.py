@@ -21,9 +21,9 @@ from intop.domain.trial import Status
 def test_two_overloaded_defaults_in_a_row_are_too_many(
     index: int, defaults: dict[int, Status], expected: bool
 ) -> None:
-    assert expected == is_doubted(index, defaults)
+    assert is_doubted(index, defaults) == expected
 
 
 def test_the_default_before_is_the_nearest_one() -> None:
-    assert 4 == default_before(8, {12: "ok", 0: "ok", 8: "ok", 4: "ok"})
+    assert default_before(8, {12: "ok", 0: "ok", 8: "ok", 4: "ok"}) == 4
     assert default_before(0, {0: "ok", 4: "ok"}) is None

@@ -91,13 +91,13 @@ def test_every_denied_pattern_has_a_reason_and_refuses_what_it_stands_for(patter
 def test_what_endangers_the_host_is_barred_with_a_reason(key: str) -> None:
     assert (why := barred(key))
     if key != "kernel.max_rcu_stall_to_panic":  # which no pattern names, and none allows
-        assert f"on the deny list: {denied(key)}" == why
+        assert why == f"on the deny list: {denied(key)}"
 
 
 @pytest.mark.parametrize("key", ["net.core.somaxconn", "net.ipv4.tcp_rmem", "vm.swappiness"])
 def test_other_keys_are_not_barred(key: str) -> None:
     assert denied(key) is None
-    assert "" == barred(key)
+    assert barred(key) == ""
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_other_keys_are_not_barred(key: str) -> None:
 )
 def test_what_nobody_thought_of_is_barred_too(key: str) -> None:
     assert denied(key) is None
-    assert "not on the list of keys that may be tuned" == barred(key)
+    assert barred(key) == "not on the list of keys that may be tuned"
 
 
 def test_no_pattern_allows_a_whole_branch_of_the_machine() -> None:
@@ -119,11 +119,12 @@ def test_no_pattern_allows_a_whole_branch_of_the_machine() -> None:
 def test_a_value_beyond_a_hard_bound_is_named() -> None:
     components = (Component(name="a", low=5, high=9, floor=5), Component(name="b", low=5, high=9))
     one = parameter(kind="vector", components=components)
-    assert "" == one.beyond("5 1")
-    assert "4 is below 5" == one.beyond("4 99")
-    assert "10 is above 9" == parameter(
-        components=(Component(name="", low=1, high=9, ceiling=9),)
-    ).beyond("10")
+    assert one.beyond("5 1") == ""
+    assert one.beyond("4 99") == "4 is below 5"
+    assert (
+        parameter(components=(Component(name="", low=1, high=9, ceiling=9),)).beyond("10")
+        == "10 is above 9"
+    )
     # What is no number is for others to say.
     assert "" == one.beyond("") == one.beyond("x y")
 
@@ -150,7 +151,7 @@ def test_only_what_the_kernel_reads_as_the_same_number_is_fit(value: str) -> Non
     """It takes a leading 0 for octal: 040000 is 16384 to it, which may be beyond a hard bound."""
     one = parameter(components=(Component(name="", low=1, high=9),))
     expected = "" if value == "7 " else f"malformed: {value!r} is not 1 whole number(s)"
-    assert expected == one.unfit(value)
+    assert one.unfit(value) == expected
 
 
 def test_a_range_lies_within_its_hard_bounds() -> None:
@@ -209,4 +210,4 @@ def test_numbers_are_integers_and_vectors(kind: str, expected: bool) -> None:
 
 @pytest.mark.parametrize("value", ["4096\t131072\t6291456", " 4096 131072   6291456\n"])
 def test_normalised_values_have_single_blanks(value: str) -> None:
-    assert "4096 131072 6291456" == normalised(value)
+    assert normalised(value) == "4096 131072 6291456"

@@ -8,7 +8,7 @@ from intop.campaign.search.tradeoff import LearnedObjective
 
 def test_the_knee_is_nearest_to_the_best_of_all() -> None:
     # In units of the ranges, 10 and 1000: (0, 1), (0.2, 0.2), (0.5, 0.1) and (1, 0).
-    assert 1 == knee([(0, 1000), (2, 200), (5, 100), (10, 0)])
+    assert knee([(0, 1000), (2, 200), (5, 100), (10, 0)]) == 1
 
 
 def test_the_knee_goes_by_ranges_and_not_by_units() -> None:
@@ -17,8 +17,8 @@ def test_the_knee_goes_by_ranges_and_not_by_units() -> None:
 
 
 def test_what_is_the_same_for_all_is_no_distance() -> None:
-    assert 0 == knee([(1, 7), (2, 7)])
-    assert 0 == knee([(3, 3)])
+    assert knee([(1, 7), (2, 7)]) == 0
+    assert knee([(3, 3)]) == 0
     with pytest.raises(ValueError, match="without points"):
         knee([])
 

@@ -27,14 +27,14 @@ PROFILE = Setting("net.a.x", "t", "TuneD profile web, /etc/tuned/web/tuned.conf:
     ],
 )
 def test_a_key_is_shown_with_dots(text: str, expected: str) -> None:
-    assert expected == canonical_key(text)
-    assert expected == canonical_key(expected)
+    assert canonical_key(text) == expected
+    assert canonical_key(expected) == expected
 
 
 def test_a_setting_knows_its_file() -> None:
-    assert "/etc/sysctl.d/a, b.conf" == conf("a, b.conf", "1").file
-    assert "/etc/tuned/web/tuned.conf" == PROFILE.file
-    assert [False, True] == [conf("b.conf", "1").is_tuned, PROFILE.is_tuned]
+    assert conf("a, b.conf", "1").file == "/etc/sysctl.d/a, b.conf"
+    assert PROFILE.file == "/etc/tuned/web/tuned.conf"
+    assert [conf("b.conf", "1").is_tuned, PROFILE.is_tuned] == [False, True]
 
 
 def test_the_last_one_wins() -> None:
@@ -47,7 +47,7 @@ def test_a_file_that_is_not_there_yet_has_its_place() -> None:
     early, late = conf("99-a.conf", "1"), conf("99-zzz.conf", "2")
     found = Persistent(settings=(early, late, PROFILE))
     assert (late, PROFILE) == found.after("net.a.x", PATH)
-    assert () == found.after("net.a.y", PATH)
+    assert found.after("net.a.y", PATH) == ()
     again = conf("99-a.conf", "1", REREAD), conf("99-zzz.conf", "2", REREAD)
     found = Persistent(settings=(early, late, PROFILE, *again), rereads=True)
     assert again[1:] == found.after("net.a.x", PATH)
@@ -57,5 +57,5 @@ def test_a_glob_is_never_after_a_file_that_names_the_key() -> None:
     found = Persistent(settings=(conf("99-zzz.conf", "2", key="net.a.*"),))
     assert is_glob(found.settings[0].key)
     assert found.settings[0] == found.winner("net.a.x")
-    assert () == found.after("net.a.x", PATH)
+    assert found.after("net.a.x", PATH) == ()
     assert found.winner("net.a.x.y") is None

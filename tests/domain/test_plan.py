@@ -32,8 +32,8 @@ def rivals(key: PlannedKey) -> list[tuple[str, str]]:
 
 
 def test_our_file_is_below_the_root() -> None:
-    assert "/etc/sysctl.d/99-zz-intop.conf" == FILE
-    assert "/srv/lb/etc/sysctl.d/99-zz-intop.conf" == our_file("/srv/lb")
+    assert FILE == "/etc/sysctl.d/99-zz-intop.conf"
+    assert our_file("/srv/lb") == "/srv/lb/etc/sysctl.d/99-zz-intop.conf"
 
 
 @pytest.mark.parametrize(
@@ -56,22 +56,22 @@ def test_what_setting_a_key_would_do(
 
 def test_of_those_before_ours_the_last_is_named() -> None:
     key = planned(settings=(conf("1.conf", "1"), conf("2.conf", "2")))
-    assert [("2", "never")] == rivals(key)
+    assert rivals(key) == [("2", "never")]
 
 
 def test_of_those_after_ours_the_last_wins() -> None:
     key = planned(settings=(conf("1.conf", "1"), conf("99-zzz.conf", "2"), LAST))
-    assert [("9", "at boot")] == rivals(key)
+    assert rivals(key) == [("9", "at boot")]
     key = planned(settings=(conf("99-zzz.conf", "2"), replace(LAST, value=VALUE)))
-    assert ([], [VALUE]) == (rivals(key), [setting.value for setting in key.agreeing])
+    assert (rivals(key), [setting.value for setting in key.agreeing]) == ([], [VALUE])
 
 
 def test_what_only_a_reload_sets_is_told_apart() -> None:
     key = planned(settings=(conf("1.conf", VALUE),), on_reload=(LAST,))
-    assert [("9", "on reload")] == rivals(key)
-    assert 1 == len(key.agreeing)
+    assert rivals(key) == [("9", "on reload")]
+    assert len(key.agreeing) == 1
     key = planned(settings=(LAST,), on_reload=(LAST,))
-    assert [("9", "at boot")] == rivals(key)
+    assert rivals(key) == [("9", "at boot")]
 
 
 def test_our_own_file_is_no_rival_and_hides_none() -> None:
@@ -87,12 +87,12 @@ def test_a_host_counts_what_would_not_last() -> None:
         planned_key(RMEM, RMEM.value, "", Persistent(), FILE),
     )
     host = HostPlan(file=FILE, keys=keys)
-    assert 1 == host.conflicts
-    assert (2, 1, 0) == (
+    assert host.conflicts == 1
+    assert (
         len(host.of("changes")),
         len(host.of("is so")),
         len(host.of("impossible")),
-    )
+    ) == (2, 1, 0)
 
 
 def test_a_partner_that_is_set_after_ours_is_a_rival() -> None:
@@ -103,7 +103,7 @@ def test_a_partner_that_is_set_after_ours_is_a_rival() -> None:
         rivals(planned_key(change, "0", "", Persistent(settings=(setting,)), FILE))
         for setting in (theirs, early)
     ]
-    assert [[("20", "at boot")], []] == found
+    assert found == [[("20", "at boot")], []]
 
 
 def test_everything_in_the_way_on_any_host_is_named() -> None:
@@ -120,12 +120,12 @@ def test_everything_in_the_way_on_any_host_is_named() -> None:
             Answer(name="five", said=replace(lacking, has_it=True)),
         ),
     )
-    assert (
+    assert plan.problems == (
         "two: is held",
         f"two: {KEY} can't be set to {VALUE}: can't be written",
         "three: is gone",
         f"four: {KEY} can't be set to {VALUE}: left out",
-    ) == plan.problems
+    )
 
 
 # What a host has ----------------------------------------------------------------------------------
@@ -166,8 +166,8 @@ def test_a_file_of_that_name_that_no_apply_wrote_is_in_the_way() -> None:
     there = Persistent(files=(FILE,))
     (problem,) = problems_of(HostState(), there, FILE)
     assert "move it away" in problem
-    assert () == problems_of(HostState(applied=ON), there, FILE)
-    assert () == problems_of(HostState(), there, "")
+    assert problems_of(HostState(applied=ON), there, FILE) == ()
+    assert problems_of(HostState(), there, "") == ()
 
 
 @pytest.mark.parametrize(
@@ -185,4 +185,4 @@ def test_a_file_of_that_name_that_no_apply_wrote_is_in_the_way() -> None:
 def test_a_host_has_it_when_nothing_differs(
     state: HostState, values: dict[str, str], file: str, expected: bool
 ) -> None:
-    assert expected == has_applied(state, values, file)
+    assert has_applied(state, values, file) == expected

@@ -90,8 +90,8 @@ def test_what_the_study_does_not_ask_for_is_left_out_with_the_reason() -> None:
     readings = {p.key: writable("5000") for p in both}
     probe = Probe(facts=FACTS, readings=readings)
     found = space_of(both, (), probe, "high", ["net.core.r*", "vm.*"])
-    assert "net.core.rmem_max" == only(found).key
-    assert {SOMAXCONN: "it is not among the parameters in [study]"} == found.refused
+    assert only(found).key == "net.core.rmem_max"
+    assert found.refused == {SOMAXCONN: "it is not among the parameters in [study]"}
     assert {p.key for p in both} <= set(found.space.defaults)
 
 
@@ -101,16 +101,16 @@ def test_what_the_study_does_not_ask_for_is_left_out_with_the_reason() -> None:
 def test_a_namespace_never_offers_what_belongs_to_the_machine_though_it_could_be_written() -> None:
     machine = parameter("vm.swappiness", scope="machine")
     found = probed(machine, parameter(), facts=CHILD, swappiness="60", somaxconn="4096")
-    assert [SOMAXCONN] == [p.key for p in found.space.parameters]
-    assert {
+    assert [p.key for p in found.space.parameters] == [SOMAXCONN]
+    assert found.refused == {
         "vm.swappiness": "belongs to the whole machine, and this host is only a namespace of it"
-    } == found.refused
+    }
 
 
 def test_a_machine_offers_what_belongs_to_it() -> None:
     found = probed(parameter("vm.swappiness", scope="machine"), swappiness="60")
-    assert "vm.swappiness" == only(found).key
-    assert {} == found.refused
+    assert only(found).key == "vm.swappiness"
+    assert found.refused == {}
 
 
 def test_no_machine_key_of_the_real_catalogue_gets_into_a_namespaces_space() -> None:
@@ -121,7 +121,7 @@ def test_no_machine_key_of_the_real_catalogue_gets_into_a_namespaces_space() -> 
     }
     probe = Probe(facts=CHILD, readings=readings)
     found = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
-    assert {"namespace"} == {p.scope for p in found.space.parameters}
+    assert {p.scope for p in found.space.parameters} == {"namespace"}
     machine = {p.key for p in catalogue.parameters if p.scope == "machine"}
     assert machine <= set(found.refused)
     assert {"vm.swappiness", "fs.file-max", "kernel.numa_balancing"} <= machine
@@ -146,12 +146,12 @@ def _lows(one: Parameter) -> str:
 )
 def test_what_a_host_does_not_offer_has_its_reason(reading: Reading, reason: str) -> None:
     found = probed(parameter(), somaxconn=reading)
-    assert () == found.space.parameters
+    assert found.space.parameters == ()
     assert {SOMAXCONN: reason} == found.refused
 
 
 def test_a_key_that_was_not_asked_for_counts_as_missing() -> None:
-    assert {SOMAXCONN: "this kernel doesn't have it"} == probed(parameter()).refused
+    assert probed(parameter()).refused == {SOMAXCONN: "this kernel doesn't have it"}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_parameters_above_the_accepted_risk_are_left_alone(
 
 def test_defaults_are_what_was_read_also_of_keys_that_cannot_be_written() -> None:
     found = probed(parameter(), somaxconn="4096", net__core__x=readable("7"))
-    assert {SOMAXCONN: "4096", "net.core.x": "7"} == found.space.defaults
+    assert found.space.defaults == {SOMAXCONN: "4096", "net.core.x": "7"}
 
 
 def test_a_default_below_zero_or_out_of_range_is_a_number_like_any_other() -> None:
@@ -203,29 +203,29 @@ def test_choices_are_what_is_available_and_in_a_namespace_what_is_allowed_too(
     facts: HostFacts, default: str, expected: tuple[str, ...]
 ) -> None:
     found = probed(congestion(), facts=facts, tcp_congestion_control=default, **LISTS)
-    assert expected == only(found).choices
+    assert only(found).choices == expected
 
 
 def test_choices_that_the_kernel_has_not_loaded_are_left_out() -> None:
     lists = {**LISTS, "tcp_available_congestion_control": readable("reno cubic")}
     found = probed(congestion(), tcp_congestion_control="cubic", **lists)
-    assert ("cubic", "reno") == only(found).choices
+    assert only(found).choices == ("cubic", "reno")
 
 
 def test_a_single_choice_is_none() -> None:
     lists = {**LISTS, "tcp_available_congestion_control": readable("cubic")}
     found = probed(congestion(), tcp_congestion_control="cubic", **lists)
-    assert {CONGESTION: "the host offers only cubic"} == found.refused
+    assert found.refused == {CONGESTION: "the host offers only cubic"}
 
 
 def test_a_value_that_is_no_choice_is_left_alone() -> None:
     found = probed(congestion(), tcp_congestion_control="dctcp", **LISTS)
-    assert {CONGESTION: "its value 'dctcp' is none of the known choices"} == found.refused
+    assert found.refused == {CONGESTION: "its value 'dctcp' is none of the known choices"}
 
 
 def test_the_lists_of_choices_are_asked_for_once_each() -> None:
     keys = asked_keys([congestion(), parameter(), congestion()])
-    assert [CONGESTION, AVAILABLE, ALLOWED, SOMAXCONN] == keys
+    assert keys == [CONGESTION, AVAILABLE, ALLOWED, SOMAXCONN]
 
 
 # Memory -------------------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ def test_memory_bounds_the_range(unit: str, page_bytes: int, expected: int) -> N
     ranges = (Component(name="low", low=16, high=64), Component(name="high", low=16, high=1 << 40))
     vector = parameter(MEM, kind="vector", components=ranges, unit=unit, ram_fraction=0.5)
     found = probed(vector, facts=replace(FACTS, page_bytes=page_bytes), tcp_mem="16 32")
-    assert [64, expected] == [c.high for c in only(found).components]
-    assert [16, 16] == [c.low for c in only(found).components]
+    assert [c.high for c in only(found).components] == [64, expected]
+    assert [c.low for c in only(found).components] == [16, 16]
 
 
 def test_a_range_beyond_the_memory_is_refused() -> None:
@@ -253,7 +253,7 @@ def test_a_range_beyond_the_memory_is_refused() -> None:
     big = parameter(MEM, components=ranges, unit="KiB", ram_fraction=0.001)
     found = probed(big, facts=replace(FACTS, memory_bytes=1024 * MIB), tcp_mem="1024")
     reason = "the host's memory allows 1048 KiB, below the whole range"
-    assert {} == found.refused
+    assert found.refused == {}
     small = probed(big, facts=replace(FACTS, memory_bytes=1000 * MIB), tcp_mem="1024")
     assert {MEM: reason.replace("1048", "1024")} == small.refused
 
@@ -261,9 +261,9 @@ def test_a_range_beyond_the_memory_is_refused() -> None:
 def test_memory_is_a_hard_bound() -> None:
     big = parameter(components=(Component(name="", low=16, high=1 << 40),), unit="KiB")
     found = probed(replace(big, ram_fraction=0.5), somaxconn="128")
-    assert "" == only(found).beyond("100")
+    assert only(found).beyond("100") == ""
     assert only(found).beyond(str(1 << 39))
-    assert "" == only(probed(big, somaxconn="128")).beyond(str(1 << 50))
+    assert only(probed(big, somaxconn="128")).beyond(str(1 << 50)) == ""
 
 
 # The host's own value -----------------------------------------------------------------------------
@@ -288,11 +288,11 @@ def test_a_range_below_the_own_value_is_refused(own: str) -> None:
 
 def test_the_largest_own_value_bounds_the_ranges_of_all_replicas() -> None:
     found = only(of_replicas(OWN, says(HAS), says(writable("4096")))).components[0]
-    assert (4096, 65535, 4096) == (found.low, found.high, found.floor)
+    assert (found.low, found.high, found.floor) == (4096, 65535, 4096)
     small = replace(OWN, ram_fraction=0.5, unit="KiB")
     facts = replace(FACTS, memory_bytes=1 * MIB)
     refused = of_replicas(small, says(writable("4096")), says(HAS, facts)).refused
-    assert {SOMAXCONN: "not on all replicas: with lb-2 there is no range left"} == refused
+    assert refused == {SOMAXCONN: "not on all replicas: with lb-2 there is no range left"}
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_own_values_out_of_order_leave_both_out() -> None:
     order = Order(columns=(one.key, other.key))
     found = probed(one, other, constraints=(order,), a="4096", b="1024")
     assert {one.key, other.key} == found.refused.keys()
-    assert {} == probed(one, other, constraints=(order,), a="1024", b="4096").refused
+    assert probed(one, other, constraints=(order,), a="1024", b="4096").refused == {}
 
 
 # Partners -----------------------------------------------------------------------------------------
@@ -354,13 +354,13 @@ def test_of_excluded_partners_the_one_in_force_is_offered(
 
 def test_a_partner_in_force_is_not_zeroed_though_it_cannot_be_tuned_itself() -> None:
     found = either("0", readable("50000"))
-    assert () == found.space.parameters
-    assert f"writing it would zero its partner {BYTES}" == found.refused[RATIO]
+    assert found.space.parameters == ()
+    assert found.refused[RATIO] == f"writing it would zero its partner {BYTES}"
 
 
 def test_a_missing_partner_excludes_nothing() -> None:
     found = either("20", MISSING)
-    assert RATIO == only(found).key
+    assert only(found).key == RATIO
 
 
 def test_a_parameter_without_room_beside_its_partners_value_is_refused() -> None:
@@ -368,8 +368,8 @@ def test_a_parameter_without_room_beside_its_partners_value_is_refused() -> None
     order = Order(columns=(one, other))
     both = (parameter(one), parameter(other))
     found = probed(*both, constraints=(order,), a="16", b=readable("15"))
-    assert () == found.space.parameters
-    assert f"this host has no room for {one} <= {other}" == found.refused[one]
+    assert found.space.parameters == ()
+    assert found.refused[one] == f"this host has no room for {one} <= {other}"
 
 
 # Missing, without effect, locked down -------------------------------------------------------------
@@ -385,14 +385,14 @@ def test_a_missing_key_is_explained_by_the_kernels_that_have_it() -> None:
 
 
 def test_a_key_that_a_distribution_brought_to_an_older_kernel_is_offered() -> None:
-    assert SOMAXCONN == only(probed(parameter(presence=NEWER), somaxconn="128")).key
+    assert only(probed(parameter(presence=NEWER), somaxconn="128")).key == SOMAXCONN
 
 
 def test_a_key_without_effect_is_no_dimension_of_the_search() -> None:
     found = probed(parameter(presence=INERT), somaxconn="128")
-    assert {SOMAXCONN: "has no effect: since kernel 6.1"} == found.refused
+    assert found.refused == {SOMAXCONN: "has no effect: since kernel 6.1"}
     older = replace(FACTS, kernel="5.10.0")
-    assert SOMAXCONN == only(probed(parameter(presence=INERT), facts=older, somaxconn="128")).key
+    assert only(probed(parameter(presence=INERT), facts=older, somaxconn="128")).key == SOMAXCONN
 
 
 def test_what_an_older_kernel_has_once_is_not_a_namespaces_own() -> None:
@@ -401,7 +401,7 @@ def test_what_an_older_kernel_has_once_is_not_a_namespaces_own() -> None:
     assert reason.startswith("belongs to the whole machine, and this host is only a namespace of")
     assert reason.endswith("each namespace has its own since kernel 6.8")
     for facts in (FACTS, replace(CHILD, kernel="6.8.0")):
-        assert SOMAXCONN == only(probed(own, facts=facts, somaxconn="128")).key
+        assert only(probed(own, facts=facts, somaxconn="128")).key == SOMAXCONN
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def test_only_what_is_writable_and_harmless_is_written_its_own_value() -> None:
     ]
     readings = {p.key: writable("1") for p in some[:-1]}
     readings["net.core.b"] = readable("1")
-    assert [SOMAXCONN] == tried_keys(some, EITHER, readings)
+    assert tried_keys(some, EITHER, readings) == [SOMAXCONN]
 
 
 # Replicas -----------------------------------------------------------------------------------------
@@ -483,7 +483,7 @@ def test_the_smallest_memory_bounds_the_ranges_of_all(order: tuple[int, ...]) ->
         components=(Component(name="", low=1024, high=1 << 40),), unit="KiB", ram_fraction=0.5
     )
     probes = [says(HAS, replace(FACTS, memory_bytes=mib * MIB)) for mib in order]
-    assert [256 * 1024] == [c.high for c in only(of_replicas(one, *probes)).components]
+    assert [c.high for c in only(of_replicas(one, *probes)).components] == [256 * 1024]
 
 
 def test_choices_are_those_of_all_replicas() -> None:
@@ -491,25 +491,25 @@ def test_choices_are_those_of_all_replicas() -> None:
     all_three, two = (
         says(cubic, **{AVAILABLE.replace(".", "__"): text}) for text in ("cubic reno bbr", "cubic")
     )
-    assert ("cubic", "reno", "bbr") == only(of_replicas(congestion(), all_three, all_three)).choices
+    assert only(of_replicas(congestion(), all_three, all_three)).choices == ("cubic", "reno", "bbr")
     # The value in force is all that the other one has.
     refused = of_replicas(congestion(), all_three, two).refused
-    assert {CONGESTION: "not on all replicas: on lb-2, the host offers only cubic"} == refused
+    assert refused == {CONGESTION: "not on all replicas: on lb-2, the host offers only cubic"}
     here, there = (
         says(cubic, **{AVAILABLE.replace(".", "__"): f"cubic {o}"}) for o in ("reno", "bbr")
     )
-    assert {CONGESTION: "not on all replicas: with lb-2 there is no choice left"} == of_replicas(
-        congestion(), here, there
-    ).refused
+    assert of_replicas(congestion(), here, there).refused == {
+        CONGESTION: "not on all replicas: with lb-2 there is no choice left"
+    }
 
 
 def test_replicas_differ_where_both_have_a_key_with_different_values() -> None:
     one, other = says(HAS), says(writable("4096"))
-    assert [f"{SOMAXCONN}: 128 against 4096"] == other_values(one, other)
-    assert [] == other_values(one, other, {SOMAXCONN})
-    assert [] == other_values(one, says(None))
-    assert [] == other_values(one, says(UNREADABLE))
-    assert [] == other_values(one, says(readable("128")))
+    assert other_values(one, other) == [f"{SOMAXCONN}: 128 against 4096"]
+    assert other_values(one, other, {SOMAXCONN}) == []
+    assert other_values(one, says(None)) == []
+    assert other_values(one, says(UNREADABLE)) == []
+    assert other_values(one, says(readable("128"))) == []
 
 
 @pytest.mark.parametrize(
@@ -528,4 +528,4 @@ def test_a_host_has_changed_where_a_value_or_its_access_has(
     now: Reading | None, expected: list[str]
 ) -> None:
     assert [f"{SOMAXCONN}: {line}" for line in expected] == changes(says(HAS), says(now))
-    assert [] == changes(says(HAS), says(now), {SOMAXCONN})
+    assert changes(says(HAS), says(now), {SOMAXCONN}) == []

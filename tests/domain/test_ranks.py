@@ -42,12 +42,12 @@ def test_places_are_counted_among_what_both_have_and_the_strongest_anywhere_is_f
     one = ranking(2, x=0.4, a=0.3, b=0.2, c=0.1)
     other = ranking(1, 1, c=0.5, b=0.3, y=0.2, a=0.1)
     found = rank_agreement(NAMES, one, other)
-    assert ("x86 slt", "x86 dlt", ("a", "b", "c")) == (found.one, found.other, found.common)
-    assert [
+    assert (found.one, found.other, found.common) == ("x86 slt", "x86 dlt", ("a", "b", "c"))
+    assert [fields(pair) for pair in found.ranks] == [
         ("a", 1, 3, True, False),
         ("c", 3, 1, False, True),
         ("b", 2, 2, False, False),
-    ] == [fields(pair) for pair in found.ranks]
+    ]
 
 
 def fields(pair: RankPair) -> tuple[object, ...]:
@@ -56,8 +56,8 @@ def fields(pair: RankPair) -> tuple[object, ...]:
 
 def test_what_both_have_chosen() -> None:
     found = rank_agreement(NAMES, ranking(0, 3, a=3, b=2, c=1), ranking(c=3, a=2, b=1))
-    assert (("a", "b", "c"), ("c", "a")) == (found.chosen_one, found.chosen_other)
-    assert ("a", "c") == found.chosen_by_both
+    assert (found.chosen_one, found.chosen_other) == (("a", "b", "c"), ("c", "a"))
+    assert found.chosen_by_both == ("a", "c")
 
 
 # Stability ----------------------------------------------------------------------------------------
@@ -86,4 +86,4 @@ BLUNT, BLIND = replace(AB, detectable=1.5), replace(AB, detectable=None)
 def test_stable_is_what_found_the_same_and_would_have_found_what_matters(
     screenings: Sequence[Screening], looks: int, expected: bool
 ) -> None:
-    assert expected == is_stable(screenings, looks)
+    assert is_stable(screenings, looks) == expected

@@ -27,16 +27,16 @@ def test_trials_come_together_by_configuration_in_the_order_of_the_plan() -> Non
         trial(ONE, index=6, status="failed"),
     ]
     default, one = by_configuration(trials)
-    assert (DEFAULT, (0.5, 0.5), 0) == (default.configuration, default.p99_ms, default.failures)
-    assert (ONE, (0.4, 1.6), 1) == (one.configuration, one.p99_ms, one.failures)
-    assert 0.8 == pytest.approx(one.mean_ms)
+    assert (default.configuration, default.p99_ms, default.failures) == (DEFAULT, (0.5, 0.5), 0)
+    assert (one.configuration, one.p99_ms, one.failures) == (ONE, (0.4, 1.6), 1)
+    assert pytest.approx(one.mean_ms) == 0.8
     assert math.log(0.8) == pytest.approx(one.mean_log)
 
 
 def test_an_overloaded_trial_counts() -> None:
     (one,) = by_configuration([trial(ONE, 400, status="overloaded")])
-    assert 1 == len(one.p99_ms)
-    assert [] == by_configuration([])
+    assert len(one.p99_ms) == 1
+    assert by_configuration([]) == []
 
 
 def test_noise_is_the_pooled_deviation_of_logs_about_each_mean() -> None:
@@ -44,7 +44,7 @@ def test_noise_is_the_pooled_deviation_of_logs_about_each_mean() -> None:
     e = math.e
     found = noise([measured(10, 10 * e), measured(5), measured(1, e, e**2)], level=0.95)
     squares = 0.5 + 2
-    assert (2, 3, 0.95) == (found.configurations, found.freedom, found.level)
+    assert (found.configurations, found.freedom, found.level) == (2, 3, 0.95)
     assert found.sd == pytest.approx(math.sqrt(squares / 3))
     assert found.low == pytest.approx(math.sqrt(squares / 9.3484), rel=1e-4)
     assert found.high == pytest.approx(math.sqrt(squares / 0.2158), rel=1e-4)
@@ -64,13 +64,13 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
 
 def test_what_was_measured_once_shows_no_noise() -> None:
     found = noise([measured(1.0), measured(2.0)], level=0.95)
-    assert (0, 0, None, None, None) == (
+    assert (
         found.configurations,
         found.freedom,
         found.sd,
         found.low,
         found.high,
-    )
+    ) == (0, 0, None, None, None)
 
 
 def test_a_variance_is_drawn_towards_that_of_all() -> None:
@@ -88,4 +88,4 @@ def test_without_scatter_there_are_variances_all_the_same() -> None:
     assert 0 < one == other
     steady, other = variances([measured(3.0, 3.0), measured(2.0)])
     assert 0 < steady < other
-    assert [] == variances([])
+    assert variances([]) == []

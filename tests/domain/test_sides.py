@@ -27,16 +27,16 @@ def test_latencies_are_of_all_requests_and_ratios_of_single_trials() -> None:
     default = [made((100, 980), (1000, 20)), made((200, 980), (2000, 20))]
     tuned = [made((100, 980), (500, 20)), made((100, 980), (500, 20))]
     found = side_by_side(default, tuned, level=0.95)
-    assert ["P50", "P90", "P99", "P99.9", "max"] == list(found.latencies_ms)
+    assert list(found.latencies_ms) == ["P50", "P90", "P99", "P99.9", "max"]
     p50, p99, highest = (found.latencies_ms[name] for name in ("P50", "P99", "max"))
     # 2000 requests: the 1000th is one of the two lowest, the 1961st and on are the slow.
-    assert (0.2, 0.1) == (p50.default, p50.tuned)
-    assert (1.0, 0.5) == (p99.default, p99.tuned)
-    assert (2.0, 0.5, None) == (highest.default, highest.tuned, highest.ratio)
+    assert (p50.default, p50.tuned) == (0.2, 0.1)
+    assert (p99.default, p99.tuned) == (1.0, 0.5)
+    assert (highest.default, highest.tuned, highest.ratio) == (2.0, 0.5, None)
     assert paired_ratio([0.1, 0.2], [0.1, 0.1], level=0.95) == p50.ratio
     assert paired_ratio([1, 2], [0.5, 0.5], level=0.95) == p99.ratio
     assert Pairwise(default=2000, tuned=2000) == found.requests
-    assert 1000 == found.fewest_requests
+    assert found.fewest_requests == 1000
     # Of 2,000 requests two are slower than P99.9.
     assert PairwiseLatency(default=None, tuned=None) == found.latencies_ms["P99.9"]
 
@@ -64,12 +64,12 @@ def test_each_side_has_requests_of_its_own_and_a_ratio_takes_both() -> None:
     many, few = [made((1000, 500))] * 2, [made((1000, 499))] * 2
     found = side_by_side(many, few, level=0.95)
     p90, p99 = found.latencies_ms["P90"], found.latencies_ms["P99"]
-    assert (1.0, None) == (p99.default, p99.tuned)
+    assert (p99.default, p99.tuned) == (1.0, None)
     # It is judged all the same: its interval is over the rounds.
     assert p99.ratio is not None
     assert p90.ratio is not None
     assert found.latencies_ms["P99.9"].ratio is None
-    assert 499 == found.fewest_requests
+    assert found.fewest_requests == 499
 
 
 def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
@@ -80,11 +80,11 @@ def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
     found = side_by_side(default, tuned, level=0.95)
     ratio = found.latencies_ms["P99"].ratio
     assert ratio is not None
-    assert 2000 == pytest.approx(ratio.value, rel=0.001)
+    assert pytest.approx(ratio.value, rel=0.001) == 2000
     p99 = found.latencies_ms["P99"]
-    assert (pytest.approx(2000, rel=0.001), 1.0) == (p99.default, p99.tuned)
-    assert (1.0, 1.0) == (found.latencies_ms["P50"].default, found.latencies_ms["P50"].tuned)
-    assert (pytest.approx(200 / 2200), 0.0) == (found.error_share.default, found.error_share.tuned)
+    assert (p99.default, p99.tuned) == (pytest.approx(2000, rel=0.001), 1.0)
+    assert (found.latencies_ms["P50"].default, found.latencies_ms["P50"].tuned) == (1.0, 1.0)
+    assert (found.error_share.default, found.error_share.tuned) == (pytest.approx(200 / 2200), 0.0)
 
 
 def test_rate_and_cpu_are_means_over_trials() -> None:
@@ -98,8 +98,8 @@ def test_rate_and_cpu_are_means_over_trials() -> None:
         return [replace(quick(1000), achieved_rps=r, metrics=hosts) for r in rates]
 
     found = side_by_side(trials(100, 0.5), trials(50, 0.25), level=0.9)
-    assert (100, 50) == (found.achieved_rps.default, found.achieved_rps.tuned)
-    assert (0.5, 0.25) == (found.balancer_cpu.default, found.balancer_cpu.tuned)
+    assert (found.achieved_rps.default, found.achieved_rps.tuned) == (100, 50)
+    assert (found.balancer_cpu.default, found.balancer_cpu.tuned) == (0.5, 0.25)
     assert Interval(2.0, 2.0, 2.0) == found.balancer_cpu.ratio
 
 
@@ -111,20 +111,20 @@ def test_reference_metrics_are_means_over_trials_that_all_have_them() -> None:
     counted = trials(context_switches_per_s=500.0, power_w=80.0)
     found = side_by_side(counted, trials(context_switches_per_s=250.0, power_w=40.0), level=0.9)
     assert found.mean_ms is not None
-    assert (1.5, 1.5) == (found.mean_ms.default, pytest.approx(found.mean_ms.tuned))
+    assert (found.mean_ms.default, pytest.approx(found.mean_ms.tuned)) == (1.5, 1.5)
     assert found.received_mb_s == Pairwise(default=3.0, tuned=3.0, ratio=Interval(1, 1, 1))
     assert found.memory_mib is not None
-    assert 100.0 == found.memory_mib.tuned
+    assert found.memory_mib.tuned == 100.0
     assert found.context_switches_per_s is not None
-    assert (500.0, 250.0) == (
+    assert (
         found.context_switches_per_s.default,
         found.context_switches_per_s.tuned,
-    )
+    ) == (500.0, 250.0)
     assert found.power_w is not None
-    assert (80.0, 40.0) == (found.power_w.default, found.power_w.tuned)
+    assert (found.power_w.default, found.power_w.tuned) == (80.0, 40.0)
     # One side doesn't say it.
     other = side_by_side(counted, trials(), level=0.9)
-    assert (None, None) == (other.context_switches_per_s, other.power_w)
+    assert (other.context_switches_per_s, other.power_w) == (None, None)
 
 
 @pytest.mark.parametrize("side", ["default", "tuned"])
@@ -164,8 +164,8 @@ def by_quantity(
 def test_sides_that_are_the_same_keep_all_guardrails() -> None:
     side = [busy(0.2), busy(0.3)]
     found = by_quantity(side, side)
-    assert ["P50", "rate", "error share", "CPU", "memory"] == list(found)
-    assert {"kept"} == {one.state for one in found.values()}
+    assert list(found) == ["P50", "rate", "error share", "CPU", "memory"]
+    assert {one.state for one in found.values()} == {"kept"}
 
 
 def test_an_effect_is_that_of_single_trials_paired_by_round() -> None:
@@ -182,14 +182,14 @@ def test_an_effect_is_that_of_single_trials_paired_by_round() -> None:
     p50 = paired_ratio([1.5, 1.6], [1.0, 2.0], level=0.95)
     one = found["P50"]
     assert (p50.value, p50.low, p50.high) == pytest.approx((one.effect, one.low, one.high))
-    assert (1.1, "times", "higher") == (one.margin, one.unit, one.worse)
+    assert (one.margin, one.unit, one.worse) == (1.1, "times", "higher")
     rate = paired_ratio([98.0, 99.0], [100.0, 100.0], level=0.95)
     assert rate.value == pytest.approx(found["rate"].effect)
-    assert (0.99, "lower", 100.0) == (
+    assert (
         found["rate"].margin,
         found["rate"].worse,
         pytest.approx(found["rate"].default),
-    )
+    ) == (0.99, "lower", 100.0)
 
 
 def test_what_may_be_zero_is_a_difference() -> None:
@@ -199,11 +199,11 @@ def test_what_may_be_zero_is_a_difference() -> None:
     cpu = paired_difference([30.0, 50.0], [20.0, 30.0], level=0.95)
     one = found["CPU"]
     assert (cpu.value, cpu.low, cpu.high) == pytest.approx((one.effect, one.low, one.high))
-    assert (25.0, 40.0) == pytest.approx((one.default, one.tuned))
-    assert (25.0, "MiB") == (pytest.approx(found["memory"].effect), found["memory"].unit)
+    assert pytest.approx((one.default, one.tuned)) == (25.0, 40.0)
+    assert (pytest.approx(found["memory"].effect), found["memory"].unit) == (25.0, "MiB")
     errors = found["error share"]
     # Those that failed are in the histogram, too.
-    assert (0.0, pytest.approx(50 * 10 / 1000)) == (errors.default, errors.tuned)
+    assert (errors.default, errors.tuned) == (0.0, pytest.approx(50 * 10 / 1000))
 
 
 @pytest.mark.parametrize(
@@ -239,11 +239,11 @@ def test_each_can_be_switched_off(off: tuple[str, ...], quantity: str) -> None:
     side = [busy(0.2), busy(0.3)]
     margins = replace(Guardrails(), **dict.fromkeys(off))
     assert quantity not in by_quantity(side, side, margins)
-    assert 4 == len(by_quantity(side, side, margins))
-    assert () == check_guardrails(side, side, NO_GUARDRAILS, level=0.95)
+    assert len(by_quantity(side, side, margins)) == 4
+    assert check_guardrails(side, side, NO_GUARDRAILS, level=0.95) == ()
 
 
 def test_a_latency_and_a_rate_of_nothing_have_a_ratio() -> None:
     none = [replace(made((0, 100)), achieved_rps=0.0)] * 2
     found = by_quantity([quick(1000), quick(1000)], none)
-    assert ("kept", "broken") == (found["P50"].state, found["rate"].state)
+    assert (found["P50"].state, found["rate"].state) == ("kept", "broken")

@@ -13,10 +13,10 @@ def test_a_line_has_its_slope_with_an_interval() -> None:
     points = [(float(t), 3.0 * t + (-1) ** t, "") for t in range(20)]
     line = fitted(points, LEVEL)
     assert line is not None
-    assert 3.0 == pytest.approx(line.slope, abs=0.02)
+    assert pytest.approx(line.slope, abs=0.02) == 3.0
     assert 0 < line.half < 0.2
     height, half = line.at(9.5)
-    assert 28.5 == pytest.approx(height)
+    assert pytest.approx(height) == 28.5
     assert half < line.at(0.0)[1]
 
 
@@ -28,7 +28,7 @@ def test_parts_may_have_heights_of_their_own() -> None:
     steady = [(t, 50.0 if group == "a" else 7.0, group) for t, _, group in points]
     line = fitted(steady, LEVEL)
     assert line is not None
-    assert (0.0, 0.0) == (line.slope, line.half)
+    assert (line.slope, line.half) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("points", [[], [(0.0, 1.0, "")] * 2, [(1.0, 1.0, "")] * 5])
@@ -38,24 +38,24 @@ def test_too_few_points_have_no_line(points: list[tuple[float, float, str]]) -> 
 
 def test_batches_are_means_of_neighbours_of_one_group() -> None:
     points = [(float(t), float(t), "a") for t in range(7)] + [(float(t), 0.0, "b") for t in (8, 9)]
-    assert [
+    assert (in_batches(points, 5)) == [
         (0.5, 0.5, "a"),
         (2.5, 2.5, "a"),
         (4.5, 4.5, "a"),
         (6.0, 6.0, "a"),
         (8.5, 0.0, "b"),
-    ] == (in_batches(points, 5))
+    ]
     # What is left over, shorter than half a batch, is no mean of as many.
-    assert [(1.0, 1.0, "a"), (4.0, 4.0, "a"), (8.5, 0.0, "b")] == in_batches(points, 3)
+    assert in_batches(points, 3) == [(1.0, 1.0, "a"), (4.0, 4.0, "a"), (8.5, 0.0, "b")]
 
 
 def test_many_short_groups_have_two_batches_each() -> None:
     points = [(float(45 * n + t), float(t), str(n)) for n in range(24) for t in range(45)]
     found = in_batches(points)
-    assert 2 * 24 == len(found)
+    assert len(found) == 2 * 24
     line = fitted(found, LEVEL)
     assert line is not None
-    assert 1.0 == pytest.approx(line.slope)
+    assert pytest.approx(line.slope) == 1.0
 
 
 def test_the_interval_holds_where_neighbours_are_alike() -> None:

@@ -35,35 +35,35 @@ def test_memory_that_grows_is_a_leak() -> None:
     made = blocks(lambda n: {"nginx_memory_mib": 30 + 20 * n / 60 + wobble(n)})
     found = trends(made)["nginx memory"]
     assert found.per_hour is not None
-    assert 20 == pytest.approx(found.per_hour.value, abs=0.5)
+    assert pytest.approx(found.per_hour.value, abs=0.5) == 20
     assert found.per_hour.low < 20.1 < found.per_hour.high + 0.2
-    assert ("grows", "MiB", 5.0, 50) == (found.growth, found.unit, found.floor, found.blocks)
-    assert "leak" == leak(made)
+    assert (found.growth, found.unit, found.floor, found.blocks) == ("grows", "MiB", 5.0, 50)
+    assert leak(made) == "leak"
 
 
 def test_memory_that_wobbles_or_fills_up_in_the_warm_up_is_none() -> None:
     made = blocks(lambda n: {"nginx_memory_mib": 30 + 5 * min(n, 9) + wobble(n)})
-    assert "steady" == trends(made)["nginx memory"].growth
-    assert "no leak" == leak(made)
+    assert trends(made)["nginx memory"].growth == "steady"
+    assert leak(made) == "no leak"
 
 
 def test_growth_below_the_floor_is_none_and_about_the_floor_it_is_not_known() -> None:
     slow = blocks(lambda n: {"nginx_memory_mib": 30 + 3 * n / 60 + wobble(n)})
-    assert "no leak" == leak(slow)
+    assert leak(slow) == "no leak"
     # Jumps of 40 MiB to and fro say nothing about 5 MiB an hour.
     wild = blocks(lambda n: {"nginx_memory_mib": 90 + 40 * (n // 7 % 2)})
-    assert "not known" == leak(wild)
+    assert leak(wild) == "not known"
 
 
 def test_files_that_grow_are_a_leak_too() -> None:
-    assert "leak" == leak(blocks(lambda n: {"nginx_files": 40 + 2 * n}))
+    assert leak(blocks(lambda n: {"nginx_files": 40 + 2 * n})) == "leak"
 
 
 def test_what_nobody_could_read_is_not_known() -> None:
     made = blocks(lambda _: {"nginx_memory_mib": None, "nginx_files": None})
     assert "nginx memory" not in trends(made)
-    assert "not known" == leak(made)
-    assert "not known" == leak(made[:12])
+    assert leak(made) == "not known"
+    assert leak(made[:12]) == "not known"
 
 
 def test_a_restart_is_no_loss_of_memory() -> None:
@@ -75,10 +75,10 @@ def test_a_restart_is_no_loss_of_memory() -> None:
     made = blocks(change)
     found = trends(made)["nginx memory"]
     assert found.per_hour is not None
-    assert 20 == pytest.approx(found.per_hour.value, abs=0.1)
+    assert pytest.approx(found.per_hour.value, abs=0.1) == 20
     # Each part has its warm-up.
-    assert 40 == found.blocks
-    assert 1 == restarts_of(made)
+    assert found.blocks == 40
+    assert restarts_of(made) == 1
 
 
 def test_a_restart_every_hour_hides_no_leak() -> None:
@@ -94,7 +94,7 @@ def test_a_restart_every_hour_hides_no_leak() -> None:
     found = {t.quantity: t for t in trends_of(made, planned_s=24 * 3600, level=0.95)}
     growth = found["nginx memory"].per_hour
     assert growth is not None
-    assert 20 == pytest.approx(growth.value, abs=0.1)
+    assert pytest.approx(growth.value, abs=0.1) == 20
 
 
 def test_p99_is_told_in_percent_an_hour_without_disturbed_blocks() -> None:
@@ -105,8 +105,8 @@ def test_p99_is_told_in_percent_an_hour_without_disturbed_blocks() -> None:
     )
     found = trends(made)["P99"]
     assert found.per_hour is not None
-    assert 50 == pytest.approx(found.per_hour.value, abs=0.1)
-    assert ("grows", "%", 45) == (found.growth, found.unit, found.blocks)
+    assert pytest.approx(found.per_hour.value, abs=0.1) == 50
+    assert (found.growth, found.unit, found.blocks) == ("grows", "%", 45)
     assert found.first is not None
     assert 20 < found.first < 25
 
@@ -114,17 +114,17 @@ def test_p99_is_told_in_percent_an_hour_without_disturbed_blocks() -> None:
 def test_a_short_soak_leaves_out_a_sixth() -> None:
     made = [replace(SOAK_BLOCK, hours=n / 3600) for n in range(12)]
     found = trends_of(made, planned_s=12, level=0.95)
-    assert {10} == {one.blocks for one in found}
+    assert {one.blocks for one in found} == {10}
 
 
 def test_a_limit_is_broken_by_blocks_in_a_row() -> None:
     made = blocks(lambda n: {"p99_ms": 90.0 if n in (2, 3, 5, 6, 7, 9) else 20.0}, 12)
-    assert ("P99", 8) == broken_by(made, Limits(p99_ms=50.0))
-    assert ("P99", 3) == broken_by(made, Limits(p99_ms=50.0, in_a_row=1))
-    assert ("", 0) == broken_by(made, Limits(p99_ms=50.0, in_a_row=4))
-    assert ("", 0) == broken_by(made, Limits())
+    assert broken_by(made, Limits(p99_ms=50.0)) == ("P99", 8)
+    assert broken_by(made, Limits(p99_ms=50.0, in_a_row=1)) == ("P99", 3)
+    assert broken_by(made, Limits(p99_ms=50.0, in_a_row=4)) == ("", 0)
+    assert broken_by(made, Limits()) == ("", 0)
     disturbed = [replace(one, status="disturbed") if n == 6 else one for n, one in enumerate(made)]
-    assert ("P99", 9) == broken_by(disturbed[:8] + made[9:11], Limits(p99_ms=50.0))
+    assert broken_by(disturbed[:8] + made[9:11], Limits(p99_ms=50.0)) == ("P99", 9)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_limit_is_broken_by_blocks_in_a_row() -> None:
 def test_each_limit(block: dict[str, Any], limits: Limits, told: str) -> None:
     made = [replace(SOAK_BLOCK, **block)] * 3
     assert told == broken_by(made, limits)[0]
-    assert "" == broken_by(made[:2], limits)[0]
+    assert broken_by(made[:2], limits)[0] == ""
 
 
 def test_pauses_are_counted_and_interruptions_apart() -> None:
@@ -149,11 +149,11 @@ def test_pauses_are_counted_and_interruptions_apart() -> None:
     made = [replace(SOAK_BLOCK, hours=start / 3600) for start in starts]
     pause_s, interruptions = pauses_of(made, 61.0)
     assert pause_s is not None
-    assert (pytest.approx((0.4 + 0.2 + 0.4) / 3), 1) == (pause_s, interruptions)
-    assert (None, 0) == pauses_of(made[:1], 61.0)
+    assert (pause_s, interruptions) == (pytest.approx((0.4 + 0.2 + 0.4) / 3), 1)
+    assert pauses_of(made[:1], 61.0) == (None, 0)
     found = replace(SOAK, pause_s=0.61, block_s=60.0, warmup_s=1.0)
     assert found.load_share is not None
-    assert 1 / 1.01 == pytest.approx(found.load_share)
+    assert pytest.approx(found.load_share) == 1 / 1.01
 
 
 def test_a_block_has_what_its_trial_measured() -> None:
@@ -164,7 +164,7 @@ def test_a_block_has_what_its_trial_measured() -> None:
     }
     made = replace(trial(), metrics=metrics, counters={"lb": counters}, errors={"timeout": 2})
     found = block_of(made, datetime.fromisoformat("2025-12-31T22:00:00+00:00"))
-    assert (2.0, 12.5, 41, 9, 17, 2, 100) == (
+    assert (
         found.hours,
         found.nginx_memory_mib,
         found.nginx_files,
@@ -172,6 +172,6 @@ def test_a_block_has_what_its_trial_measured() -> None:
         found.connections,
         found.errors,
         found.requests,
-    )
+    ) == (2.0, 12.5, 41, 9, 17, 2, 100)
     failed = block_of(trial(status="failed"), datetime.fromisoformat(made.started_at))
-    assert (False, 1.0, None) == (failed.has_answers, failed.error_share, failed.p99_ms)
+    assert (failed.has_answers, failed.error_share, failed.p99_ms) == (False, 1.0, None)

@@ -22,7 +22,7 @@ def test_each_model_has_the_paired_ratio_of_its_arm() -> None:
     rfr, xgboost = both.models
     expected = paired_ratio([8, 8, 2], [4, 2, 1], level=0.9)
     assert ModelSpeedUp(model="RFR", arm="RFR", rounds=3, p99_ms=2.0, ratio=expected) == rfr
-    assert ("candidate 1", 3, 0) == (xgboost.arm, xgboost.rounds, xgboost.failures)
+    assert (xgboost.arm, xgboost.rounds, xgboost.failures) == ("candidate 1", 3, 0)
     assert rfr == both.best
 
 
@@ -34,7 +34,7 @@ def test_the_mean_is_over_models_and_its_interval_over_rounds() -> None:
     assert (expected.value, expected.low, expected.high) == pytest.approx(
         (both.mean.value, both.mean.low, both.mean.high)
     )
-    assert (3, 0.9) == (both.rounds, both.level)
+    assert (both.rounds, both.level) == (3, 0.9)
 
 
 def test_models_with_the_same_winner_count_once_each() -> None:
@@ -43,7 +43,7 @@ def test_models_with_the_same_winner_count_once_each() -> None:
     )
     assert both.mean is not None
     one, other = 16 ** (1 / 3), 4 ** (1 / 3)
-    assert pytest.approx((one * one * other) ** (1 / 3)) == both.mean.value
+    assert both.mean.value == pytest.approx((one * one * other) ** (1 / 3))
 
 
 def test_a_winner_that_failed_has_no_speed_up_and_is_in_no_mean() -> None:
@@ -53,10 +53,10 @@ def test_a_winner_that_failed_has_no_speed_up_and_is_in_no_mean() -> None:
         XGBoost=1,
     )
     xgboost = both.models[1]
-    assert (2, 1, None) == (xgboost.rounds, xgboost.failures, xgboost.ratio)
+    assert (xgboost.rounds, xgboost.failures, xgboost.ratio) == (2, 1, None)
     assert both.models[0] == both.best
     assert both.mean is not None
-    assert pytest.approx(16 ** (1 / 3)) == both.mean.value
+    assert both.mean.value == pytest.approx(16 ** (1 / 3))
 
 
 def test_rounds_that_a_model_lacks_are_in_no_mean() -> None:
@@ -64,9 +64,9 @@ def test_rounds_that_a_model_lacks_are_in_no_mean() -> None:
         {"RFR": "RFR", "XGBoost": "XGBoost"},
         {"RFR": ONE, "XGBoost": {(1, 1): 8.0, (1, 2): 8.0}},
     )
-    assert 2 == both.rounds
+    assert both.rounds == 2
     assert both.mean is not None
-    assert pytest.approx(math.sqrt(math.sqrt(2 * 4))) == both.mean.value
+    assert both.mean.value == pytest.approx(math.sqrt(math.sqrt(2 * 4)))
 
 
 def test_one_round_has_no_interval() -> None:
@@ -85,5 +85,5 @@ def test_one_round_has_no_interval() -> None:
 
 def test_without_the_default_there_is_nothing_to_tell() -> None:
     nothing = speed_ups({"RFR": "RFR"}, {"RFR": ONE}, {}, default="default", level=0.95)
-    assert (None, 0, None) == (nothing.mean, nothing.models[0].rounds, nothing.models[0].ratio)
+    assert (nothing.mean, nothing.models[0].rounds, nothing.models[0].ratio) == (None, 0, None)
     assert Interval(1, 1, 1) == found({"RFR": "RFR"}, {"RFR": DEFAULT}).mean

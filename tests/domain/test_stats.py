@@ -17,11 +17,11 @@ from intop.domain.stats import (
 
 
 def test_geometric_mean_of_1_10_100_is_10() -> None:
-    assert 10 == pytest.approx(geometric_mean([1, 10, 100]))
+    assert pytest.approx(geometric_mean([1, 10, 100])) == 10
 
 
 def test_a_ratio_in_words() -> None:
-    assert "3.46 (1.55 to 7.70)" == str(Interval(3.456, 1.55, 7.7))
+    assert str(Interval(3.456, 1.55, 7.7)) == "3.46 (1.55 to 7.70)"
 
 
 def test_geometric_mean_of_nothing_is_refused() -> None:
@@ -65,7 +65,7 @@ def test_bonferroni_shares_the_error_out(level: float, comparisons: int, expecte
 def test_pairs_belong_together() -> None:
     # Blocks differ by a factor of 100, the ratio within each is exactly 2.
     found = paired_ratio([2, 20, 200], [1, 10, 100], level=0.95)
-    assert (2, 2, 2) == pytest.approx((found.value, found.low, found.high))
+    assert pytest.approx((found.value, found.low, found.high)) == (2, 2, 2)
 
 
 def test_swapped_sides_give_the_inverse() -> None:
@@ -92,7 +92,7 @@ def test_the_interval_covers_the_true_ratio_as_often_as_it_says(pairs: int) -> N
         found = paired_ratio(default, tuned, level=0.9)
         covered += found.low <= true <= found.high
     # Binomial: the standard deviation of the share is 0.011.
-    assert 0.9 == pytest.approx(covered / rounds, abs=0.035)
+    assert pytest.approx(covered / rounds, abs=0.035) == 0.9
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_interval_of_a_geometric_mean_is_scipys_on_logs() -> None:
 
 def test_equal_values_leave_no_room() -> None:
     found = geometric_interval([5, 5, 5], level=0.95)
-    assert (5, 5, 5) == pytest.approx((found.value, found.low, found.high))
+    assert pytest.approx((found.value, found.low, found.high)) == (5, 5, 5)
 
 
 @pytest.mark.parametrize("values", [[], [1.0]])
@@ -218,6 +218,6 @@ def test_intervals_of_independent_sides_cover_the_truth_as_often_as_they_say() -
         found = difference(*single)
         in_difference += found.low <= 20 <= found.high
     # Binomial: the standard deviation of the share is 0.011.
-    assert 0.9 == pytest.approx(in_ratio / rounds, abs=0.035)
+    assert pytest.approx(in_ratio / rounds, abs=0.035) == 0.9
     # A few values give MOVER's limits somewhat too wide rather than too narrow.
     assert 0.9 - 0.035 <= in_difference / rounds <= 0.965

@@ -21,9 +21,9 @@ def trial(tool: str = "engine LuaJIT 2.1.0", **changes: Any) -> Trial:
 
 
 def test_without_failures_p99_is_the_histograms() -> None:
-    assert P99_MS == trial().p99_ms
-    assert P99_MS == trial().percentile_ms(99)
-    assert 1.0 == trial().percentile_ms(50)
+    assert trial().p99_ms == P99_MS
+    assert trial().percentile_ms(99) == P99_MS
+    assert trial().percentile_ms(50) == 1.0
 
 
 def with_failures(count: int) -> Histogram:
@@ -39,7 +39,7 @@ def test_failed_requests_count_once_where_the_histogram_has_them(kind: str) -> N
     assert 2000 <= many.p99_ms <= 2001
     assert many.p99_ms == many.percentile_ms(99)
     # What counts is where they are, and not a second time how many.
-    assert P99_MS == trial(errors={kind: 20}).p99_ms
+    assert trial(errors={kind: 20}).p99_ms == P99_MS
 
 
 @pytest.mark.parametrize("tool", ["engine LuaJIT 2.1.0", "wrk2 4.0.0"])
@@ -61,10 +61,10 @@ def test_p99_of_a_pruned_trial_is_not_below_what_is_certain(
 def test_the_tail_is_the_slowest_tenth_of_all_requests() -> None:
     # 20 of 1,000 are slow, and failures take the whole timeout.
     slow, fast = math.log(50.015), math.log(1.0)
-    assert pytest.approx(math.exp((20 * slow + 80 * fast) / 100)) == trial().tail_ms
+    assert trial().tail_ms == pytest.approx(math.exp((20 * slow + 80 * fast) / 100))
     failures = trial(errors={"timeout": 5, "status": 5}, histogram=with_failures(10)).tail_ms
     expected = math.exp((10 * math.log(2000.895) + 20 * slow + 71 * fast) / 101)
-    assert pytest.approx(expected) == failures
+    assert failures == pytest.approx(expected)
     # What is certain of P99 says nothing of a tenth.
     assert trial().tail_ms == trial(status="pruned", pruned_above_ms=450.0).tail_ms
 
@@ -83,7 +83,7 @@ def test_the_tail_is_the_slowest_tenth_of_all_requests() -> None:
 def test_usable_is_what_says_something_about_the_configuration(
     status: Status, histogram: Histogram | None, expected: bool
 ) -> None:
-    assert expected == trial(status=status, histogram=histogram).usable
+    assert trial(status=status, histogram=histogram).usable == expected
 
 
 def test_a_failed_trial_has_no_latencies() -> None:
@@ -100,12 +100,12 @@ def test_differing_conditions_are_named_with_both_values() -> None:
     other = replace(CONDITIONS, kernel="6.1.0", rate_rps=200.0)
     kernel = f"kernel: {CONDITIONS.kernel} against 6.1.0"
     assert [kernel, "rate_rps: 100.0 against 200.0"] == CONDITIONS.differences(other)
-    assert [] == CONDITIONS.differences(replace(CONDITIONS))
+    assert CONDITIONS.differences(replace(CONDITIONS)) == []
 
 
 def test_trials_of_other_traffic_are_not_comparable() -> None:
     other = replace(CONDITIONS, traffic="poisson arrivals")
-    assert ["traffic: none against poisson arrivals"] == CONDITIONS.differences(other)
+    assert CONDITIONS.differences(other) == ["traffic: none against poisson arrivals"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_an_earlier_intop_did_not_record_is_no_difference(
     name: str, then: Any, now: Any
 ) -> None:
     here, there = (replace(CONDITIONS, **{name: value}) for value in (then, now))
-    assert [f"{name}: {then} against {now}"] == here.differences(there)
+    assert here.differences(there) == [f"{name}: {then} against {now}"]
     blank: Any = {f.name: f.default for f in fields(Conditions)}[name]
     unrecorded = replace(CONDITIONS, **{name: blank})
     assert [] == unrecorded.differences(here) == here.differences(unrecorded)
@@ -130,5 +130,5 @@ def test_what_an_earlier_intop_did_not_record_is_no_difference(
 def test_of_the_differences_some_can_be_asked_for() -> None:
     there = replace(CONDITIONS, kernel="6.1.0", emulation="KVM")
     told = CONDITIONS.differences(there, ["emulation", "rate_rps"])
-    assert ["emulation: none against KVM"] == told
-    assert [] == CONDITIONS.differences(there, [])
+    assert told == ["emulation: none against KVM"]
+    assert CONDITIONS.differences(there, []) == []

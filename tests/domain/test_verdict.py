@@ -35,30 +35,30 @@ def test_guardrails_only_take_from_a_gain(
 
 def test_what_is_broken_and_what_is_unclear_are_named() -> None:
     found = replace(VERDICT, guardrails=(SLOW_P50, BROKEN_CPU))
-    assert (SLOW_P50, BROKEN_CPU) == found.broken
-    assert "no gain: it costs P50 and CPU" == found.short
-    assert (
+    assert found.broken == (SLOW_P50, BROKEN_CPU)
+    assert found.short == "no gain: it costs P50 and CPU"
+    assert found.costs == (
         "P50 is higher by 50 % (40 to 60; accepted: 10); "
         "CPU is higher by 12 points (9 to 15; accepted: 5)"
-    ) == found.costs
-    assert ("gain, but CPU is unclear", "") == (DOUBTED.short, DOUBTED.costs)
+    )
+    assert (DOUBTED.short, DOUBTED.costs) == ("gain, but CPU is unclear", "")
     unclear = replace(P50, high=1.3)
     assert (
-        "gain, but P50 and CPU are unclear"
-        == replace(VERDICT, guardrails=(unclear, UNCLEAR_CPU)).short
+        replace(VERDICT, guardrails=(unclear, UNCLEAR_CPU)).short
+        == "gain, but P50 and CPU are unclear"
     )
-    assert "CPU may be higher by up to 8 points" == DOUBTED.doubts
-    assert ("no gain: it costs CPU", "gain") == (COSTLY.short, COSTLY.p99_outcome)
+    assert DOUBTED.doubts == "CPU may be higher by up to 8 points"
+    assert (COSTLY.short, COSTLY.p99_outcome) == ("no gain: it costs CPU", "gain")
 
 
 def test_what_is_not_told_has_its_reason() -> None:
-    assert {} == SIDES.untold
+    assert SIDES.untold == {}
     few = {
         **SIDES.latencies_ms,
         "P99": PairwiseLatency(default=None, tuned=100.0),
         "P99.9": PairwiseLatency(default=None, tuned=None),
     }
-    assert {
+    assert replace(SIDES, latencies_ms=few).untold == {
         "P99": "takes 1,000 requests of a side",
         "P99.9": "takes 10,000 requests of a side",
-    } == replace(SIDES, latencies_ms=few).untold
+    }

@@ -20,12 +20,12 @@ SLT = Workload(
 
 
 def test_static_load_asks_for_the_clusters_paths_unless_it_has_its_own() -> None:
-    assert ("/a", "/b") == SLT.asked(("/a", "/b"), "/dynamic")
-    assert ("/large",) == replace(SLT, paths=("/large",)).asked(("/a", "/b"), "/dynamic")
+    assert SLT.asked(("/a", "/b"), "/dynamic") == ("/a", "/b")
+    assert replace(SLT, paths=("/large",)).asked(("/a", "/b"), "/dynamic") == ("/large",)
 
 
 def test_dynamic_load_asks_for_the_dynamic_path() -> None:
-    assert ("/dynamic",) == replace(SLT, name="dlt", kind="dlt").asked(("/a", "/b"), "/dynamic")
+    assert replace(SLT, name="dlt", kind="dlt").asked(("/a", "/b"), "/dynamic") == ("/dynamic",)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_dynamic_load_asks_for_the_dynamic_path() -> None:
 def test_what_differs_from_the_usual_traffic_is_said(
     arrivals: Arrivals, clients: tuple[Clients, ...], expected: str
 ) -> None:
-    assert expected == replace(SLT, arrivals=arrivals, clients=clients).traffic
+    assert replace(SLT, arrivals=arrivals, clients=clients).traffic == expected
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_every_way_that_clients_differ_is_other_traffic(changes: dict[str, Any])
 
 def test_headers_are_told_apart() -> None:
     two, one = (replace(SLT, clients=(Clients(headers=h),)) for h in (("A: b", "C: d"), ("A: b",)))
-    assert ("headers=A: b|C: d", "headers=A: b") == (two.traffic, one.traffic)
+    assert (two.traffic, one.traffic) == ("headers=A: b|C: d", "headers=A: b")
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_a_scheme_is_at_its_usual_port(scheme: Any, of_cluster: str, expected: s
 
 def test_the_traffic_has_no_secret_of_a_header() -> None:
     clients = Clients(headers=("Authorization: Bearer geheim", "Accept: */*"), method="PUT")
-    assert "headers=Authorization: ***|Accept: */*, method=PUT" == f"{clients}"
+    assert f"{clients}" == "headers=Authorization: ***|Accept: */*, method=PUT"

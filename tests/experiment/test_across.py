@@ -85,11 +85,11 @@ def test_every_workload_has_both_arms_once_a_round_one_after_the_other(
 ) -> None:
     found = across(judged.task, workloads(judged.task), rounds=3)
     plan = planned(judged)
-    assert (3, 24, ["slt", "dlt", "cdn", "api"]) == (
+    assert (
         found.rounds,
         len(plan),
         [one.workload for one in found.workloads],
-    )
+    ) == (3, 24, ["slt", "dlt", "cdn", "api"])
     orders = set()
     for number in range(3):
         of_round = plan[8 * number : 8 * number + 8]
@@ -100,10 +100,13 @@ def test_every_workload_has_both_arms_once_a_round_one_after_the_other(
             (p.arm, p.configuration.values.get("net.core.somaxconn", "")) for p in of_round
         }
         orders.add(tuple(p.other_workload for p in of_round))
-    assert 1 < len(orders)
+    assert len(orders) > 1
     # The task's own has no other workload's name, and the duration of all its trials.
-    assert {("", None), ("dlt", 2), ("cdn", 2), ("api", 2)} == {
-        (p.other_workload, p.duration_s) for p in plan
+    assert {(p.other_workload, p.duration_s) for p in plan} == {
+        ("", None),
+        ("dlt", 2),
+        ("cdn", 2),
+        ("api", 2),
     }
     assert found == judged.task.store.get(judged.task.subject, Across)
 
@@ -111,18 +114,21 @@ def test_every_workload_has_both_arms_once_a_round_one_after_the_other(
 def test_gains_and_what_is_worse_are_told_apart_and_hold_together(judged: FakeTestbed) -> None:
     judged.latency = slow_where("cdn")
     found = across(judged.task, workloads(judged.task), rounds=4)
-    assert {"slt": "gain", "dlt": "gain", "cdn": "worse", "api": "gain"} == {
-        one.workload: one.outcome for one in found.workloads
+    assert {one.workload: one.outcome for one in found.workloads} == {
+        "slt": "gain",
+        "dlt": "gain",
+        "cdn": "worse",
+        "api": "gain",
     }
     (cdn,) = found.worse
     (told,) = (harm for harm in cdn.harms if harm.startswith("P99"))
     assert told.startswith(("P99 is 1.9", "P99 is 2.0"))
     assert not found.is_gain
     # Four intervals hold together at 95 %, so each has 98.75 %.
-    assert (0.95, pytest.approx(0.9875)) == (found.level, found.each_level)
+    assert (found.level, found.each_level) == (0.95, pytest.approx(0.9875))
     verdict = found.workloads[0].verdict
     assert verdict is not None
-    assert (0.95, 4, "winner") == (verdict.level, verdict.pairs, verdict.origin)
+    assert (verdict.level, verdict.pairs, verdict.origin) == (0.95, 4, "winner")
     judged.latency = slow_where()
     assert across(judged.task, workloads(judged.task), rounds=4, again=True).is_gain
 
@@ -138,14 +144,14 @@ def test_what_fails_under_another_workload_is_a_result(judged: FakeTestbed) -> N
     judged.trial = trial  # type: ignore[method-assign]
     found = across(judged.task, workloads(judged.task), rounds=2)
     by_name = {one.workload: one for one in found.workloads}
-    assert ("not measured", (), "worse", ("2 of 2 trials fail",)) == (
+    assert (
         by_name["cdn"].outcome,
         by_name["cdn"].harms,
         by_name["api"].outcome,
         by_name["api"].harms,
-    )
-    assert "0 pairs could be measured, and it takes two: because" == by_name["cdn"].problem
-    assert "gain" == by_name["slt"].outcome
+    ) == ("not measured", (), "worse", ("2 of 2 trials fail",))
+    assert by_name["cdn"].problem == "0 pairs could be measured, and it takes two: because"
+    assert by_name["slt"].outcome == "gain"
 
 
 def test_killed_it_goes_on_and_is_read_from_the_store_afterwards(judged: FakeTestbed) -> None:
@@ -156,23 +162,23 @@ def test_killed_it_goes_on_and_is_read_from_the_store_afterwards(judged: FakeTes
     found = across(judged.task, workloads(judged.task), rounds=2)
     assert list(range(16)) == judged.measured
     assert found == across(judged.task, workloads(judged.task), rounds=2)
-    assert 16 == len(judged.measured)
+    assert len(judged.measured) == 16
     # Other workloads, or another load of one of them, are another measurement.
     across(judged.task, workloads(judged.task)[:2], rounds=2)
-    assert 24 == len(judged.measured)
+    assert len(judged.measured) == 24
     assert "all of it is measured" in judged.told.getvalue()
     study = judged.task.context.study
     faster = {**study.workloads, "dlt": replace(study.workloads["dlt"], rate_rps=99)}
     context = replace(judged.task.context, study=replace(study, workloads=faster))
     task = replace(judged.task, context=context)
     across(task, workloads(task)[:2], rounds=2)
-    assert (32, {1, 2, 3}) == (len(judged.measured), {p.series for p in planned(judged)})
+    assert (len(judged.measured), {p.series for p in planned(judged)}) == (32, {1, 2, 3})
 
 
 def test_a_baseline_may_take_the_winners_place(judged: FakeTestbed) -> None:
     found = across(judged.task, workloads(judged.task), configuration="ubuntu-18.04", rounds=2)
-    assert ("ubuntu-18.04", "default") == (found.name, found.reference)
-    assert {"default", "ubuntu-18.04"} == {p.arm for p in planned(judged)}
+    assert (found.name, found.reference) == ("ubuntu-18.04", "default")
+    assert {p.arm for p in planned(judged)} == {"default", "ubuntu-18.04"}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +188,7 @@ def test_a_baseline_may_take_the_winners_place(judged: FakeTestbed) -> None:
 def test_other_names_are_refused(judged: FakeTestbed, name: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         across(judged.task, workloads(judged.task), configuration=name)
-    assert [] == judged.measured
+    assert judged.measured == []
 
 
 def test_a_winner_takes_a_verdict(testbed: FakeTestbed) -> None:

@@ -73,8 +73,8 @@ def killed(testbed: FakeTestbed, *names: str, again: bool = False) -> None:
 
 def test_everybody_meets_in_every_round(arena: FakeTestbed) -> None:
     found = contest(arena.task, BOTH, rounds=4)
-    assert (4, "default") == (found.rounds, found.reference)
-    assert ["default", UBUNTU, BLOG] == [c.name for c in found.contestants]
+    assert (found.rounds, found.reference) == (4, "default")
+    assert [c.name for c in found.contestants] == ["default", UBUNTU, BLOG]
     plan = arena.task.store.plan(arena.task.subject, "contest")
     for number in range(4):
         arms = {p.arm: p.configuration for p in plan[3 * number : 3 * number + 3]}
@@ -90,19 +90,19 @@ def test_each_is_judged_against_the_reference(arena: FakeTestbed) -> None:
     arena.task.store.put(arena.task.subject, VERDICT)
     found = contest(arena.task, BOTH, rounds=3)
     outcomes = {name: one.outcome for name, one in named(found).items()}
-    assert {
+    assert outcomes == {
         "default": "reference",
         UBUNTU: "no significant gain",
         BLOG: "worse",
         "tuned": "gain",
-    } == outcomes
+    }
     tuned = named(found)["tuned"]
     assert tuned.ratio is not None
     assert tuned.p99_ms is not None
-    assert 5 == pytest.approx(tuned.ratio.value, rel=0.01)
-    assert 1 == pytest.approx(tuned.p99_ms.value, rel=0.01)
+    assert pytest.approx(tuned.ratio.value, rel=0.01) == 5
+    assert pytest.approx(tuned.p99_ms.value, rel=0.01) == 1
     # Three comparisons share the error that one would have.
-    assert (0.95, 1 - 0.05 / 3) == pytest.approx((found.level, found.ratio_level))
+    assert pytest.approx((found.level, found.ratio_level)) == (0.95, 1 - 0.05 / 3)
 
 
 def test_another_reference_measures_nothing(arena: FakeTestbed) -> None:
@@ -110,11 +110,11 @@ def test_another_reference_measures_nothing(arena: FakeTestbed) -> None:
     count = len(arena.measured)
     found = contest(arena.task, BOTH, rounds=3, reference=BLOG)
     assert count == len(arena.measured)
-    assert "reference" == named(found)[BLOG].outcome
+    assert named(found)[BLOG].outcome == "reference"
     host = named(found)["default"]
     assert host.ratio is not None
-    assert 2 == pytest.approx(host.ratio.value, rel=0.01)
-    assert "gain" == host.outcome
+    assert pytest.approx(host.ratio.value, rel=0.01) == 2
+    assert host.outcome == "gain"
 
 
 def test_a_baseline_that_changes_nothing_is_not_measured_twice(
@@ -123,16 +123,16 @@ def test_a_baseline_that_changes_nothing_is_not_measured_twice(
     same = probe_of({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "4096"})
     arena.task.store.put(arena.task.subject, same)
     found = contest(arena.task, BOTH, rounds=3)
-    assert 6 == len(arena.measured)
-    assert ("same as default", None, 1) == (
+    assert len(arena.measured) == 6
+    assert (
         named(found)[BLOG].outcome,
         named(found)[BLOG].p99_ms,
         named(found)[BLOG].already,
-    )
-    assert 0.95 == pytest.approx(found.ratio_level)
+    ) == ("same as default", None, 1)
+    assert pytest.approx(found.ratio_level) == 0.95
     # As the reference it is the host's own values.
     against = contest(arena.task, BOTH, rounds=3, reference=BLOG)
-    assert "default" == against.reference
+    assert against.reference == "default"
     assert named(found) == named(against)
     assert f"{BLOG} changes nothing on this host" in arena.told.getvalue()
 
@@ -140,12 +140,12 @@ def test_a_baseline_that_changes_nothing_is_not_measured_twice(
 def test_what_the_kernel_does_not_take_is_left_out(arena: FakeTestbed) -> None:
     arena.refuses = {"net.core.somaxconn": "4096"}
     found = named(contest(arena.task, BOTH, rounds=3))
-    assert ("same as default", "worse") == (found[UBUNTU].outcome, found[BLOG].outcome)
+    assert (found[UBUNTU].outcome, found[BLOG].outcome) == ("same as default", "worse")
     reason = found[UBUNTU].left_out["net.core.somaxconn"]
-    assert "not taken by the kernel: '128' reads back as '4096'" == reason
+    assert reason == "not taken by the kernel: '128' reads back as '4096'"
     # What was found out is stored: the same contest again is the same one.
     assert found == named(contest(arena.task, BOTH, rounds=3))
-    assert 6 == len(arena.measured)
+    assert len(arena.measured) == 6
 
 
 def test_an_entrant_that_the_kernel_refuses_has_failed_and_the_others_go_on(
@@ -162,7 +162,7 @@ def test_an_entrant_that_the_kernel_refuses_has_failed_and_the_others_go_on(
         failed.detail,
         failed.p99_ms,
     )
-    assert "no significant gain" == named(found)[UBUNTU].outcome
+    assert named(found)[UBUNTU].outcome == "no significant gain"
 
 
 def test_a_contest_needs_the_hosts_own_values(arena: FakeTestbed) -> None:
@@ -174,9 +174,9 @@ def test_a_contest_needs_the_hosts_own_values(arena: FakeTestbed) -> None:
 def test_a_contest_goes_on_where_it_stopped(arena: FakeTestbed) -> None:
     killed(arena, *BOTH)
     found = contest(arena.task, BOTH)
-    assert (3, 9) == (found.rounds, len(arena.measured))
+    assert (found.rounds, len(arena.measured)) == (3, 9)
     assert found == contest(arena.task, BOTH, rounds=3)
-    assert 9 == len(arena.measured)
+    assert len(arena.measured) == 9
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_contest_that_was_planned_otherwise_is_refused(
         contest(arena.task, names, rounds=rounds)
     assert told in str(caught.value)
     assert "intop contest --again" in str(caught.value)
-    assert 9 == len(arena.measured)
+    assert len(arena.measured) == 9
 
 
 def test_a_baseline_whose_values_changed_meanwhile_is_refused(arena: FakeTestbed) -> None:
@@ -212,17 +212,17 @@ def test_again_measures_another_series_and_keeps_the_first(arena: FakeTestbed) -
     contest(arena.task, BOTH, rounds=3)
     arena.p99_us[ON_HOST[BLOG].digest] = 1_000
     found = contest(arena.task, (BLOG,), rounds=2, again=True)
-    assert (2, "gain") == (found.rounds, named(found)[BLOG].outcome)
-    assert 9 + 4 == len(arena.task.store.trials(arena.task.subject, "contest"))
+    assert (found.rounds, named(found)[BLOG].outcome) == (2, "gain")
+    assert len(arena.task.store.trials(arena.task.subject, "contest")) == 9 + 4
     # The new one is the one to go on with.
     assert found == contest(arena.task, (BLOG,))
-    assert 13 == len(arena.measured)
+    assert len(arena.measured) == 13
 
 
 def test_a_series_that_was_given_up_is_not_finished(arena: FakeTestbed) -> None:
     killed(arena, *BOTH)
     contest(arena.task, (BLOG,), rounds=2, again=True)
-    assert [9, 10, 11, 12] == arena.measured
+    assert arena.measured == [9, 10, 11, 12]
 
 
 def test_a_killed_second_series_goes_on_by_the_same_command(arena: FakeTestbed) -> None:
@@ -241,4 +241,4 @@ def test_unknown_names_are_refused_before_anything_is_measured(arena: FakeTestbe
         contest(arena.task, BOTH, reference="kernel-6.1")
     with pytest.raises(UsageError, match="tuned is no entrant of this contest"):
         contest(arena.task, BOTH, reference="tuned")
-    assert [] == arena.measured
+    assert arena.measured == []

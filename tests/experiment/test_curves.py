@@ -88,26 +88,26 @@ def test_an_arm_says_what_its_trials_did_and_where_they_failed() -> None:
     late = replace(trial(p99_us=500, status="overloaded"), achieved_rps=80.0)
     tuned = numbered([trial(p99_us=500), late, trial(status="failed")], "tuned")
     base, other = arms_at([*default, *tuned], ARMS, "default", level=0.9)
-    assert (True, None, "", 3, 0, 1) == (
+    assert (
         base.is_reference,
         base.ratio,
         base.outcome,
         base.trials,
         base.overloaded,
         base.failed,
-    )
+    ) == (True, None, "", 3, 0, 1)
     assert base.p99_ms is not None
-    assert (1.0, 100.0) == (pytest.approx(base.p99_ms.value), base.achieved_rps)
-    assert (90.0, 1, 1, False, 100) == (
+    assert (pytest.approx(base.p99_ms.value), base.achieved_rps) == (1.0, 100.0)
+    assert (
         other.achieved_rps,
         other.overloaded,
         other.failed,
         other.fails_more,
         other.fewest_requests,
-    )
+    ) == (90.0, 1, 1, False, 100)
     assert other.ratio is not None
     assert Interval(2, 2, 2) == Interval(*map(round, vars(other.ratio).values()))
-    assert "gain" == other.outcome
+    assert other.outcome == "gain"
     assert (tuned[0].balancer.cpu, tuned[0].balancer.memory_mib) == (other.cpu, other.memory_mib)
 
 
@@ -115,23 +115,23 @@ def test_an_arm_that_always_fails_has_no_latency_and_is_worse() -> None:
     failed = [trial(status="failed")] * 2
     sides = [*numbered([trial()] * 2, "default"), *numbered(failed, "tuned")]
     _, alone = arms_at(sides, ARMS, "default", level=0.95)
-    assert (None, None, None, None, "worse") == (
+    assert (
         alone.ratio,
         alone.p99_ms,
         alone.achieved_rps,
         alone.fewest_requests,
         alone.outcome,
-    )
+    ) == (None, None, None, None, "worse")
     both = [*numbered(failed, "default"), *numbered(failed, "tuned")]
     arms = arms_at(both, ARMS, "default", level=0.95)
-    assert ["", "not measured"] == [one.outcome for one in arms]
+    assert [one.outcome for one in arms] == ["", "not measured"]
 
 
 def test_an_unclear_ratio_is_no_gain() -> None:
     arm = SWEEP.points[0].arms[1]
-    assert "gain" == arm.outcome
-    assert "no significant gain" == replace(arm, ratio=Interval(1.0, 0.5, 2.0)).outcome
-    assert "worse" == replace(arm, fails_more=True).outcome
+    assert arm.outcome == "gain"
+    assert replace(arm, ratio=Interval(1.0, 0.5, 2.0)).outcome == "no significant gain"
+    assert replace(arm, fails_more=True).outcome == "worse"
 
 
 # Capacity -----------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_an_open_loop_has_its_knee_at_the_highest_rate_that_was_reached() -> Non
     two = reached({50: 50, 100: 100, 150: 118, 200: 120})
     (found,) = saturations({"default": rounds(one, two)}, level=0.95)
     assert found.value is not None
-    assert 120.5 == pytest.approx(found.value.value, rel=1e-3)
+    assert pytest.approx(found.value.value, rel=1e-3) == 120.5
 
 
 def test_an_open_loop_that_reaches_its_rates_has_no_knee() -> None:
@@ -216,7 +216,7 @@ def test_a_closed_loop_bends_where_most_of_its_highest_rate_is_reached() -> None
     one = reached({1: 100, 2: 200, 4: 300, 8: 300})
     (found,) = bends({"default": rounds(one, one)}, level=0.95)
     assert found.value is not None
-    assert 3.7 == pytest.approx(found.value.value)  # 285 of 300
+    assert pytest.approx(found.value.value) == 3.7  # 285 of 300
 
 
 @pytest.mark.parametrize(
@@ -242,6 +242,6 @@ def test_a_sweep_takes_the_place_of_an_earlier_one_of_its_kind() -> None:
 def test_sweeps_are_a_winners_if_it_took_part() -> None:
     other = Arm(name="tuned", configuration=Configuration({"net.core.somaxconn": "1"}))
     without = replace(SWEEP, arms=(SWEEP.arms[0], other))
-    assert (SWEEP,) == winners_sweeps(Sweeps((SWEEP, without)), VERDICT)
-    assert () == winners_sweeps(None, VERDICT)
-    assert () == winners_sweeps(Sweeps((SWEEP,)), None)
+    assert winners_sweeps(Sweeps((SWEEP, without)), VERDICT) == (SWEEP,)
+    assert winners_sweeps(None, VERDICT) == ()
+    assert winners_sweeps(Sweeps((SWEEP,)), None) == ()

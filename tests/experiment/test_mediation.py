@@ -62,27 +62,27 @@ def test_a_mechanism_is_taken_away_by_a_key_that_the_winner_does_not_change(
 ) -> None:
     found = measured(ready, verdict_of(NAMED))
     (one,) = found.mechanisms
-    assert ({IDLE: "0"}, ()) == (one.block.values, one.own)
+    assert (one.block.values, one.own) == ({IDLE: "0"}, ())
     assert one.gain is not None
     assert one.left is not None
     assert one.share is not None
     told = (one.gain.value, one.left.value, one.share.value)
-    assert (4.0, 2.0, 0.5) == pytest.approx(told, rel=0.05)
+    assert pytest.approx(told, rel=0.05) == (4.0, 2.0, 0.5)
     assert one.share.low < 0.5 < one.share.high
-    assert (ROUNDS, 4 * ROUNDS) == (one.rounds, len(ready.measured))
+    assert (one.rounds, len(ready.measured)) == (ROUNDS, 4 * ROUNDS)
     assert found == ready.task.store.get(ready.task.subject, Mediation)
 
 
 def test_where_only_the_winners_own_key_takes_it_away_that_is_told(ready: FakeTestbed) -> None:
     (one,) = measured(ready, verdict_of("accept-queue")).mechanisms
-    assert (SOMAXCONN,) == one.own
+    assert one.own == (SOMAXCONN,)
 
 
 def test_a_key_that_the_winner_names_and_leaves_at_its_default_is_not_its_own(
     ready: FakeTestbed,
 ) -> None:
     (one,) = measured(ready, verdict_of(NAMED, winner={**WINNER, IDLE: "1"})).mechanisms
-    assert () == one.own
+    assert one.own == ()
 
 
 def test_a_mechanism_that_nothing_takes_away_is_named_with_the_reason(ready: FakeTestbed) -> None:
@@ -97,14 +97,14 @@ def test_a_mechanism_that_nothing_takes_away_is_named_with_the_reason(ready: Fak
 
 def test_a_verdict_without_a_known_mechanism_measures_nothing(ready: FakeTestbed) -> None:
     found = measured(ready, verdict_of())
-    assert ((), {}, []) == (found.mechanisms, found.untold, ready.measured)
+    assert (found.mechanisms, found.untold, ready.measured) == ((), {}, [])
 
 
 def test_a_user_names_what_takes_it_away(ready: FakeTestbed) -> None:
     block = Block(mechanism="reordering", values={SYNACKS: "3"})
     (one,) = measured(ready, verdict_of("reordering"), block).mechanisms
     assert one.share is not None
-    assert 0.0 == pytest.approx(one.share.value, abs=0.1)
+    assert pytest.approx(one.share.value, abs=0.1) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_one_that_was_killed_goes_on_and_other_blocks_are_measured_anew(ready: F
     measured(ready, verdict)
     assert list(range(4 * ROUNDS)) == sorted(ready.measured)
     measured(ready, verdict, Block(mechanism=NAMED, values={SYNACKS: "3"}))
-    assert 8 * ROUNDS == len(ready.measured)
+    assert len(ready.measured) == 8 * ROUNDS
     assert "other blocks or rounds than before are measured anew" in ready.told.getvalue()
 
 

@@ -10,7 +10,7 @@ from intop.explain.mediation import share_of
 def test_what_is_left_tells_the_share() -> None:
     found = share_of([1.0, 1.1, 0.9], [0.5, 0.55, 0.45], level=0.95)
     assert found is not None
-    assert (0.5, 0.5, 0.5) == pytest.approx((found.value, found.low, found.high))
+    assert pytest.approx((found.value, found.low, found.high)) == (0.5, 0.5, 0.5)
     nothing = share_of([1.0, 1.1, 0.9], [1.1, 0.9, 1.0], level=0.95)
     assert nothing is not None
     assert nothing.low < 0 < nothing.high < 0.5

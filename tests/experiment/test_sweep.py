@@ -60,12 +60,12 @@ def with_statuses(testbed: FakeTestbed, status: Any) -> None:
 def test_every_point_is_measured_with_every_arm_once_a_round(judged: FakeTestbed) -> None:
     found = sweep(judged.task, Request(points="0.5x,1x,225"))
     plan = planned(judged)
-    assert (3, 18, [75.0, 150.0, 225.0]) == (
+    assert (
         found.rounds,
         len(plan),
         [p.value for p in found.points],
-    )
-    assert [0.5, 1.0, 1.5] == [p.times for p in found.points]
+    ) == (3, 18, [75.0, 150.0, 225.0])
+    assert [p.times for p in found.points] == [0.5, 1.0, 1.5]
     orders = []
     for number in range(3):
         of_round = plan[6 * number : 6 * number + 6]
@@ -76,7 +76,7 @@ def test_every_point_is_measured_with_every_arm_once_a_round(judged: FakeTestbed
             for rate in (75.0, 150.0, 225.0)
             for arm, configuration in (("default", DEFAULT), ("tuned", QUICK))
         } == {(p.rate_rps, p.arm, p.configuration.digest) for p in of_round}
-    assert 1 < len({tuple(order) for order in orders})
+    assert len({tuple(order) for order in orders}) > 1
     stored = judged.task.store.get(judged.task.subject, Sweeps)
     assert Sweeps((found,)) == stored
 
@@ -94,17 +94,18 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
         lambda p: "failed" if (p.arm, p.rate_rps, p.round) == ("tuned", 225.0, 1) else "ok",
     )
     found = sweep(judged.task, Request(points="0.5x,1x,1.5x", limit_ms=1.5))
-    assert {75.0: "gain", 150.0: "gain", 225.0: "worse"} == outcomes(found)
+    assert outcomes(found) == {75.0: "gain", 150.0: "gain", 225.0: "worse"}
     half, _, more = found.points
     assert half.arms[1].ratio is not None
     assert half.arms[1].p99_ms is not None
-    assert (2.0, 1.0) == pytest.approx(
-        (half.arms[1].ratio.value, half.arms[1].p99_ms.value), rel=0.01
+    assert pytest.approx((half.arms[1].ratio.value, half.arms[1].p99_ms.value), rel=0.01) == (
+        2.0,
+        1.0,
     )
-    assert (3, 1, 0) == (more.arms[1].trials, more.arms[1].failed, more.arms[0].failed)
+    assert (more.arms[1].trials, more.arms[1].failed, more.arms[0].failed) == (3, 1, 0)
     # The default is above 1.5 ms everywhere, the tuned side from somewhere above 150/s on.
     default, tuned = found.capacities
-    assert (None, "below") == (default.rps, default.outside)
+    assert (default.rps, default.outside) == (None, "below")
     assert tuned.rps is not None
     assert 150 <= tuned.rps.value < 225
 
@@ -112,8 +113,8 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
 def test_a_default_that_fails_is_a_result(judged: FakeTestbed) -> None:
     with_statuses(judged, lambda p: "failed" if p.rate_rps == 300.0 else "ok")
     found = sweep(judged.task, Request(points="1x,2x"))
-    assert {150.0: "no significant gain", 300.0: "not measured"} == outcomes(found)
-    assert (3, None) == (found.points[1].arms[0].failed, found.points[1].arms[0].p99_ms)
+    assert outcomes(found) == {150.0: "no significant gain", 300.0: "not measured"}
+    assert (found.points[1].arms[0].failed, found.points[1].arms[0].p99_ms) == (3, None)
     # Asked again, nothing is tried again.
     count = len(judged.measured)
     assert found == sweep(judged.task, Request(points="1x,2x"))
@@ -133,19 +134,19 @@ def test_killed_it_goes_on_and_another_sweep_is_a_further_series(judged: FakeTes
     other = sweep(judged.task, closed)
     assert list(range(24)) == judged.measured
     assert "another sweep than those before" in judged.told.getvalue()
-    assert [1, 2] == sorted({p.series for p in planned(judged)})
+    assert sorted({p.series for p in planned(judged)}) == [1, 2]
     assert Sweeps((found, other)) == judged.task.store.get(judged.task.subject, Sweeps)
     # The first one is still known, and more rounds are no continuation: all are interleaved.
     assert found == sweep(judged.task, one)
-    assert 24 == len(judged.measured)
-    assert 4 == sweep(judged.task, replace(one, rounds=4)).rounds
-    assert 40 == len(judged.measured)
+    assert len(judged.measured) == 24
+    assert sweep(judged.task, replace(one, rounds=4)).rounds == 4
+    assert len(judged.measured) == 40
 
 
 def test_again_measures_anew_unless_the_last_one_was_interrupted(judged: FakeTestbed) -> None:
     one = Request(points="1x")
     sweep(judged.task, one)
-    assert 6 == len(judged.measured)
+    assert len(judged.measured) == 6
     judged.dies_after = 9
     with pytest.raises(KeyboardInterrupt):
         sweep(judged.task, replace(one, again=True))
@@ -156,31 +157,34 @@ def test_again_measures_anew_unless_the_last_one_was_interrupted(judged: FakeTes
 
 def test_connections_and_closed_loops_are_loads_of_their_own(judged: FakeTestbed) -> None:
     found = sweep(judged.task, Request(axis="connections", points="16,1x", seconds=3))
-    assert [(16.0, 0.25), (64.0, 1.0)] == [(p.value, p.times) for p in found.points]
-    assert {(16, None, False, 3), (64, None, False, 3)} == {
-        (p.connections, p.rate_rps, p.closed_loop, p.duration_s) for p in planned(judged)
+    assert [(p.value, p.times) for p in found.points] == [(16.0, 0.25), (64.0, 1.0)]
+    assert {(p.connections, p.rate_rps, p.closed_loop, p.duration_s) for p in planned(judged)} == {
+        (16, None, False, 3),
+        (64, None, False, 3),
     }
-    assert () == found.knees
+    assert found.knees == ()
     sweep(judged.task, Request(axis="connections", loop="closed", points="16,1x"))
-    assert {True} == {p.closed_loop for p in planned(judged) if p.series == 2}
+    assert {p.closed_loop for p in planned(judged) if p.series == 2} == {True}
     assert re.search(r"tuned with (16|64) connections: P99 5.0 ms", judged.told.getvalue())
 
 
 def test_a_file_is_the_one_path_that_all_requests_ask_for(judged: FakeTestbed) -> None:
     request = Request(axis="file", loop="closed", points="/b.jpg, /a.css")
     found = sweep(judged.task, request)
-    assert [(1.0, "/b.jpg", None), (2.0, "/a.css", None)] == [
-        (p.value, p.label, p.times) for p in found.points
+    assert [(p.value, p.label, p.times) for p in found.points] == [
+        (1.0, "/b.jpg", None),
+        (2.0, "/a.css", None),
     ]
-    assert {("/b.jpg", True), ("/a.css", True)} == {
-        (p.path, p.closed_loop) for p in planned(judged)
+    assert {(p.path, p.closed_loop) for p in planned(judged)} == {
+        ("/b.jpg", True),
+        ("/a.css", True),
     }
-    assert () == found.knees
+    assert found.knees == ()
     # The same files in another order are the same trials.
-    assert ["/a.css", "/b.jpg"] == [
+    assert [
         p.label for p in sweep(judged.task, replace(request, points="/a.css,/b.jpg")).points
-    ]
-    assert 12 == len(judged.measured)
+    ] == ["/a.css", "/b.jpg"]
+    assert len(judged.measured) == 12
     dynamic = replace(judged.task, workload=replace(judged.task.workload, name="dlt", kind="dlt"))
     with pytest.raises(UsageError, match="--over file asks for static files: --workload slt"):
         SweepAlong(dynamic, request)
@@ -191,8 +195,8 @@ def test_without_a_verdict_the_hosts_own_values_are_alone_with_baselines(
 ) -> None:
     testbed.task.store.put(testbed.task.subject, probe_of(FILE_MAX))
     found = sweep(testbed.task, Request(points="1x", names=("openeuler-25.09",)))
-    assert ["default", "openeuler-25.09"] == [arm.name for arm in found.arms]
-    assert "30" == found.arms[1].configuration.values["net.ipv4.tcp_fin_timeout"]
+    assert [arm.name for arm in found.arms] == ["default", "openeuler-25.09"]
+    assert found.arms[1].configuration.values["net.ipv4.tcp_fin_timeout"] == "30"
 
 
 def test_the_winner_of_a_verdict_against_a_baseline_has_that_beside_it(
@@ -201,10 +205,10 @@ def test_the_winner_of_a_verdict_against_a_baseline_has_that_beside_it(
     against = replace(VERDICT, against="openeuler-25.09")
     judged.task.store.put(judged.task.subject, against)
     found = sweep(judged.task, Request(points="1x"))
-    assert ("openeuler-25.09", ["openeuler-25.09", "tuned"]) == (
+    assert (
         found.reference,
         [arm.name for arm in found.arms],
-    )
+    ) == ("openeuler-25.09", ["openeuler-25.09", "tuned"])
 
 
 @pytest.mark.parametrize(
@@ -227,7 +231,7 @@ def test_what_cannot_be_measured_is_refused(
     slow = replace(judged.task.workload, rate_rps=10.0, connections=64, timeout_s=10)
     with pytest.raises(UsageError, match=told):
         SweepAlong(replace(judged.task, workload=slow), request_)
-    assert [] == judged.measured
+    assert judged.measured == []
 
 
 def test_points_that_no_study_could_have_are_refused(judged: FakeTestbed) -> None:
@@ -250,7 +254,7 @@ def test_connections_of_a_class_of_its_own_are_not_swept(judged: FakeTestbed) ->
 def test_workers_are_set_where_nginx_is_tuned_only(judged: FakeTestbed) -> None:
     with pytest.raises(UsageError, match=r'set tunes = \["kernel", "nginx"\] in \[study\]'):
         sweep(judged.task, Request(axis="cores", points="1,2"))
-    assert [] == judged.measured
+    assert judged.measured == []
 
 
 def test_a_campaign_may_have_sweeps_only(judged: FakeTestbed) -> None:

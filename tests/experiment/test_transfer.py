@@ -162,18 +162,18 @@ def test_both_winners_and_the_compromise_meet_on_both(
     for one in found.crosswise:
         assert set(arms) == {c.name for c in one.contest.contestants}
         assert one == tuned.task(one.arch).store.get(tuned.task(one.arch).subject, Crosswise)
-    assert {"x86": 4 * ROUNDS, "arm": 4 * ROUNDS} == tuned.measured
+    assert tuned.measured == {"x86": 4 * ROUNDS, "arm": 4 * ROUNDS}
     by_name = {c.name: c for c in found.crosswise[1].contest.contestants}
     # The arm host has no such queue: that is left out, and said.
-    assert {WAIT: "20"} == by_name["x86 winner"].configuration.values
-    assert [QUEUE] == list(by_name["x86 winner"].left_out)
-    assert "gain" == by_name["x86 winner"].outcome
-    assert 1 - 0.05 / 3 == pytest.approx(found.crosswise[0].contest.ratio_level)
+    assert by_name["x86 winner"].configuration.values == {WAIT: "20"}
+    assert list(by_name["x86 winner"].left_out) == [QUEUE]
+    assert by_name["x86 winner"].outcome == "gain"
+    assert pytest.approx(found.crosswise[0].contest.ratio_level) == 1 - 0.05 / 3
     worst = {case.name: case for case in found.worst_cases}
     assert set(arms[1:]) == set(worst)
     assert worst["x86 winner"].arch == "arm"
     assert found.compromise is not None
-    assert {QUEUE} == set(found.compromise.left_out)
+    assert set(found.compromise.left_out) == {QUEUE}
     assert int(found.compromise.configuration.values[WAIT]) < 60
     show(*transfer.transfer_sections(found))
     printed = capsys.readouterr().out
@@ -184,13 +184,13 @@ def test_both_winners_and_the_compromise_meet_on_both(
 
 def test_trials_alone_are_told_both_ways_and_nothing_is_measured(tuned: Site) -> None:
     found = tuned.transfer(measure=False, rounds=None)
-    assert [("x86", "arm"), ("arm", "x86")] == [(w.source, w.target) for w in found.warm_starts]
+    assert [(w.source, w.target) for w in found.warm_starts] == [("x86", "arm"), ("arm", "x86")]
     first, second = found.warm_starts
-    assert ((WAIT,), (SLOW,), (QUEUE,)) == (first.common, first.own, second.own)
-    assert [10] == [p.configurations for p in first.curve]
-    assert 1 == pytest.approx(sum(first.shares.values()))
-    assert {"x86": 0, "arm": 0} == tuned.measured
-    assert () == found.crosswise
+    assert (first.common, first.own, second.own) == ((WAIT,), (SLOW,), (QUEUE,))
+    assert [p.configurations for p in first.curve] == [10]
+    assert pytest.approx(sum(first.shares.values())) == 1
+    assert tuned.measured == {"x86": 0, "arm": 0}
+    assert found.crosswise == ()
 
 
 def test_what_is_missing_is_named_and_the_rest_done(site: Site) -> None:
@@ -200,7 +200,7 @@ def test_what_is_missing_is_named_and_the_rest_done(site: Site) -> None:
         site.collect(arch)
     site.verdict("x86", OWN["x86"])
     found = site.transfer()
-    assert (2, ()) == (len(found.warm_starts), found.crosswise)
+    assert (len(found.warm_starts), found.crosswise) == (2, ())
     (line,) = found.missing
     assert "arm slt: there is no verdict yet" in line
     assert "intop verify --arch arm --workload slt" in line
@@ -214,8 +214,8 @@ def test_a_killed_measurement_goes_on_with_the_same(tuned: Site) -> None:
         tuned.transfer()
     arm.dies_after = None
     found = tuned.transfer(rounds=None)
-    assert [ROUNDS, ROUNDS] == [one.contest.rounds for one in found.crosswise]
-    assert {"x86": 8, "arm": 8} == tuned.measured
+    assert [one.contest.rounds for one in found.crosswise] == [ROUNDS, ROUNDS]
+    assert tuned.measured == {"x86": 8, "arm": 8}
     assert found == tuned.transfer(rounds=None)
 
 
@@ -232,7 +232,7 @@ def test_another_winner_needs_another_series(tuned: Site) -> None:
     tuned.testbeds["arm"].dies_after = None
     # Killed between the two: the first one's new series is not measured again.
     tuned.transfer()
-    assert {"x86": 16, "arm": 16} == tuned.measured
+    assert tuned.measured == {"x86": 16, "arm": 16}
 
 
 @pytest.mark.usefixtures("no_warm_start")
@@ -240,7 +240,7 @@ def test_equal_winners_are_measured_once(tuned: Site) -> None:
     tuned.verdict("x86", Configuration({WAIT: "30"}))
     found = tuned.transfer()
     by_name = {c.name: c for c in found.crosswise[0].contest.contestants}
-    assert "x86 winner" == by_name["arm winner"].same_as
-    assert {"x86": 6, "arm": 6} == tuned.measured
+    assert by_name["arm winner"].same_as == "x86 winner"
+    assert tuned.measured == {"x86": 6, "arm": 6}
     ratios = {case.name: case.ratios for case in found.worst_cases}
     assert ratios["x86 winner"] == ratios["arm winner"]

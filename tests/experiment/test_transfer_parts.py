@@ -17,12 +17,12 @@ from intop.experiment.transfer.warm_starts import worth
 
 def test_an_error_between_two_sizes_goes_with_the_logarithm_of_the_rows() -> None:
     assert 10 * sqrt(4) == pytest.approx(worth([10, 40, 80], [60, 40, 20], 50))
-    assert 40 == pytest.approx(worth([10, 40, 80], [60, 40, 20], 40))
+    assert pytest.approx(worth([10, 40, 80], [60, 40, 20], 40)) == 40
 
 
 def test_beyond_the_curve_there_is_no_number() -> None:
     assert worth([10, 40, 80], [60, 40, 20], 19) is None
-    assert 10 == worth([10, 40, 80], [60, 40, 20], 70)
+    assert worth([10, 40, 80], [60, 40, 20], 70) == 10
 
 
 def test_an_error_that_grows_with_the_rows_is_noise() -> None:
@@ -63,11 +63,11 @@ def test_common_parameters_have_what_both_offer() -> None:
         ["a", "b", "c", "d", "e"], [{p.key: p for p in offer} for offer in (one, other)]
     )
     assert {"a": numeric("a", 10, 100), "b": choice("b", "x", "z")} == found
-    assert {
+    assert left_out == {
         "c": "not offered by both",
         "d": "no value in common",
         "e": "not offered by both",
-    } == left_out
+    }
 
 
 def contest(*contestants: Contestant) -> Contest:
@@ -106,5 +106,5 @@ def test_the_worst_case_is_the_least_gain_of_all_machines() -> None:
             ),
         ]
     )
-    assert [("x86 winner", "arm"), ("compromise", None)] == [(c.name, c.arch) for c in found]
+    assert [(c.name, c.arch) for c in found] == [("x86 winner", "arm"), ("compromise", None)]
     assert Interval(1.0, 1.0, 1.0) == found[0].ratios["arm"]

@@ -42,17 +42,17 @@ def test_pairs_are_those_that_both_sides_have() -> None:
     default, tuned = side("default", 1000), side("tuned", 500)
     found = judged(default, tuned[:2])
     assert found.verdict is not None
-    assert (2, "gain") == (found.verdict.pairs, found.outcome)
-    assert () == found.harms
+    assert (found.verdict.pairs, found.outcome) == (2, "gain")
+    assert found.harms == ()
     alone = judged(default, tuned[:1])
-    assert (None, "not measured", ()) == (alone.verdict, alone.outcome, alone.harms)
+    assert (alone.verdict, alone.outcome, alone.harms) == (None, "not measured", ())
     assert alone.problem.startswith("1 pairs could be measured")
 
 
 def test_timeouts_are_those_of_the_pairs() -> None:
     slow = side("default", 1000, errors={"timeout": 4, "reset": 1})
     found = judged(slow, side("tuned", 500, errors={"timeout": 1})[:2])
-    assert (8, 2) == (found.timeouts.default, found.timeouts.tuned)
+    assert (found.timeouts.default, found.timeouts.tuned) == (8, 2)
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_a_side_that_fails_more_often_is_worse(default: int, tuned: int, worse: 
 
 
 def test_it_is_a_gain_with_one_somewhere_and_nothing_worse_anywhere() -> None:
-    assert (["small"], ["api", "large", "tls"], False) == (
+    assert (
         [one.workload for one in ACROSS.gains],
         [one.workload for one in ACROSS.worse],
         ACROSS.is_gain,
-    )
+    ) == (["small"], ["api", "large", "tls"], False)
     assert replace(ACROSS, workloads=(BETTER,)).is_gain
     doubted = replace(BETTER, verdict=DOUBTED)
     assert replace(ACROSS, workloads=(doubted,)).is_gain
@@ -79,13 +79,13 @@ def test_it_is_a_gain_with_one_somewhere_and_nothing_worse_anywhere() -> None:
 
 
 def test_harms_are_in_words() -> None:
-    assert ("P99 is 2.00 times higher (1.25 to 2.50)",) == SLOWER.harms
-    assert ("CPU is higher by 12 points (9 to 15; accepted: 5)",) == COSTLIER.harms
-    assert (("2 of 2 trials fail",), "worse") == (UNMEASURED.harms, UNMEASURED.outcome)
+    assert SLOWER.harms == ("P99 is 2.00 times higher (1.25 to 2.50)",)
+    assert COSTLIER.harms == ("CPU is higher by 12 points (9 to 15; accepted: 5)",)
+    assert (UNMEASURED.harms, UNMEASURED.outcome) == (("2 of 2 trials fail",), "worse")
 
 
 def test_it_is_about_the_winner_of_a_verdict_or_nothing() -> None:
-    assert ACROSS == about(ACROSS, VERDICT)
+    assert about(ACROSS, VERDICT) == ACROSS
     assert about(ACROSS, replace(VERDICT, configuration=TUNED)) is None
     assert about(None, VERDICT) is None
     assert about(ACROSS, None) is None

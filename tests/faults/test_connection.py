@@ -43,7 +43,7 @@ def assert_nothing_counted(place: Site) -> None:
     """The trial in which it happened is no measurement; the one before it is."""
     default, *others = place.trials()
     assert default.usable
-    assert ["disturbed"] == [trial.status for trial in others]
+    assert [trial.status for trial in others] == ["disturbed"]
 
 
 def test_the_link_goes_down(place: Site) -> None:

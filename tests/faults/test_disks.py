@@ -99,7 +99,7 @@ def test_the_hosts_folder_can_not_be_written(place: Site, fault: str, words: str
     _, err = place.run(*COLLECT, "--force", expected=(1,))
     assert place.balancer in message(err)
     assert words in message(err)
-    assert [] == place.trials()
+    assert place.trials() == []
     place.assert_untouched()
 
 
@@ -116,7 +116,7 @@ def test_no_snapshot_no_session(place: Site, fault: str, words: str) -> None:
         _, err = ended(process, 1)
     assert place.balancer in message(err)
     assert words in message(err)
-    assert [] == place.trials()
+    assert place.trials() == []
     place.assert_untouched()
 
 

@@ -103,7 +103,7 @@ def test_killed_there(lanes: list[Lane], point: Point, record_property) -> None:
 
 def test_the_last_one_ends_with_all_trials(lanes: list[Lane]) -> None:
     for lane in lanes:
-        assert TRIALS == finished(lane.last)
+        assert finished(lane.last) == TRIALS
         made = {(trial.planned.index, trial.attempt) for trial in lane.trials}
         assert set(range(TRIALS)) == {index for index, _ in made}
         # None of them was made twice; what the machine's other work disturbed has another attempt.

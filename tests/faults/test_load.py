@@ -38,11 +38,11 @@ def test_the_load_is_killed(place: Site) -> None:
     place.assert_untouched()
     # It is told of, and is not taken for a measurement.
     lost, *others = place.trials()
-    assert (0, "disturbed", None) == (lost.planned.index, lost.status, lost.histogram)
+    assert (lost.planned.index, lost.status, lost.histogram) == (0, "disturbed", None)
     assert lost.detail == f"{place.name}-lg: engine was ended by signal 9 while it sent the load"
-    assert 1 == err.count(f"trial 0 disturbed: {lost.detail}\n")
+    assert err.count(f"trial 0 disturbed: {lost.detail}\n") == 1
     # The machine's other work may disturb one of them; its load was whole.
-    assert [] == [trial.detail for trial in others if trial.histogram is None]
+    assert [trial.detail for trial in others if trial.histogram is None] == []
     # It is made again.
     place.assert_goes_on()
     assert (0, 1) in {(trial.planned.index, trial.attempt) for trial in place.trials()}

@@ -103,7 +103,7 @@ def test_what_somebody_else_sets_is_left_to_them(place: Site) -> None:
     key = FIN.replace("/", ".")
     assert f"{key}: it was left at '{before}' and is '77'" in told
     assert not any(trial.usable for trial in place.trials())
-    assert "77" == place.inside("lb", f"cat /proc/sys/{FIN}").strip()
+    assert place.inside("lb", f"cat /proc/sys/{FIN}").strip() == "77"
     # The command that it tells is all that there is to do.
     (command,) = re.findall(r"sysctl -w \S+", told)
     place.inside("lb", command)

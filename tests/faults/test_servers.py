@@ -160,12 +160,12 @@ def later(
 @pytest.mark.parametrize("name", OTHERS)
 def test_doctor_knows_it(seen: dict[ServerName, Seen], name: ServerName) -> None:
     found = seen[name].found
-    assert [] == found["problems"]
+    assert found["problems"] == []
     (version,) = [h["facts"]["nginx"] for h in found["hosts"] if h["role"] == "load-balancer"]
     assert re.fullmatch(VERSIONS[name], version)
     paths = {path["path"].partition("?")[0] for path in found["fetched"]}
     assert paths >= set(static_paths())
-    assert {(200, "")} == {(path["status"], path["problem"]) for path in found["fetched"]}
+    assert {(path["status"], path["problem"]) for path in found["fetched"]} == {(200, "")}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -196,7 +196,7 @@ def test_it_is_measured_and_told_in_the_conditions(
     seen: dict[ServerName, Seen], name: ServerName
 ) -> None:
     first = seen[name].trials[-1]
-    assert ("ok", "", True) == (first.status, first.detail, first.configuration.is_default)
+    assert (first.status, first.detail, first.configuration.is_default) == ("ok", "", True)
     assert name == first.conditions.server
     assert first.conditions.nginx_conf not in ("", UNKNOWN)
 
@@ -215,7 +215,7 @@ def test_the_campaign_goes_on_to_a_verdict(
     assert {"pick", "judge"} <= {t.stage for t in after.trials}
     assert all(t.usable for t in after.trials), [t.detail for t in after.trials]
     # The fingerprint survived restarts, a death and the sessions after it.
-    assert 1 == len({t.conditions.nginx_conf for t in after.trials})
+    assert len({t.conditions.nginx_conf for t in after.trials}) == 1
     assert after.verdict is not None
     assert after.verdict.pairs > 1
     assert before.own == after.queue

@@ -75,10 +75,10 @@ def test_a_value_that_the_kernel_does_not_take(place: Site, parameter: str, word
     place.assert_untouched()
     default, *others = place.trials()
     assert default.usable
-    assert ["failed"] * 8 == [trial.status for trial in others]
+    assert [trial.status for trial in others] == ["failed"] * 8
     for trial in others:
         assert re.search(words, trial.detail)
-        assert 1 == err.count(f"trial {trial.planned.index} failed: {trial.detail}\n")
+        assert err.count(f"trial {trial.planned.index} failed: {trial.detail}\n") == 1
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_an_arm_machine_with_large_pages_and_without_root() -> None:
 
 def test_a_host_without_nginx_or_a_name_for_its_cpu() -> None:
     found = parse_facts(X86.replace("nginx/1.22.1", "").replace("AMD EPYC", ""))
-    assert ("", "unknown") == (found.nginx, found.cpu)
+    assert (found.nginx, found.cpu) == ("", "unknown")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_this_machine() -> None:
     assert (platform.machine(), platform.release()) == (found.machine, found.kernel)
     assert os.cpu_count() == found.cpus
     assert os.sysconf("SC_PAGE_SIZE") == found.page_bytes
-    assert 1 << 28 < found.memory_bytes
+    assert found.memory_bytes > 1 << 28
     assert found.cpu
 
 
@@ -70,7 +70,7 @@ def test_this_machine() -> None:
     ],
 )
 def test_where_proc_is_mounted_read_only(mounts: str, expected: dict[str, bool]) -> None:
-    assert expected == parse_facts(f"{X86}mounts={mounts}\n").mounts
+    assert parse_facts(f"{X86}mounts={mounts}\n").mounts == expected
 
 
 def test_mounts_that_make_no_sense_name_the_host() -> None:
@@ -86,7 +86,7 @@ def test_another_user_namespace_than_the_machines() -> None:
 def test_namespaces_of_this_machine() -> None:
     read_only = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys"
     found = facts(LocalHost(setup=read_only))
-    assert {"/proc": False, "/proc/sys": True} == found.mounts
+    assert found.mounts == {"/proc": False, "/proc/sys": True}
     assert found.in_namespace
     assert not found.in_user_namespace
     assert facts(

@@ -37,11 +37,11 @@ def test_each_path_has_its_answer_or_its_problem() -> None:
     assert page == Fetched(
         path="/index.html", status=200, bytes=4096, check=3610107134, seconds=0.001214
     )
-    assert ("status", 404) == (missing.problem, missing.status)
-    assert "answers 204 with an empty body" == empty.complaint
+    assert (missing.problem, missing.status) == ("status", 404)
+    assert empty.complaint == "answers 204 with an empty body"
     # When its time is over the engine has nothing to say of those that are left.
-    assert ("timeout", 0, 0.0) == (slow.problem, slow.status, slow.seconds)
-    assert UNASKED == after.problem
+    assert (slow.problem, slow.status, slow.seconds) == ("timeout", 0, 0.0)
+    assert after.problem == UNASKED
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_whatever_is_printed_is_answers_or_an_error_that_names_the_host(text: st
     except LoadOutputError as error:
         said = str(error)
     else:
-        assert PATHS == tuple(one.path for one in found)
+        assert tuple(one.path for one in found) == PATHS
         return
     assert said.startswith("lb: engine.lua: ")
-    assert 1000 > len(said)
+    assert len(said) < 1000
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda n: n[:9])
@@ -118,8 +118,8 @@ class Puts(LocalHost):
 
 def test_without_paths_nothing_is_put_or_asked() -> None:
     host = Puts("nonsense")
-    assert () == fetch(host, "/nowhere", "http://lb", [])
-    assert {} == host.files
+    assert fetch(host, "/nowhere", "http://lb", []) == ()
+    assert host.files == {}
 
 
 def test_all_that_the_engine_reads_is_put_beside_it() -> None:
@@ -132,7 +132,7 @@ def test_all_that_the_engine_reads_is_put_beside_it() -> None:
 
 def test_what_was_asked_with_is_told() -> None:
     (found,) = fetch(Puts(line()), "/nowhere", "http://lb", ["/"], headers=["Host: a"])
-    assert ("Host: a",) == found.headers
+    assert found.headers == ("Host: a",)
 
 
 def test_a_server_that_is_not_there_refuses_all_paths(tmp_path: Path) -> None:
@@ -140,8 +140,9 @@ def test_a_server_that_is_not_there_refuses_all_paths(tmp_path: Path) -> None:
     folder = tmp_path / "a 'folder'"
     host = Puts(setup="ip link set lo up")
     found = fetch(host, str(folder), "http://127.0.0.1:80", ["/a", "/b"])
-    assert [("/a", "refused", 0), ("/b", "refused", 0)] == [
-        (one.path, one.problem, one.status) for one in found
+    assert [(one.path, one.problem, one.status) for one in found] == [
+        ("/a", "refused", 0),
+        ("/b", "refused", 0),
     ]
 
 
@@ -186,9 +187,9 @@ def asked(rig: Rig, *paths: str, limit_s: float = 20) -> tuple[Fetched, ...]:
 
 def test_every_path_of_the_lab_answers_with_its_content(rig: Rig) -> None:
     found = asked(rig, *rig.cluster.static_paths, f"{rig.cluster.dynamic_path}?r=1")
-    assert 25 == len(found)
-    assert {""} == {one.complaint for one in found}
-    assert {200} == {one.status for one in found}
+    assert len(found) == 25
+    assert {one.complaint for one in found} == {""}
+    assert {one.status for one in found} == {200}
     content = Path(f"/run/intop/lab/{NAME}/content")
     for one in found[:-1]:
         body = (content / one.path[1:]).read_bytes()
@@ -201,11 +202,11 @@ def test_what_is_wrong_with_a_path_is_told(rig: Rig) -> None:
         rig, "/css/site.css", "/nosuch", "/empty", "/nothing", "/moved", "/broken", "/css/site.css"
     )
     assert "" == good.complaint == after.complaint
-    assert "answers 404" == missing.complaint
-    assert "answers 204 with an empty body" == empty.complaint
-    assert "answers 200 with an empty body" == nothing.complaint
+    assert missing.complaint == "answers 404"
+    assert empty.complaint == "answers 204 with an empty body"
+    assert nothing.complaint == "answers 200 with an empty body"
     assert moved.is_redirect
-    assert "answers 502" == broken.complaint
+    assert broken.complaint == "answers 502"
 
 
 def test_a_server_that_stands_still_is_given_up_in_time(rig: Rig) -> None:
@@ -216,5 +217,5 @@ def test_a_server_that_stands_still_is_given_up_in_time(rig: Rig) -> None:
         first, *others = asked(rig, "/css/site.css", "/nosuch", "/empty", limit_s=1)
     finally:
         output(rig.load_balancer, f"kill -CONT {' '.join(pids)}")
-    assert "timeout" == first.problem
-    assert [UNASKED, UNASKED] == [one.problem for one in others]
+    assert first.problem == "timeout"
+    assert [one.problem for one in others] == [UNASKED, UNASKED]

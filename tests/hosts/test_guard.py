@@ -84,7 +84,7 @@ def test_keys_that_are_not_guarded_are_left_to_others(host: NamespaceHost) -> No
     with guarded(host, [FIN]) as session:
         session.apply(Configuration({FIN: "11"}))
         host.run("echo 555 > /proc/sys/net/core/somaxconn")
-    assert "555" == host.value(SOMAXCONN)
+    assert host.value(SOMAXCONN) == "555"
 
 
 def test_a_key_that_is_not_guarded_is_refused_by_name(host: NamespaceHost) -> None:
@@ -106,7 +106,7 @@ def test_a_refused_value_is_named_and_the_others_restored(
     with guarded(host, KEYS) as session:
         with pytest.raises(RefusedValueError, match=f"lb: {key} was set to '{value}' and reads"):
             session.apply(Configuration({RMEM: "8192 65536 1048576", key: value}))
-        assert "8192 65536 1048576" == host.value(RMEM)
+        assert host.value(RMEM) == "8192 65536 1048576"
         session.apply(DEFAULT)
         assert before == host.values()
     assert before == host.values()
@@ -147,7 +147,7 @@ def test_a_write_whose_answer_was_lost_is_made_good_by_the_next(host: NamespaceH
         deaf.deaf = True
         with pytest.raises(CommandError, match="no answer"):
             session.apply(Configuration({SOMAXCONN: "777"}))
-        assert "777" == host.value(SOMAXCONN)
+        assert host.value(SOMAXCONN) == "777"
         session.apply(DEFAULT)
         assert before == host.values()
 
@@ -162,13 +162,13 @@ def test_the_snapshot_is_on_disk_before_the_first_write(host: NamespaceHost) -> 
         assert not [command for command in host.seen if " write " in command]
         session.apply(Configuration({RMEM: "8192 65536 1048576"}))
         assert snapshot == (host.state / "lock" / "snapshot").read_text()
-    assert f"net/ipv4/tcp_rmem:{before.replace(' ', chr(9))}\n" == snapshot
+    assert snapshot == f"net/ipv4/tcp_rmem:{before.replace(' ', chr(9))}\n"
 
 
 def test_the_state_is_for_its_owner_only(host: NamespaceHost) -> None:
     with guarded(host, [FIN]):
-        assert 0 == (host.state / "lock").stat().st_mode & 0o077
-        assert 0 == (host.state / "lock" / "token").stat().st_mode & 0o077
+        assert (host.state / "lock").stat().st_mode & 0o077 == 0
+        assert (host.state / "lock" / "token").stat().st_mode & 0o077 == 0
 
 
 # The watchdog -------------------------------------------------------------------------------------
@@ -177,14 +177,14 @@ def test_the_state_is_for_its_owner_only(host: NamespaceHost) -> None:
 def test_the_watchdog_restores_when_the_controller_falls_silent(host: NamespaceHost) -> None:
     before = host.values()
     begun(host, "net/core/somaxconn 777", "net/ipv4/tcp_rmem 8192 65536 1048576", lease="3")
-    assert "777" == host.value(SOMAXCONN)
+    assert host.value(SOMAXCONN) == "777"
     wait_until(lambda: before == host.values(), "the watchdog restores")
     wait_until(lambda: not host.processes(), "the watchdog ends")
     (said,) = status(host).reports
     assert "no sign of life from somebody@elsewhere since 20" in said
     assert "this host was restored by its watchdog" in said
     late = host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
-    assert NOT_OURS == late.exit_code
+    assert late.exit_code == NOT_OURS
     assert "the lock is no longer ours" in late.stderr
     assert before == host.values()
 
@@ -231,7 +231,7 @@ def test_a_slow_host_is_given_a_sign_of_life_as_often_as_a_quick_one(
 
     monkeypatch.setattr(guard_session.time, "monotonic", lambda: now)
     guard_session._renew_until(Session(), 30.0, Stop())  # type: ignore[arg-type]
-    assert [10.0, 6.0, 0.0, 10.0] == pauses
+    assert pauses == [10.0, 6.0, 0.0, 10.0]
 
 
 def test_renewals_keep_the_host_beyond_one_lease(host: NamespaceHost) -> None:
@@ -240,16 +240,16 @@ def test_renewals_keep_the_host_beyond_one_lease(host: NamespaceHost) -> None:
         session.apply(Configuration({SOMAXCONN: "777"}))
         start = int(lease.read_text())
         wait_until(lambda: int(lease.read_text()) >= start + 5, "the lease is renewed for 5 s")
-        assert "777" == host.value(SOMAXCONN)
+        assert host.value(SOMAXCONN) == "777"
         session.apply(Configuration({SOMAXCONN: "778"}))
 
 
 def test_no_watchdog_is_left_after_a_normal_end(host: NamespaceHost) -> None:
     with guarded(host, KEYS):
-        assert [] != host.processes()
+        assert host.processes() != []
     wait_until(lambda: not host.processes(), "the watchdog ends")
     assert HostState() == status(host)
-    assert SCRIPTS == sorted(path.name for path in host.state.iterdir())
+    assert sorted(path.name for path in host.state.iterdir()) == SCRIPTS
 
 
 def test_status_says_nothing_where_no_session_ever_was(host: NamespaceHost) -> None:
@@ -281,10 +281,10 @@ def test_a_held_host_is_waited_for_and_then_refused_naming_who_holds_it(
         pytest.fail("must not begin")
     assert "lb: held by somebody@elsewhere since 20" in str(caught.value)
     assert f"lease {LONG} s. End that session first, or wait for it" in str(caught.value)
-    assert 1 == len(heard)
+    assert len(heard) == 1
     assert heard[0].startswith("lb is held by somebody@elsewhere since 20")
-    assert "somebody@elsewhere" == status(host).holder
-    assert 0 == host.script("end", "token-1").exit_code
+    assert status(host).holder == "somebody@elsewhere"
+    assert host.script("end", "token-1").exit_code == 0
 
 
 def test_a_host_that_is_given_back_meanwhile_is_taken(host: NamespaceHost) -> None:
@@ -292,7 +292,7 @@ def test_a_host_that_is_given_back_meanwhile_is_taken(host: NamespaceHost) -> No
     begun(host, "net/core/somaxconn 777")
 
     def give_back(_: str) -> None:
-        assert 0 == host.script("end", "token-1").exit_code
+        assert host.script("end", "token-1").exit_code == 0
 
     with guarded(host, KEYS, say=give_back) as session:
         assert before == session.snapshot
@@ -312,9 +312,9 @@ def test_a_lapsed_lock_without_a_watchdog_is_restored_before_the_snapshot(
 def test_another_sessions_token_is_refused(host: NamespaceHost) -> None:
     host.begin("token-1", LONG, FIN)
     for verb in ("write", "renew", "end"):
-        assert NOT_OURS == host.script(verb, "token-2", stdin="").exit_code
-    assert HELD == host.begin("token-2", LONG, FIN).exit_code
-    assert 0 == host.script("end", "token-1").exit_code
+        assert host.script(verb, "token-2", stdin="").exit_code == NOT_OURS
+    assert host.begin("token-2", LONG, FIN).exit_code == HELD
+    assert host.script("end", "token-1").exit_code == 0
 
 
 def test_a_lock_from_before_a_reboot_is_discarded_without_restoring(host: NamespaceHost) -> None:
@@ -323,8 +323,8 @@ def test_a_lock_from_before_a_reboot_is_discarded_without_restoring(host: Namesp
     (host.state / "lock" / "boot").write_text("11111111-2222-3333-4444-555555555555\n")
     host.run("echo 777 > /proc/sys/net/core/somaxconn")
     with guarded(host, [SOMAXCONN]) as session:
-        assert {SOMAXCONN: "777"} == session.snapshot
-    assert "777" == host.value(SOMAXCONN)
+        assert session.snapshot == {SOMAXCONN: "777"}
+    assert host.value(SOMAXCONN) == "777"
 
 
 def being_made(host: NamespaceHost, maker: str) -> Path:
@@ -340,8 +340,8 @@ def test_a_lock_that_is_just_being_made_is_not_taken_away(host: NamespaceHost) -
         # However old it looks: the clock may have been set.
         os.utime(lock, (0, 0))
         refused = host.begin("token-1", "1", FIN)
-        assert (HELD, "being taken by another session\n") == (refused.exit_code, refused.stdout)
-        assert "another session, which is just taking it" == status(host).holder
+        assert (refused.exit_code, refused.stdout) == (HELD, "being taken by another session\n")
+        assert status(host).holder == "another session, which is just taking it"
         assert lock.is_dir()
 
 
@@ -349,8 +349,8 @@ def test_a_lock_that_was_never_finished_is_taken_over(host: NamespaceHost) -> No
     lock = being_made(host, identity_of_nobody())
     # However young it looks.
     os.utime(lock, (2**32, 2**32))
-    assert 0 == host.begin("token-1", LONG, FIN).exit_code
-    assert 0 == host.script("end", "token-1").exit_code
+    assert host.begin("token-1", LONG, FIN).exit_code == 0
+    assert host.script("end", "token-1").exit_code == 0
 
 
 def test_a_process_that_has_the_number_of_a_dead_one_is_not_taken_for_it(
@@ -360,9 +360,9 @@ def test_a_process_that_has_the_number_of_a_dead_one_is_not_taken_for_it(
     with busy_guard() as other:
         number, _, start = identity(other.pid).partition("-")
         restorer(host, f"{number}-{int(start) - 1}")
-        assert 0 == host.begin("token-2", LONG, *KEYS).exit_code
+        assert host.begin("token-2", LONG, *KEYS).exit_code == 0
     assert before == host.values()
-    assert 0 == host.script("end", "token-2").exit_code
+    assert host.script("end", "token-2").exit_code == 0
 
 
 def test_of_many_sessions_that_begin_at_once_one_gets_the_host(host: NamespaceHost) -> None:
@@ -370,7 +370,7 @@ def test_of_many_sessions_that_begin_at_once_one_gets_the_host(host: NamespaceHo
     words = [f"sh {host.state}/guard.sh {host.state} begin t{n} {LONG} me" for n in range(8)]
     with ThreadPoolExecutor(8) as pool:
         codes = [done.exit_code for done in pool.map(host.run, words)]
-    assert [0] + 7 * [HELD] == sorted(codes)
+    assert sorted(codes) == [0] + 7 * [HELD]
 
 
 def lapsed_lock(host: NamespaceHost) -> None:
@@ -400,7 +400,7 @@ def test_sessions_that_take_over_a_lapsed_lock_at_once_have_it_one_after_the_oth
         told.startswith(("lb is held by ", "lb is being ", "lb reports: ")) for told in heard
     )
     assert before == host.values()
-    assert [*SCRIPTS, "report.old"] == sorted(path.name for path in host.state.iterdir())
+    assert sorted(path.name for path in host.state.iterdir()) == [*SCRIPTS, "report.old"]
 
 
 def test_a_lock_that_was_given_back_between_two_tries_is_taken(
@@ -420,9 +420,9 @@ def test_a_lock_that_was_given_back_between_two_tries_is_taken(
             return super().run(f"PATH={tmp_path}:$PATH; {command}", stdin=stdin)
 
     begun = Late(host._namespace, host.address).begin("token-1", LONG, *KEYS)
-    assert (0, "") == (begun.exit_code, begun.stderr)
-    assert 3 == tries.read_text().count("\n")
-    assert 0 == host.script("end", "token-1").exit_code
+    assert (begun.exit_code, begun.stderr) == (0, "")
+    assert tries.read_text().count("\n") == 3
+    assert host.script("end", "token-1").exit_code == 0
 
 
 def test_a_lapsed_lock_that_another_session_takes_away_is_left_to_it(host: NamespaceHost) -> None:
@@ -432,13 +432,13 @@ def test_a_lapsed_lock_that_another_session_takes_away_is_left_to_it(host: Names
     with busy_guard() as other:
         (lock / "armed.token-1").rename(lock / f"claimed.token-1.{identity(other.pid)}")
         refused = host.begin("token-2", LONG, *KEYS)
-        assert HELD == refused.exit_code
+        assert refused.exit_code == HELD
         assert refused.stdout.startswith("held by somebody@elsewhere since 20")
-        assert "777" == host.value(SOMAXCONN)
+        assert host.value(SOMAXCONN) == "777"
     # Now it is dead, and in nobody's way.
-    assert 0 == host.begin("token-2", LONG, *KEYS).exit_code
+    assert host.begin("token-2", LONG, *KEYS).exit_code == 0
     assert before == host.values()
-    assert 0 == host.script("end", "token-2").exit_code
+    assert host.script("end", "token-2").exit_code == 0
 
 
 def restorer(host: NamespaceHost, who: str) -> None:
@@ -473,4 +473,4 @@ def test_a_restore_that_was_killed_is_carried_to_its_end(host: NamespaceHost) ->
     with guarded(host, KEYS) as session:
         assert before == session.snapshot
     assert before == host.values()
-    assert [] == list(host.state.glob("restoring.*"))
+    assert list(host.state.glob("restoring.*")) == []

@@ -23,9 +23,9 @@ def fake(tmp_path: Path) -> Iterator[FakeKernelHost]:
 
 def tune(host: FakeKernelHost, name: str = "a") -> None:
     begun = host.begin_in(name, "t1")
-    assert 0 == begun.exit_code, begun
-    assert 0 == host.guard(name, "write", "t1", stdin=LINES).exit_code
-    assert OWN | TUNED == host.now()
+    assert begun.exit_code == 0, begun
+    assert host.guard(name, "write", "t1", stdin=LINES).exit_code == 0
+    assert host.now() == OWN | TUNED
 
 
 def ended_half_way(host: FakeKernelHost) -> None:
@@ -42,7 +42,7 @@ STUCK = "/proc/sys/net/core/somaxconn"
 def make_stuck(host: FakeKernelHost) -> None:
     """The kernel refuses this key from now on."""
     done = host.run(f"mount --bind {STUCK} {STUCK} && mount -o remount,bind,ro {STUCK}")
-    assert 0 == done.exit_code, done
+    assert done.exit_code == 0, done
 
 
 # A restore that is half done ----------------------------------------------------------------------
@@ -50,8 +50,8 @@ def make_stuck(host: FakeKernelHost) -> None:
 
 def test_the_watchdog_finishes_what_another_one_has_begun_to_restore(fake: FakeKernelHost) -> None:
     ended_half_way(fake)
-    assert DONE == fake.watch("a", "t1")
-    assert (OWN, []) == (fake.now(), fake.pending("a"))
+    assert fake.watch("a", "t1") == DONE
+    assert (fake.now(), fake.pending("a")) == (OWN, [])
     told = (fake.folder("a") / "report").read_text()
     assert "has died over it; this host was restored by its watchdog" in told
 
@@ -61,8 +61,8 @@ def test_a_session_that_is_told_of_a_restore_finds_all_restored(
     fake: FakeKernelHost, verb: str
 ) -> None:
     ended_half_way(fake)
-    assert NOT_OURS == fake.guard("a", verb, "t1").exit_code
-    assert (OWN, []) == (fake.now(), fake.pending("a"))
+    assert fake.guard("a", verb, "t1").exit_code == NOT_OURS
+    assert (fake.now(), fake.pending("a")) == (OWN, [])
 
 
 def test_a_watchdog_waits_while_another_one_restores(fake: FakeKernelHost) -> None:
@@ -72,11 +72,11 @@ def test_a_watchdog_waits_while_another_one_restores(fake: FakeKernelHost) -> No
     # The first process of the host lives as long as it does.
     started = Path(f"/proc/{fake._inner}/stat").read_text().rpartition(")")[2].split()[19]
     (folder / "lock").rename(folder / f"restoring.1-{started}")
-    assert DONE != fake.watch("a", "t1")
+    assert fake.watch("a", "t1") != DONE
     refused = fake.guard("a", "end", "t1")
-    assert 1 == refused.exit_code
+    assert refused.exit_code == 1
     assert "still being restored" in refused.stderr
-    assert OWN | TUNED == fake.now()
+    assert fake.now() == OWN | TUNED
 
 
 Finish = Callable[[FakeKernelHost], bool]
@@ -130,7 +130,7 @@ def test_of_two_that_give_back_one_dies_anywhere_and_another_one_finishes(
         # The other one is at work until the lease is over.
         fake.lapse("a")
         assert finish(fake), fatal
-        assert (OWN, []) == (fake.now(), fake.pending("a")), fatal
+        assert (fake.now(), fake.pending("a")) == (OWN, []), fatal
         if code == 0:
             break
     assert code == 0
@@ -150,7 +150,7 @@ def test_of_two_that_give_back_both_die_anywhere_and_the_next_command_finishes(
         fake.kill_all()
         fake.lapse("a")
         assert by_begin(fake)
-        assert (OWN, []) == (fake.now(), fake.pending("a")), fatal
+        assert (fake.now(), fake.pending("a")) == (OWN, []), fatal
         if code == 0:
             break
     assert code == 0
@@ -171,20 +171,20 @@ def test_a_watchdog_that_is_asked_to_end_says_that_it_is_not_done(
     # What a shell starts in its background ignores an interrupt.
     watchdog = f"env --default-signal sh {state}/guard.sh {state} watch t1"
     done = fake.by("real", f"{watchdog} & sleep 0.3; kill -{name} $!; wait $!")
-    assert 70 == done.exit_code
+    assert done.exit_code == 70
 
 
 def test_a_watchdog_that_can_not_sleep_is_not_done(fake: FakeKernelHost) -> None:
     tune(fake)
-    assert 70 == fake.watch("a", "t1")
+    assert fake.watch("a", "t1") == 70
 
 
 def test_the_unit_comes_back_after_every_end_but_one(fake: FakeKernelHost, tmp_path: Path) -> None:
     shim = tmp_path / "calm" / "systemd-run"
     shim.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/said\nexit 1\n')
     shim.chmod(0o755)
-    assert 0 == fake.run("mkdir -p /run/systemd/system").exit_code
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.run("mkdir -p /run/systemd/system").exit_code == 0
+    assert fake.begin_in("a", "t1").exit_code == 0
     said = (tmp_path / "said").read_text()
     for property_ in ("Restart=always", "RestartSec=1", "StartLimitIntervalSec=0"):
         assert f"--property={property_}\n" in said
@@ -194,21 +194,21 @@ def test_the_unit_comes_back_after_every_end_but_one(fake: FakeKernelHost, tmp_p
 def test_without_a_watchdog_nothing_begins(fake: FakeKernelHost, tmp_path: Path) -> None:
     disarm(tmp_path)
     refused = fake.begin_in("a", "t1")
-    assert 1 == refused.exit_code
+    assert refused.exit_code == 1
     assert "no watchdog can be armed" in refused.stderr
     assert "nothing was changed" in refused.stderr
-    assert [] == fake.pending("a")
+    assert fake.pending("a") == []
 
 
 def test_without_a_watchdog_nothing_is_written(fake: FakeKernelHost, tmp_path: Path) -> None:
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     fake.kill_all()
     disarm(tmp_path)
     refused = fake.guard("a", "write", "t1", stdin=LINES)
-    assert 1 == refused.exit_code
+    assert refused.exit_code == 1
     assert "nothing more is set" in refused.stderr
-    assert OWN == fake.now()
-    assert 1 == fake.guard("a", "renew", "t1").exit_code
+    assert fake.now() == OWN
+    assert fake.guard("a", "renew", "t1").exit_code == 1
 
 
 def disarm(folder: Path) -> None:
@@ -221,14 +221,14 @@ def test_a_lease_from_the_future_has_lapsed(fake: FakeKernelHost) -> None:
     tune(fake)
     fake.kill_all()
     fake.lapse("a", "9999999999")
-    assert DONE == fake.watch("a", "t1")
-    assert OWN == fake.now()
+    assert fake.watch("a", "t1") == DONE
+    assert fake.now() == OWN
 
 
 def test_the_lease_begins_when_the_host_is_taken(fake: FakeKernelHost, tmp_path: Path) -> None:
     """However long a slow host takes for that."""
     (tmp_path / "calm" / "sync").write_text("#!/bin/sh\nexec /bin/sleep 1.1\n")
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     lock = fake.folder("a") / "lock"
     taken, lease = (int((lock / name).read_text()) for name in ("taken", "lease"))
     assert taken < lease
@@ -242,27 +242,27 @@ def test_a_value_that_is_not_back_is_known_until_it_is_or_is_accepted(
 ) -> None:
     tune(fake)
     make_stuck(fake)
-    assert 1 == fake.guard("a", "end", "t1").exit_code
+    assert fake.guard("a", "end", "t1").exit_code == 1
     for _ in range(2):
         refused = fake.begin_in("a", "t2")
-        assert MISSING == refused.exit_code
+        assert refused.exit_code == MISSING
         assert "unrestored\tnet/core/somaxconn\t100\t" in refused.stdout
         assert "key\tnet/core/somaxconn\t100\t777\n" in fake.guard("a", "status").stdout
-    assert 0 == fake.run(f"umount {STUCK}").exit_code
-    assert 0 == fake.begin_in("a", "t3").exit_code
-    assert OWN == fake.now()
-    assert 0 == fake.guard("a", "end", "t3").exit_code
-    assert [] == fake.pending("a")
+    assert fake.run(f"umount {STUCK}").exit_code == 0
+    assert fake.begin_in("a", "t3").exit_code == 0
+    assert fake.now() == OWN
+    assert fake.guard("a", "end", "t3").exit_code == 0
+    assert fake.pending("a") == []
 
 
 def test_what_is_accepted_is_the_hosts_own(fake: FakeKernelHost) -> None:
     tune(fake)
     make_stuck(fake)
-    assert 1 == fake.guard("a", "end", "t1").exit_code
+    assert fake.guard("a", "end", "t1").exit_code == 1
     assert "key\tnet/core/somaxconn\t100\t777\n" in fake.guard("a", "accept").stdout
     begun = fake.begin_in("a", "t2")
     assert "net/core/somaxconn:777\n" in begun.stdout
-    assert 77 == fake.guard("b", "accept").exit_code
+    assert fake.guard("b", "accept").exit_code == 77
 
 
 def test_a_full_disk_under_a_restore_loses_no_value(fake: FakeKernelHost, tmp_path: Path) -> None:
@@ -273,10 +273,10 @@ def test_a_full_disk_under_a_restore_loses_no_value(fake: FakeKernelHost, tmp_pa
     # The second of two files would be the list of paths.
     shim.write_text('#!/bin/sh\ncase $1 in */paths.new) exit 1 ;; esac\nexec /usr/bin/mv "$@"\n')
     shim.chmod(0o755)
-    assert 1 == fake.guard("a", "end", "t1").exit_code
-    assert 0 == fake.run(f"umount {STUCK}").exit_code
-    assert 0 == fake.guard("a", "rollback").exit_code
-    assert OWN == fake.now()
+    assert fake.guard("a", "end", "t1").exit_code == 1
+    assert fake.run(f"umount {STUCK}").exit_code == 0
+    assert fake.guard("a", "rollback").exit_code == 0
+    assert fake.now() == OWN
 
 
 def test_a_report_is_told_until_a_controller_has_heard_it(fake: FakeKernelHost) -> None:
@@ -289,27 +289,27 @@ def test_a_report_is_told_until_a_controller_has_heard_it(fake: FakeKernelHost) 
         fake.kill_all()
         fake.lapse("a")
     begun = fake.begin_in("a", "t4")
-    assert 3 == begun.stdout.count("no sign of life from me since")
+    assert begun.stdout.count("no sign of life from me since") == 3
     assert not (fake.folder("a") / "report.old").exists()
-    assert 0 == fake.guard("a", "renew", "t4").exit_code
+    assert fake.guard("a", "renew", "t4").exit_code == 0
     assert "no sign of life" in (fake.folder("a") / "report.old").read_text()
-    assert 0 == fake.guard("a", "end", "t4").exit_code
+    assert fake.guard("a", "end", "t4").exit_code == 0
     assert "report\t" not in fake.begin_in("a", "t5").stdout
 
 
 def test_the_report_says_how_to_restart_nginx(fake: FakeKernelHost) -> None:
     paths = "".join(f"{path}\n" for path in OWN)
     words = ("begin", "t1", "30", "me", "own", "'systemctl restart nginx'")
-    assert 0 == fake.guard("a", *words, stdin=paths).exit_code
+    assert fake.guard("a", *words, stdin=paths).exit_code == 0
     fake.lapse("a")
     fake.watch("a", "t1")
     report = fake.folder("a") / "report"
     assert "nginx" not in report.read_text()  # Nothing was written.
-    assert 0 == fake.guard("a", *words, stdin=paths).exit_code
-    assert 0 == fake.guard("a", "write", "t1", stdin=LINES).exit_code
+    assert fake.guard("a", *words, stdin=paths).exit_code == 0
+    assert fake.guard("a", "write", "t1", stdin=LINES).exit_code == 0
     fake.kill_all()
     fake.lapse("a")
-    assert DONE == fake.watch("a", "t1")
+    assert fake.watch("a", "t1") == DONE
     assert "until it is restarted, as root: systemctl restart nginx\n" in report.read_text()
 
 
@@ -321,9 +321,9 @@ def test_a_disk_that_does_not_take_the_snapshot_is_noticed(
 ) -> None:
     (tmp_path / "calm" / "sync").write_text("#!/bin/sh\nexit 1\n")
     refused = fake.begin_in("a", "t1")
-    assert UNWRITABLE == refused.exit_code
+    assert refused.exit_code == UNWRITABLE
     assert "sync failed" in refused.stderr
-    assert [] == fake.pending("a")
+    assert fake.pending("a") == []
 
 
 def test_a_write_that_does_not_end_keeps_a_host_from_being_called_restored(
@@ -336,16 +336,16 @@ def test_a_write_that_does_not_end_keeps_a_host_from_being_called_restored(
     writer = fake.folder("a") / "lock" / "writer.t1"
     writer.write_text(f"1-{started}\n")
     refused = fake.guard("a", "end", "t1")
-    assert 1 == refused.exit_code
+    assert refused.exit_code == 1
     assert "a write does not end (process 1)" in refused.stderr
     # What can be done is done; and it stays to be done again.
-    assert OWN == fake.now()
+    assert fake.now() == OWN
     (pending,) = fake.pending("a")
     assert pending.startswith("restoring.")
     fake.set(TUNED)
     (fake.folder("a") / pending / "writer.t1").write_text("0\n")
-    assert DONE == fake.watch("a", "t1")
-    assert (OWN, []) == (fake.now(), fake.pending("a"))
+    assert fake.watch("a", "t1") == DONE
+    assert (fake.now(), fake.pending("a")) == (OWN, [])
 
 
 def test_what_the_kernel_widens_by_itself_goes_back(fake: FakeKernelHost, tmp_path: Path) -> None:
@@ -355,14 +355,14 @@ def test_what_the_kernel_widens_by_itself_goes_back(fake: FakeKernelHost, tmp_pa
     choice.write_text("cubic\n")
     allowed.write_text("reno cubic\n")
     asked = "net/ipv4/tcp_congestion_control\n"
-    assert 0 == fake.guard("a", "begin", "t1", "30", "me", "own", stdin=asked).exit_code
-    assert 0 == fake.guard("a", "write", "t1", stdin=f"{asked.strip()} bbr\n").exit_code
+    assert fake.guard("a", "begin", "t1", "30", "me", "own", stdin=asked).exit_code == 0
+    assert fake.guard("a", "write", "t1", stdin=f"{asked.strip()} bbr\n").exit_code == 0
     # As the kernel has it at once.
     allowed.write_text("reno cubic bbr\n")
     left = fake.folder("a") / "lock" / "left"
     left.write_text(left.read_text().replace("reno cubic\n", "reno cubic bbr\n"))
-    assert 0 == fake.guard("a", "end", "t1").exit_code
-    assert ("cubic\n", "reno cubic\n") == (choice.read_text(), allowed.read_text())
+    assert fake.guard("a", "end", "t1").exit_code == 0
+    assert (choice.read_text(), allowed.read_text()) == ("cubic\n", "reno cubic\n")
 
 
 # Two state folders --------------------------------------------------------------------------------
@@ -371,38 +371,38 @@ def test_what_the_kernel_widens_by_itself_goes_back(fake: FakeKernelHost, tmp_pa
 def test_of_two_folders_of_a_host_one_has_it(fake: FakeKernelHost) -> None:
     tune(fake, "a")
     refused = fake.begin_in("b", "t2")
-    assert 75 == refused.exit_code
+    assert refused.exit_code == 75
     assert "held by me since 20" in refused.stdout
     assert f"in another state folder, {fake.address.state_dir[:-1]}a: " in refused.stdout
-    assert [] == fake.pending("b")
-    assert 0 == fake.guard("a", "end", "t1").exit_code
-    assert 0 == fake.begin_in("b", "t2").exit_code
-    assert OWN == fake.now()
-    assert 75 == fake.begin_in("a", "t3").exit_code
+    assert fake.pending("b") == []
+    assert fake.guard("a", "end", "t1").exit_code == 0
+    assert fake.begin_in("b", "t2").exit_code == 0
+    assert fake.now() == OWN
+    assert fake.begin_in("a", "t3").exit_code == 75
 
 
 def test_another_folders_values_are_no_default(fake: FakeKernelHost) -> None:
     ended_half_way(fake)
     refused = fake.begin_in("b", "t2")
-    assert (75, True) == (refused.exit_code, "guard.sh" in refused.stdout)
+    assert (refused.exit_code, "guard.sh" in refused.stdout) == (75, True)
     # What it says to type makes room.
-    assert 0 == fake.run(refused.stdout.splitlines()[0].rpartition("roll back by: ")[2]).exit_code
-    assert 0 == fake.begin_in("b", "t2").exit_code
-    assert OWN == fake.now()
+    assert fake.run(refused.stdout.splitlines()[0].rpartition("roll back by: ")[2]).exit_code == 0
+    assert fake.begin_in("b", "t2").exit_code == 0
+    assert fake.now() == OWN
 
 
 def test_what_is_applied_from_one_folder_is_not_undone_under_the_session_of_another(
     fake: FakeKernelHost,
 ) -> None:
     tune(fake, "a")
-    assert 0 == fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code
-    assert 0 == fake.begin_in("b", "t2").exit_code
+    assert fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code == 0
+    assert fake.begin_in("b", "t2").exit_code == 0
     refused = fake.guard("a", "rollback")
-    assert (75, True) == (refused.exit_code, "in another state folder" in refused.stderr)
-    assert OWN | TUNED == fake.now()
-    assert 0 == fake.guard("b", "end", "t2").exit_code
-    assert 0 == fake.guard("a", "rollback").exit_code
-    assert OWN == fake.now()
+    assert (refused.exit_code, "in another state folder" in refused.stderr) == (75, True)
+    assert fake.now() == OWN | TUNED
+    assert fake.guard("b", "end", "t2").exit_code == 0
+    assert fake.guard("a", "rollback").exit_code == 0
+    assert fake.now() == OWN
 
 
 def test_folders_that_begin_at_once_never_both_have_the_host(fake: FakeKernelHost) -> None:
@@ -429,12 +429,12 @@ def test_a_rollback_with_a_full_disk_leaves_another_folders_session_alone(
     fake.fill()
     fake.begin_in("b", "second")
     refused = fake.guard("a", "rollback")
-    assert HELD == refused.exit_code
+    assert refused.exit_code == HELD
     assert "in another state folder" in refused.stderr
-    assert "1" == fake.now()["net/core/somaxconn"]
-    assert 0 == fake.guard("b", "end", "second").exit_code
-    assert 0 == fake.guard("a", "rollback").exit_code
-    assert OWN == fake.now()
+    assert fake.now()["net/core/somaxconn"] == "1"
+    assert fake.guard("b", "end", "second").exit_code == 0
+    assert fake.guard("a", "rollback").exit_code == 0
+    assert fake.now() == OWN
 
 
 @pytest.mark.parametrize("verb", ["write", "keep"])
@@ -448,12 +448,12 @@ def test_nothing_is_set_once_a_dead_keep_has_kept(fake: FakeKernelHost, verb: st
         if fake.applied("a") and (fake.folder("a") / "lock/token").exists():
             stdin = about if verb == "keep" else LINES.replace(" ", " 1")
             done = fake.guard("a", verb, "t1", stdin=stdin)
-            assert NOT_OURS == done.exit_code
+            assert done.exit_code == NOT_OURS
             found += "were kept already" in done.stderr
-            assert [] == fake.pending("a")
-            assert OWN | TUNED == fake.now()
+            assert fake.pending("a") == []
+            assert fake.now() == OWN | TUNED
         fake.lapse("a")
         assert fake.guard("a", "rollback").exit_code in (0, 77)
-        assert OWN == fake.now()
+        assert fake.now() == OWN
         fake.kill_all()
     assert found

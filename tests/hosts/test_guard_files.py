@@ -25,16 +25,16 @@ def fake(tmp_path: Path) -> Iterator[FakeKernelHost]:
 
 def tune(host: FakeKernelHost, word: str = "ours", by: str = "reload") -> None:
     begun = host.begin_in("a", "t1")
-    assert 0 == begun.exit_code, begun
+    assert begun.exit_code == 0, begun
     done = host.write_files("a", "t1", host.texts(word), keys="vm/swappiness 1\n", by=by)
-    assert 0 == done.exit_code, done
+    assert done.exit_code == 0, done
     assert (word, word) == host.serves()
 
 
 def assert_given_back(host: FakeKernelHost, name: str = "a") -> None:
-    assert ("own", "own") == host.serves()
-    assert OWN == host.now()
-    assert ([], []) == (host.pending(name), host.beside())
+    assert host.serves() == ("own", "own")
+    assert host.now() == OWN
+    assert (host.pending(name), host.beside()) == ([], [])
 
 
 def test_files_are_written_served_and_given_back(fake: FakeKernelHost) -> None:
@@ -43,7 +43,7 @@ def test_files_are_written_served_and_given_back(fake: FakeKernelHost) -> None:
     assert [mode[1:] for mode in before.values()] == [mode[1:] for mode in fake.files().values()]
     assert fake.texts("ours") == {name: file[0] for name, file in fake.files().items()}
     assert (fake.nginx / "sites-enabled/site").is_symlink()
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert before == fake.files()
     assert_given_back(fake)
 
@@ -51,11 +51,11 @@ def test_files_are_written_served_and_given_back(fake: FakeKernelHost) -> None:
 def test_a_restart_is_made_where_one_is_needed(fake: FakeKernelHost) -> None:
     restarts = fake.nginx / "restarts"
     tune(fake, by="restart")
-    assert 2 == len(restarts.read_text().splitlines())
+    assert len(restarts.read_text().splitlines()) == 2
     fake.kill_all()
     fake.lapse("a")
-    assert DONE == fake.watch("a", "t1")
-    assert 3 == len(restarts.read_text().splitlines())
+    assert fake.watch("a", "t1") == DONE
+    assert len(restarts.read_text().splitlines()) == 3
     assert_given_back(fake)
     # So its sockets are as before, too, and nobody has to type anything.
     assert "nginx keeps" not in (fake.folder("a") / "report").read_text()
@@ -67,7 +67,7 @@ def test_the_watchdog_gives_files_back(fake: FakeKernelHost) -> None:
     fake.kill_all()
     assert "key\tnginx\tits own configuration\t" in fake.guard("a", "status").stdout
     fake.lapse("a")
-    assert DONE == fake.watch("a", "t1")
+    assert fake.watch("a", "t1") == DONE
     assert before == fake.files()
     assert_given_back(fake)
     # Its sockets were opened under other values.
@@ -80,13 +80,13 @@ def test_a_file_gets_its_own_text_by_a_write(fake: FakeKernelHost) -> None:
     before = fake.files()
     tune(fake)
     for texts in ({SITE: None}, {MAIN: None}, {MAIN: None, SITE: None}, fake.texts("twice")):
-        assert 0 == fake.write_files("a", "t1", texts).exit_code
-    assert ("twice", "twice") == fake.serves()
-    assert 0 == fake.write_files("a", "t1", {MAIN: None, SITE: None}).exit_code
+        assert fake.write_files("a", "t1", texts).exit_code == 0
+    assert fake.serves() == ("twice", "twice")
+    assert fake.write_files("a", "t1", {MAIN: None, SITE: None}).exit_code == 0
     assert before == fake.files()
-    assert ("own", "own") == fake.serves()
-    assert "own" == (fake.folder("a") / "lock/nginx").read_text().splitlines()[0]
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.serves() == ("own", "own")
+    assert (fake.folder("a") / "lock/nginx").read_text().splitlines()[0] == "own"
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert_given_back(fake)
 
 
@@ -95,55 +95,55 @@ def test_a_file_gets_its_own_text_by_a_write(fake: FakeKernelHost) -> None:
 
 def test_what_nginx_refuses_is_gone_at_once(fake: FakeKernelHost) -> None:
     before = fake.files()
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     bad = {SITE: fake.texts("ours")[SITE], MAIN: fake.own_texts()[MAIN] + "nonsense on;\n"}
     done = fake.write_files("a", "t1", bad, keys="vm/swappiness 1\n")
-    assert REFUSED == done.exit_code
+    assert done.exit_code == REFUSED
     assert '[emerg] unknown directive "nonsense" in ' in done.stderr
     assert (before, OWN) == (fake.files(), fake.now())
-    assert ("own", "own") == fake.serves()
+    assert fake.serves() == ("own", "own")
     # The session goes on.
-    assert 0 == fake.write_files("a", "t1", fake.texts("ours")).exit_code
-    assert ("ours", "ours") == fake.serves()
-    assert REFUSED == fake.write_files("a", "t1", bad).exit_code
-    assert ("own", "own") == fake.serves()
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.write_files("a", "t1", fake.texts("ours")).exit_code == 0
+    assert fake.serves() == ("ours", "ours")
+    assert fake.write_files("a", "t1", bad).exit_code == REFUSED
+    assert fake.serves() == ("own", "own")
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert_given_back(fake)
 
 
 def test_what_fails_only_when_it_takes_effect_is_gone_too(fake: FakeKernelHost) -> None:
     """A restart command that fails with these files, as a unit may."""
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     text = fake.own_texts()[SITE].replace("return", f"listen unix:{fake.nginx}/none/x; return")
     done = fake.write_files("a", "t1", {SITE: text}, by="restart")
-    assert REFUSED == done.exit_code
+    assert done.exit_code == REFUSED
     assert "/none/x" in done.stderr
-    assert ("own", "own") == fake.serves()
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.serves() == ("own", "own")
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert_given_back(fake)
 
 
 def test_what_was_cut_off_on_its_way_is_not_written(fake: FakeKernelHost) -> None:
     before = fake.files()
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     line = f"/1 {sent(fake.texts('ours')[MAIN])[:-9]}\n"
-    assert UNWRITABLE == fake.guard("a", "write", "t1", "reload", "0", stdin=line).exit_code
+    assert fake.guard("a", "write", "t1", "reload", "0", stdin=line).exit_code == UNWRITABLE
     assert before == fake.files()
-    assert 1 == fake.guard("a", "write", "t1", "reload", "0", stdin="/3 own\n").exit_code
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.guard("a", "write", "t1", "reload", "0", stdin="/3 own\n").exit_code == 1
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert_given_back(fake)
 
 
 def test_connections_of_old_workers_are_waited_for_and_told_of(fake: FakeKernelHost) -> None:
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(fake.nginx / "s"))
         client.sendall(b"GET / HT")
         wait_until(lambda: fake.serves() == ("own", "own"), "nginx has taken the connection")
         done = fake.write_files("a", "t1", fake.texts("ours"))
         assert "draining\t1\n" in done.stdout
-        assert ("ours", "ours") == fake.serves()
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+        assert fake.serves() == ("ours", "ours")
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert_given_back(fake)
 
 
@@ -153,46 +153,46 @@ def test_connections_of_old_workers_are_waited_for_and_told_of(fake: FakeKernelH
 def test_files_that_a_write_would_harm_are_refused(fake: FakeKernelHost) -> None:
     os.link(fake.nginx / SITE, fake.nginx / "again")
     refused = fake.begin_in("a", "t1")
-    assert (1, True) == (refused.exit_code, "several names (hard links)" in refused.stderr)
-    assert [] == fake.pending("a")
+    assert (refused.exit_code, "several names (hard links)" in refused.stderr) == (1, True)
+    assert fake.pending("a") == []
     (fake.nginx / "again").unlink()
     (fake.nginx / SITE).write_text("nonsense on;\n")
     refused = fake.begin_in("a", "t1")
-    assert (1, True) == (refused.exit_code, "nginx refuses its files as they are" in refused.stderr)
-    assert [] == fake.pending("a")
+    assert (refused.exit_code, "nginx refuses its files as they are" in refused.stderr) == (1, True)
+    assert fake.pending("a") == []
 
 
 def test_without_nginx_its_files_are_not_guarded(fake: FakeKernelHost) -> None:
     stop(fake)
     refused = fake.begin_in("a", "t1")
-    assert (1, True) == (refused.exit_code, "no nginx runs" in refused.stderr)
-    assert [] == fake.pending("a")
+    assert (refused.exit_code, "no nginx runs" in refused.stderr) == (1, True)
+    assert fake.pending("a") == []
 
 
 def test_a_keep_with_files_as_they_were_found_has_none_in_its_record(fake: FakeKernelHost) -> None:
     tune(fake)
-    assert 0 == fake.write_files("a", "t1", {MAIN: None, SITE: None}).exit_code
-    assert 0 == fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code
-    assert ("own", "own") == fake.serves()
-    assert ([], []) == (fake.pending("a"), fake.beside())
+    assert fake.write_files("a", "t1", {MAIN: None, SITE: None}).exit_code == 0
+    assert fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code == 0
+    assert fake.serves() == ("own", "own")
+    assert (fake.pending("a"), fake.beside()) == ([], [])
     (record,) = fake.folder("a").glob("applied.*")
     assert not (record / "files").exists()
 
 
 def test_what_was_written_and_not_loaded_is_loaded_before_it_stays(fake: FakeKernelHost) -> None:
     """The write that put it there may have died before nginx took it."""
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     one = fake.texts("one")[MAIN]
     refusals = range(1, 60)
     for fatal in refusals:
         fake.write_files("a", "t1", {MAIN: one}, fatal=fatal)
         if fake.files()[MAIN][0] == one:
             break
-    assert ("own", "own") == fake.serves()
-    assert 0 == fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code
-    assert ("one", "own") == fake.serves()
-    assert 0 == fake.guard("a", "rollback").exit_code
-    assert ("own", "own") == fake.serves()
+    assert fake.serves() == ("own", "own")
+    assert fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code == 0
+    assert fake.serves() == ("one", "own")
+    assert fake.guard("a", "rollback").exit_code == 0
+    assert fake.serves() == ("own", "own")
     assert fake.own_texts()[MAIN] == fake.files()[MAIN][0]
 
 
@@ -210,24 +210,24 @@ def test_a_file_that_somebody_else_changes_is_told_of_and_left_alone(fake: FakeK
     theirs = fake.texts("theirs")[SITE]
     (fake.nginx / SITE).write_text(theirs)
     done = fake.write_files("a", "t1", fake.texts("more"))
-    assert FOREIGN == done.exit_code
+    assert done.exit_code == FOREIGN
     assert f"foreign\t{fake.nginx / SITE}\tas intop left it\tchanged\t" in done.stdout
     assert fake.texts("ours")[MAIN] == fake.files()[MAIN][0]
 
     done = fake.guard("a", "end", "t1")
-    assert 1 == done.exit_code
+    assert done.exit_code == 1
     assert f"unrestored\t{fake.nginx / SITE}\tsomebody else has changed it" in done.stdout
-    assert ("own", "theirs") == fake.serves()
-    assert OWN == fake.now()
+    assert fake.serves() == ("own", "theirs")
+    assert fake.now() == OWN
     # It is no session's default until somebody says so.
-    assert MISSING == fake.begin_in("a", "t2").exit_code
+    assert fake.begin_in("a", "t2").exit_code == MISSING
     assert "changed by somebody else" in fake.guard("a", "status").stdout
     assert theirs == fake.files()[SITE][0]
-    assert 0 == fake.guard("a", "accept").exit_code
-    assert [] == fake.beside()
-    assert 0 == fake.begin_in("a", "t3").exit_code
-    assert 0 == fake.guard("a", "end", "t3").exit_code
-    assert ("own", "theirs") == fake.serves()
+    assert fake.guard("a", "accept").exit_code == 0
+    assert fake.beside() == []
+    assert fake.begin_in("a", "t3").exit_code == 0
+    assert fake.guard("a", "end", "t3").exit_code == 0
+    assert fake.serves() == ("own", "theirs")
 
 
 def test_by_force_a_file_is_as_it_was_found(fake: FakeKernelHost) -> None:
@@ -236,10 +236,10 @@ def test_by_force_a_file_is_as_it_was_found(fake: FakeKernelHost) -> None:
     (fake.nginx / SITE).write_text(fake.texts("theirs")[SITE])
     (fake.nginx / SITE).chmod(0o600)
     (fake.nginx / MAIN).unlink()
-    assert 1 == fake.guard("a", "end", "t1").exit_code
-    assert ("ours", "ours") == fake.serves()  # without a file nginx would not come back
+    assert fake.guard("a", "end", "t1").exit_code == 1
+    assert fake.serves() == ("ours", "ours")  # without a file nginx would not come back
     done = fake.guard("a", "rollback", "force")
-    assert 0 == done.exit_code, done
+    assert done.exit_code == 0, done
     assert f"restored\t{fake.nginx / MAIN}\tas it was found\n" in done.stdout
     assert before == fake.files()
     assert_given_back(fake)
@@ -255,16 +255,16 @@ def test_the_watchdogs_report_names_a_file_of_somebody_else(fake: FakeKernelHost
     assert "this host was NOT fully restored by its watchdog" in report
     line = f"{fake.nginx / SITE}: somebody else has changed it, so it was left alone; to restore it"
     assert line in report
-    assert ("own", "theirs") == fake.serves()
+    assert fake.serves() == ("own", "theirs")
 
 
 def test_a_file_that_somebody_has_put_back_is_told_of_once(fake: FakeKernelHost) -> None:
     tune(fake)
     (fake.nginx / SITE).write_text(fake.own_texts()[SITE])
-    assert FOREIGN == fake.write_files("a", "t1", fake.texts("more")).exit_code
-    assert 0 == fake.write_files("a", "t1", fake.texts("more")).exit_code
-    assert ("more", "more") == fake.serves()
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.write_files("a", "t1", fake.texts("more")).exit_code == FOREIGN
+    assert fake.write_files("a", "t1", fake.texts("more")).exit_code == 0
+    assert fake.serves() == ("more", "more")
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert_given_back(fake)
 
 
@@ -298,11 +298,11 @@ def test_a_full_disk_is_in_no_restores_way(small: FakeKernelHost) -> None:
     # Twice: a write that fails leaves what is needed.
     for word in ("more", "again"):
         done = small.write_files("a", "t1", small.texts(word))
-        assert UNWRITABLE == done.exit_code, done
-        assert ("ours", "ours") == small.serves()
+        assert done.exit_code == UNWRITABLE, done
+        assert small.serves() == ("ours", "ours")
     small.kill_all()
     small.lapse("a")
-    assert DONE == small.watch("a", "t1")
+    assert small.watch("a", "t1") == DONE
     assert before == small.files()
     assert_given_back(small)
 
@@ -312,19 +312,19 @@ def test_a_read_only_disk_is_told_of_until_it_is_writable(fake: FakeKernelHost) 
     tune(fake)
     folder = fake.nginx / "sites-available"
     bound = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
-    assert 0 == fake.run(bound).exit_code
+    assert fake.run(bound).exit_code == 0
     done = fake.guard("a", "end", "t1")
-    assert 1 == done.exit_code
+    assert done.exit_code == 1
     assert f"unrestored\t{fake.nginx / SITE}\tit can't be written" in done.stdout
-    assert OWN == fake.now()
+    assert fake.now() == OWN
     # What can be restored is, and nginx has it.
-    assert ("own", "ours") == fake.serves()
-    assert MISSING == fake.begin_in("a", "t2").exit_code
-    assert 0 == fake.run(f"umount {folder}").exit_code
-    assert 0 == fake.begin_in("a", "t2").exit_code
+    assert fake.serves() == ("own", "ours")
+    assert fake.begin_in("a", "t2").exit_code == MISSING
+    assert fake.run(f"umount {folder}").exit_code == 0
+    assert fake.begin_in("a", "t2").exit_code == 0
     assert before == fake.files()
-    assert ("own", "own") == fake.serves()
-    assert 0 == fake.guard("a", "end", "t2").exit_code
+    assert fake.serves() == ("own", "own")
+    assert fake.guard("a", "end", "t2").exit_code == 0
     assert_given_back(fake)
 
 
@@ -339,11 +339,11 @@ def test_a_reboot_gives_files_back_and_starts_nothing(fake: FakeKernelHost, tmp_
     (tmp_path / "sys/kernel/random/boot_id").write_text("another-boot\n")
     fake.set({"vm/swappiness": "55"})
     # Nobody takes the host from another folder meanwhile.
-    assert 75 == fake.begin_in("b", "t2").exit_code
-    assert 0 == fake.guard("a", "status").exit_code
+    assert fake.begin_in("b", "t2").exit_code == 75
+    assert fake.guard("a", "status").exit_code == 0
     assert before == fake.files()
-    assert ([], []) == (fake.pending("a"), fake.beside())
-    assert "55" == fake.now()["vm/swappiness"]
+    assert (fake.pending("a"), fake.beside()) == ([], [])
+    assert fake.now()["vm/swappiness"] == "55"
     assert not (fake.nginx / "nginx.pid").exists()
     assert "was started anew under the session of me" in (fake.folder("a") / "report").read_text()
 
@@ -358,15 +358,15 @@ def test_an_nginx_that_was_started_with_our_files_after_a_reboot_reads_its_own(
     fake.kill_all()
     fake.run("rm -r /run/intop-guard")
     (tmp_path / "sys/kernel/random/boot_id").write_text("another-boot\n")
-    assert 0 == fake.guard("a", "rollback").exit_code
+    assert fake.guard("a", "rollback").exit_code == 0
     assert before == fake.files()
-    assert ("own", "own") == fake.serves()
+    assert fake.serves() == ("own", "own")
 
 
 def test_an_nginx_that_has_died_comes_back_with_its_files(fake: FakeKernelHost) -> None:
     tune(fake)
     stop(fake)
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert_given_back(fake)
 
 
@@ -379,21 +379,21 @@ def test_an_nginx_that_is_just_starting_is_waited_for(fake: FakeKernelHost) -> N
     (fake.nginx / "restart").write_text("exit 5\n")
     fake.run(f"(exec 1>&- 2>&-; /bin/sleep 1.5; exec sh {fake.nginx}/slow) &")
     done = fake.write_files("a", "t1", fake.texts("more"))
-    assert 0 == done.exit_code, done
-    assert ("more", "more") == fake.serves()
-    assert 0 == fake.guard("a", "end", "t1").exit_code
+    assert done.exit_code == 0, done
+    assert fake.serves() == ("more", "more")
+    assert fake.guard("a", "end", "t1").exit_code == 0
     assert_given_back(fake)
 
 
 def test_a_restart_that_does_nothing_is_told_of(fake: FakeKernelHost) -> None:
     """Such as that of another unit."""
     (fake.nginx / "restart").write_text("exit 0\n")
-    assert 0 == fake.begin_in("a", "t1").exit_code
+    assert fake.begin_in("a", "t1").exit_code == 0
     done = fake.write_files("a", "t1", fake.texts("ours"), by="restart")
-    assert 1 == done.exit_code
+    assert done.exit_code == 1
     assert "nginx still has the workers from before sh " in done.stderr
     assert fake.own_texts() == {name: file[0] for name, file in fake.files().items()}
-    assert ("own", "own") == fake.serves()
+    assert fake.serves() == ("own", "own")
 
 
 def test_an_nginx_that_does_not_come_back_is_told_of_and_tried_again(fake: FakeKernelHost) -> None:
@@ -401,16 +401,16 @@ def test_an_nginx_that_does_not_come_back_is_told_of_and_tried_again(fake: FakeK
     script = (fake.nginx / "restart").read_text()
     (fake.nginx / "restart").write_text("echo no such unit; exit 5\n")
     done = fake.guard("a", "end", "t1")
-    assert 1 == done.exit_code
+    assert done.exit_code == 1
     assert (
         "unrestored\tnginx\tit may not serve with the files on its disk: exit code 5" in done.stdout
     )
     assert "no such unit" in done.stdout
-    assert MISSING == fake.begin_in("a", "t2").exit_code
+    assert fake.begin_in("a", "t2").exit_code == MISSING
     (fake.nginx / "restart").write_text(script)
-    assert 0 == fake.begin_in("a", "t2").exit_code
-    assert ("own", "own") == fake.serves()
-    assert 0 == fake.guard("a", "end", "t2").exit_code
+    assert fake.begin_in("a", "t2").exit_code == 0
+    assert fake.serves() == ("own", "own")
+    assert fake.guard("a", "end", "t2").exit_code == 0
     assert_given_back(fake)
 
 
@@ -468,5 +468,5 @@ def test_whoever_dies_over_files_at_each_step(fake: FakeKernelHost, die: Die) ->
 def test_a_session_that_is_told_of_a_restore_finds_files_restored(fake: FakeKernelHost) -> None:
     tune(fake)
     fake.lapse("a")
-    assert NOT_OURS == fake.write_files("a", "t1", fake.texts("more")).exit_code
+    assert fake.write_files("a", "t1", fake.texts("more")).exit_code == NOT_OURS
     assert_given_back(fake)

@@ -74,26 +74,26 @@ def test_values_and_file_stay_until_a_rollback_by_hand(host: NamespaceHost) -> N
     before = host.values()
     keep(host, ONE)
     assert before | ONE == host.values()
-    assert (TEXT, 0o644) == (conf(host).read_text(), conf(host).stat().st_mode & 0o777)
+    assert (conf(host).read_text(), conf(host).stat().st_mode & 0o777) == (TEXT, 0o644)
     applied = status(host).applied
     assert applied is not None
-    assert (ABOUT, ONE) == (applied.about, applied.values)
+    assert (applied.about, applied.values) == (ABOUT, ONE)
     assert {key: before[key] for key in ONE} == {key.key: key.before for key in applied.keys}
-    assert () == drift_of(applied, None)
+    assert drift_of(applied, None) == ()
     # Its own root is where the file is, whatever whoever asks knows of that.
     later = conf(host).with_name("99-zzz.conf")
     later.write_text(f"{SOMAXCONN} = 1\n")
     host.address = replace(host.address, config_root="/")
-    assert ["overridden"] == [drift.kind for drift in state_of(host).drift]
+    assert [drift.kind for drift in state_of(host).drift] == ["overridden"]
     later.unlink()
     end_processes(host)
 
     out = host.script("rollback").stdout
     assert f"restored\tnet/core/somaxconn\t{before[SOMAXCONN]}\n" in out
     assert before == host.values()
-    assert [] == left(host)
+    assert left(host) == []
     assert HostState() == status(host)
-    assert 77 == host.script("rollback").exit_code
+    assert host.script("rollback").exit_code == 77
 
 
 def test_a_second_apply_keeps_the_first_values_and_lets_go_of_what_it_does_not_set(
@@ -102,7 +102,7 @@ def test_a_second_apply_keeps_the_first_values_and_lets_go_of_what_it_does_not_s
     before = host.values()
     keep(host, ONE)
     with guarded(host, KEYS, originals=True) as session:
-        assert ABOUT == session.applied
+        assert session.applied == ABOUT
         session.apply(session.as_found)
         assert before | ONE == host.values()
         assert not session.was_tuned
@@ -111,19 +111,19 @@ def test_a_second_apply_keeps_the_first_values_and_lets_go_of_what_it_does_not_s
     assert before | ONE == host.values()
     keep(host, TWO, "two\n")
     assert before | TWO == host.values()
-    assert "two\n" == conf(host).read_text()
-    assert ["99-zz-intop.conf", "applied.2"] == left(host)
+    assert conf(host).read_text() == "two\n"
+    assert left(host) == ["99-zz-intop.conf", "applied.2"]
     applied = status(host).applied
     assert applied is not None
-    assert TWO == applied.values
+    assert applied.values == TWO
     guard.rollback(host)
     assert before == host.values()
-    assert [] == left(host)
+    assert left(host) == []
 
 
 def test_a_key_that_is_gone_keeps_no_rollback_from_its_end(host: NamespaceHost) -> None:
     gone = "net.ipv4.conf.veth7.rp_filter"
-    assert 0 == host.run("ip link add veth7 type veth peer name veth8").exit_code
+    assert host.run("ip link add veth7 type veth peer name veth8").exit_code == 0
     before = host.values()
     with guarded(host, [*KEYS, gone], originals=True) as session:
         other = "2" if host.value(gone) != "2" else "1"
@@ -147,7 +147,7 @@ def test_a_campaign_is_told_of_it_in_a_line_and_leaves_it(host: NamespaceHost) -
         session.apply(Configuration({FIN: "13"}))
         state = status(host)
         assert state.applied is not None
-        assert () == drift_of(state.applied, None, is_held=bool(state.holder))
+        assert drift_of(state.applied, None, is_held=bool(state.holder)) == ()
     (line,) = heard
     assert "of study fleet, campaign 3 applied since 2026-11-22T01:00:00Z" in line
     assert before | ONE == host.values()
@@ -160,16 +160,16 @@ def test_what_somebody_else_changes_is_left_alone_unless_by_force(host: Namespac
     conf(host).write_text("mine\n")
     applied = status(host).applied
     assert applied is not None
-    assert {"changed", "edited"} == {drift.kind for drift in drift_of(applied, None)}
+    assert {drift.kind for drift in drift_of(applied, None)} == {"changed", "edited"}
     done = guard.rollback(host)
-    assert ("partly", "edited") == (done.outcome, done.file_is)
-    assert [SOMAXCONN] == [change.key for change in done.foreign]
+    assert (done.outcome, done.file_is) == ("partly", "edited")
+    assert [change.key for change in done.foreign] == [SOMAXCONN]
     assert before | {SOMAXCONN: "55"} == host.values()
-    assert "mine\n" == conf(host).read_text()
+    assert conf(host).read_text() == "mine\n"
     done = guard.rollback(host, force=True)
-    assert ("restored", "removed") == (done.outcome, done.file_is)
+    assert (done.outcome, done.file_is) == ("restored", "removed")
     assert before == host.values()
-    assert [] == left(host)
+    assert left(host) == []
 
 
 HALF = "9000 131072 99999999999"
@@ -197,13 +197,13 @@ def test_a_rollback_that_is_refused_half_way_is_ours_however_often_it_is_tried(
     foreign = [FIN] if is_of_somebody else []
     for _ in range(3):
         result = guard.rollback(host)
-        assert ("partly", [RMEM]) == (result.outcome, [key.key for key in result.unrestored])
+        assert (result.outcome, [key.key for key in result.unrestored]) == ("partly", [RMEM])
         assert foreign == [change.key for change in result.foreign]
-        assert "9000 131072 1048576" == host.value(RMEM)
+        assert host.value(RMEM) == "9000 131072 1048576"
         applied = status(host).applied
         assert applied is not None
         drift = {each.where: each.detail for each in drift_of(applied, None)}
-        assert {FIN, RMEM} == set(drift)
+        assert set(drift) == {FIN, RMEM}
         assert is_of_somebody or drift[FIN].endswith("or a rollback that could not restore all")
     # Whoever changes it now is somebody else.
     set_by_somebody(host, RMEM, "4096 65536 1048576")
@@ -221,15 +221,15 @@ def test_a_session_that_is_given_back_half_way_is_ours_however_often_it_is_tried
     before = host.values()
     begun(host, f"{path_of(RMEM)} 8192 65536 1048576", f"{path_of(SOMAXCONN)} 777")
     whole = with_refused_vector(host, host.state / "lock/snapshot")
-    assert 1 == host.script("end", "token-1").exit_code
+    assert host.script("end", "token-1").exit_code == 1
     for _ in range(2):
         result = guard.rollback(host)
-        assert ("partly", [RMEM]) == (result.outcome, [key.key for key in result.unrestored])
-        assert () == result.foreign
-        assert "9000 131072 1048576" == host.value(RMEM)
+        assert (result.outcome, [key.key for key in result.unrestored]) == ("partly", [RMEM])
+        assert result.foreign == ()
+        assert host.value(RMEM) == "9000 131072 1048576"
     (rest,) = host.state.glob("unrestored.*")
     (rest / "snapshot").write_text(f"{whole}\n")
-    assert "restored" == guard.rollback(host).outcome
+    assert guard.rollback(host).outcome == "restored"
     assert before == host.values()
 
 
@@ -244,9 +244,9 @@ def test_after_a_reboot_only_what_the_file_has_set_again_is_restored(
         set_all(host, before)
         set_by_somebody(host, SOMAXCONN, "55")  # the machine's own by now
     done = guard.rollback(host)
-    assert "restored" == done.outcome
+    assert done.outcome == "restored"
     assert before | ({} if text else {SOMAXCONN: "55"}) == host.values()
-    assert [] == left(host)
+    assert left(host) == []
 
 
 # What goes wrong ----------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_a_file_that_is_not_ours_is_not_replaced_and_nothing_stays(host: Namespa
     with pytest.raises(HostError, match=r"99-zz-intop\.conf is there, and not as intop"):
         keep(host, ONE)
     assert (before, "theirs\n") == (host.values(), conf(host).read_text())
-    assert ["99-zz-intop.conf"] == left(host)
+    assert left(host) == ["99-zz-intop.conf"]
 
 
 @pytest.mark.parametrize("what", ["state", "root"])
@@ -274,8 +274,8 @@ def test_on_a_full_disk_nothing_stays(host: NamespaceHost, what: str) -> None:
             host.run(f"cat /dev/zero > {folder}/full")
             session.keep(Configuration(ONE), ABOUT, (str(conf(host)), TEXT * 500))
         assert before == host.values()
-        assert [] == [path for path in folder.rglob("*") if "applied" in str(path)]
-        assert [] == list(conf(host).parent.glob("*"))
+        assert [path for path in folder.rglob("*") if "applied" in str(path)] == []
+        assert list(conf(host).parent.glob("*")) == []
     finally:
         end_processes(host)
         subprocess.run(["umount", folder], check=True)
@@ -285,8 +285,8 @@ def test_what_is_cut_off_on_its_way_does_not_stay(host: NamespaceHost) -> None:
     before = host.values()
     begun(host, "net/core/somaxconn 777")
     done = host.script("keep", "token-1", stdin="key\tnet/core/somaxconn\nabout\tsince\tnow\n")
-    assert (1, True) == (done.exit_code, "cut off" in done.stderr)
-    assert 0 == host.script("end", "token-1").exit_code
+    assert (done.exit_code, "cut off" in done.stderr) == (1, True)
+    assert host.script("end", "token-1").exit_code == 0
     assert (before, []) == (host.values(), left(host))
 
 
@@ -309,7 +309,7 @@ def test_what_somebody_else_has_set_since_an_apply_is_not_taken_by_the_next_one(
     with pytest.raises(ForeignChangeError, match="somaxconn"):
         keep(host, TWO)
     assert before | ONE | {SOMAXCONN: "55"} == host.values()
-    assert ["99-zz-intop.conf", "applied.1"] == left(host)
+    assert left(host) == ["99-zz-intop.conf", "applied.1"]
 
 
 # Death at each step -------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def to_keep(values: dict[str, str], text: str, path: Path) -> tuple[str, tuple[s
 
 
 def set_all(host: NamespaceHost, values: dict[str, str]) -> None:
-    assert 0 == host.run(setting(values)).exit_code
+    assert host.run(setting(values)).exit_code == 0
 
 
 def setting(values: dict[str, str]) -> str:
@@ -408,12 +408,12 @@ def test_a_keep_that_dies_anywhere_leaves_all_of_it_or_nothing(
         done = mortal.run(fatal, "keep", token, *words, stdin=stdin)
         committed = (host.state / f"applied.{1 + is_second}").is_dir()
         # What is read at boot is there only once it can be undone.
-        assert committed or not conf(host).exists() or TEXT == conf(host).read_text()
+        assert committed or not conf(host).exists() or conf(host).read_text() == TEXT
         die(host, rebooted=not is_second)
         booted = before | (TWO if conf(host).exists() else {})
         now = at_once(host, "" if is_second else setting(booted), f"{guard_sh} status")
         expected = (before | TWO if committed else earlier) if is_second else booted
-        assert expected == now
+        assert now == expected
         there = [f"applied.{1 + (is_second and committed)}"] if committed or is_second else []
         assert [*["99-zz-intop.conf"] * len(there), *there] == left(host)
         if there:
@@ -423,13 +423,13 @@ def test_a_keep_that_dies_anywhere_leaves_all_of_it_or_nothing(
             assert {path_of(key) for key in stays} == set(keys_in(record / "left"))
         assert before == at_once(host, f"{guard_sh} rollback") or not there
         if there:
-            assert [] == left(host)
+            assert left(host) == []
         outcomes.append(committed)
         if done.exit_code == 0:
             break
         if is_second:
             shutil.copytree(tmp_path.with_name("earlier"), tmp_path, dirs_exist_ok=True)
-    assert 0 == done.exit_code, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert outcomes == sorted(outcomes), "once it is through, it stays so"
     assert outcomes.count(False) >= 5
     assert outcomes.count(True) >= 3
@@ -454,9 +454,9 @@ def test_a_rollback_that_dies_anywhere_is_carried_to_its_end(
         if done.exit_code == 0:
             break
         assert before == at_once(host, f"{guard_sh} rollback")
-        assert [] == left(host)
+        assert left(host) == []
         shutil.copytree(tmp_path.with_name("applied"), tmp_path, dirs_exist_ok=True)
-    assert 0 == done.exit_code, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert fatal >= 6
     assert (before, []) == (host.values(), left(host))
 
@@ -464,5 +464,5 @@ def test_a_rollback_that_dies_anywhere_is_carried_to_its_end(
 def test_a_host_whose_session_is_alive_keeps_what_is_applied(host: NamespaceHost) -> None:
     keep(host, ONE)
     with guarded(leased(host, 60.0), KEYS):
-        assert "held" == guard.rollback(host).outcome
-    assert "777" == host.value(SOMAXCONN)
+        assert guard.rollback(host).outcome == "held"
+    assert host.value(SOMAXCONN) == "777"

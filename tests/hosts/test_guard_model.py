@@ -110,7 +110,7 @@ class Guard(RuleBasedStateMachine):
                 done.stdout,
                 self.base,
             )
-            assert [] == self.host.pending(self.other(name))
+            assert self.host.pending(self.other(name)) == []
             self.check_keys()
             # What was left to somebody else has been accepted, or was in the way of nothing.
             self.check_files()
@@ -314,7 +314,7 @@ class Guard(RuleBasedStateMachine):
         if not self.is_half_undone and not any(map(self.host.pending, "ab")):
             self.check_keys()
             self.check_files()
-            assert [] == self.host.beside()
+            assert self.host.beside() == []
             if not self.is_edited:
                 assert tuple(word_in(self.files[f]) for f in (MAIN, SITE)) == self.host.serves()
 
@@ -341,7 +341,7 @@ class Guard(RuleBasedStateMachine):
         self.theirs = {}
         found = self.host.files()
         assert self.files == {name: file[0] for name, file in found.items()}
-        assert [(0o644, 0, 0), (0o640, 0, 33)] == [file[1:] for file in found.values()]
+        assert [file[1:] for file in found.values()] == [(0o644, 0, 0), (0o640, 0, 33)]
 
     def take_by_force(self) -> None:
         """A death may leave some of it to others."""
@@ -379,8 +379,8 @@ class Guard(RuleBasedStateMachine):
                 report = self.host.folder(name) / "report"
                 lines = report.read_text() if report.exists() else ""
                 assert not re.search(r"somebody else has changed (net|vm)\.", lines), lines
-            assert [] == [*self.host.pending("a"), *self.host.pending("b")]
-            assert [] == self.host.applied("a")
+            assert [*self.host.pending("a"), *self.host.pending("b")] == []
+            assert self.host.applied("a") == []
             self.check_files()
         finally:
             self._entered.__exit__(None, None, None)

@@ -67,10 +67,10 @@ def test_a_session_whose_namespace_is_gone_is_in_nobodys_way(
     assert own_values(tmp_path) == host.values()
     with in_another_folder(host):
         begin = host.begin("token-2", LONG, SOMAXCONN, FIN)
-        assert 0 == begin.exit_code, begin
-        assert 0 == host.script("end", "token-2").exit_code
-    assert [f"{number_of(host)}"] == [
-        path.name.partition("-")[0] for path in LISTS.glob(f"{number_of(host)}*")
+        assert begin.exit_code == 0, begin
+        assert host.script("end", "token-2").exit_code == 0
+    assert [path.name.partition("-")[0] for path in LISTS.glob(f"{number_of(host)}*")] == [
+        f"{number_of(host)}"
     ]
 
 
@@ -84,13 +84,13 @@ def test_its_values_are_not_written_to_the_next_namespace(
     before = host.values()
     assert own_values(tmp_path) == before
     if verb == "begin":
-        assert 0 == host.begin("token-2", LONG, SOMAXCONN).exit_code
-        assert 0 == host.script("end", "token-2").exit_code
+        assert host.begin("token-2", LONG, SOMAXCONN).exit_code == 0
+        assert host.script("end", "token-2").exit_code == 0
     else:
-        assert 0 == host.script(verb).exit_code
+        assert host.script(verb).exit_code == 0
     assert before == host.values()
-    assert [] == [path.name for path in host.state.glob("lock")]
-    assert () == status(host).changed
+    assert [path.name for path in host.state.glob("lock")] == []
+    assert status(host).changed == ()
 
 
 def test_what_was_applied_in_a_namespace_that_is_gone_needs_no_rollback(
@@ -98,14 +98,14 @@ def test_what_was_applied_in_a_namespace_that_is_gone_needs_no_rollback(
 ) -> None:
     begun(host, LINE)
     about = "key\tnet/core/somaxconn\nabout\tsince\tnow\nend\n"
-    assert 0 == host.script("keep", "token-1", stdin=about).exit_code
+    assert host.script("keep", "token-1", stdin=about).exit_code == 0
     made_again(host)
     before = host.values()
     assert own_values(tmp_path) == before
     applied = status(host).applied
     assert applied is not None
     assert applied.was_rebooted
-    assert 0 == host.script("rollback").exit_code
+    assert host.script("rollback").exit_code == 0
     assert (before, None) == (host.values(), status(host).applied)
 
 
@@ -120,14 +120,14 @@ def test_a_session_of_a_living_namespace_is_restored_in_that_one_only(
         own = other.values()
         other.address = host.address
         refused = other.begin("token-2", LONG, FIN)
-        assert HELD == refused.exit_code
+        assert refused.exit_code == HELD
         assert f"in the network namespace net:[{number_of(host)}]" in refused.stdout
         for verb in ("rollback", "rollback force"):
             done = other.script(verb)
-            assert HELD == done.exit_code
+            assert done.exit_code == HELD
             assert "the values are those of another network namespace" in done.stderr
-        assert NOT_BACK != other.script("status").exit_code
+        assert other.script("status").exit_code != NOT_BACK
         assert own == other.values()
-    assert 0 == host.script("rollback force").exit_code
+    assert host.script("rollback force").exit_code == 0
     assert before == host.values()
     wait_until(lambda: not (host.state / "lock").exists(), "it is given back")

@@ -59,7 +59,7 @@ def small_disk(host: NamespaceHost) -> Iterator[Path]:
 
 def fill(host: NamespaceHost) -> None:
     host.run(f"cat /dev/zero > {host.state}/full")
-    assert 0 != host.run(f"echo 1 > {host.state}/more").exit_code
+    assert host.run(f"echo 1 > {host.state}/more").exit_code != 0
 
 
 # Restoring ----------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def test_what_is_refused_or_gone_is_said_with_the_command_and_the_rest_is_back(
     host: NamespaceHost,
 ) -> None:
     gone = "net.ipv4.conf.veth7.rp_filter"
-    assert 0 == host.run(ADD_LINK).exit_code
+    assert host.run(ADD_LINK).exit_code == 0
     set_by_somebody(host, FIRST_PORT, "0")
     set_by_somebody(host, PORTS, LOW_PORTS)
     was = host.value(gone)
@@ -80,11 +80,11 @@ def test_what_is_refused_or_gone_is_said_with_the_command_and_the_rest_is_back(
         set_by_somebody(host, FIRST_PORT, "1024")
         host.run("ip link del veth7")
     head, *told = str(caught.value).splitlines()
-    assert "lb: not everything is as it was found; as root, type there:" == head
-    assert [
+    assert head == "lb: not everything is as it was found; as root, type there:"
+    assert told == [
         f"could not be restored: sysctl -w {gone}={was}{NOT_NOW}",
         f"could not be restored: sysctl -w '{PORTS}={LOW_PORTS}'",
-    ] == told
+    ]
     assert before | {PORTS: "20000 60000"} == host.values()
     # As soon as it can be restored, a rollback does.
     assert {PORTS, gone} == {change.key for change in status(host).changed}
@@ -104,7 +104,7 @@ def test_the_watchdog_reports_what_it_could_not_restore_and_a_session_says_it_on
     set_by_somebody(host, FIRST_PORT, "1024")
     set_by_somebody(host, SOMAXCONN, "55")
     report = host.state / "report"
-    wait_until(lambda: report.exists() and 3 == report.read_text().count("\n"), "it restores")
+    wait_until(lambda: report.exists() and report.read_text().count("\n") == 3, "it restores")
     reports = [line.partition("Z: ")[2] for line in status(host).reports]
     silent, *which = reports
     assert silent.startswith("no sign of life from somebody@elsewhere since 20")
@@ -117,27 +117,27 @@ def test_the_watchdog_reports_what_it_could_not_restore_and_a_session_says_it_on
         pytest.fail("must not begin")
     head, command, *other, accept = str(caught.value).splitlines()
     assert "values of an earlier session could not be restored" in head
-    assert (f"sysctl -w '{PORTS}={LOW_PORTS}'", []) == (command, other)
+    assert (command, other) == (f"sysctl -w '{PORTS}={LOW_PORTS}'", [])
     set_by_somebody(host, FIRST_PORT, "0")
-    assert 0 == host.run(command).exit_code
+    assert host.run(command).exit_code == 0
     heard: list[str] = []
     with guarded(host, KEYS, say=heard.append) as session:
         assert all(any(line in told for told in heard) for line in reports)
         # A command of a controller that is dead by then tells nobody.
         assert len(reports) == len(status(host).reports)
         session.renew()
-        assert () == status(host).reports
+        assert status(host).reports == ()
         assert {SOMAXCONN: "55"}.items() <= session.snapshot.items()
     told = len(heard)
     with guarded(host, KEYS, say=heard.append):
         assert told == len(heard)
     # What somebody else has changed is theirs, and known until they say so.
     (change,) = status(host).foreign
-    assert (SOMAXCONN, "777", "55") == (change.key, change.left, change.now)
-    assert 0 == host.run(accept.partition("own: ")[2]).exit_code
-    assert () == status(host).foreign
-    assert NOTHING == host.script("rollback").exit_code
-    assert [*SCRIPTS, "report.old"] == sorted(path.name for path in host.state.iterdir())
+    assert (change.key, change.left, change.now) == (SOMAXCONN, "777", "55")
+    assert host.run(accept.partition("own: ")[2]).exit_code == 0
+    assert status(host).foreign == ()
+    assert host.script("rollback").exit_code == NOTHING
+    assert sorted(path.name for path in host.state.iterdir()) == [*SCRIPTS, "report.old"]
 
 
 def test_keys_that_need_each_other_are_back_after_two_passes(host: NamespaceHost) -> None:
@@ -147,8 +147,8 @@ def test_keys_that_need_each_other_are_back_after_two_passes(host: NamespaceHost
         session.apply(Configuration({PORTS: "20000 60000"}))
         session.apply(Configuration({PORTS: "20000 60000", FIRST_PORT: "1024"}))
         path = PORTS.replace(".", "/")
-        assert 0 != host.run(f"echo {LOW_PORTS} > /proc/sys/{path}").exit_code
-    assert (LOW_PORTS, "0") == (host.value(PORTS), host.value(FIRST_PORT))
+        assert host.run(f"echo {LOW_PORTS} > /proc/sys/{path}").exit_code != 0
+    assert (host.value(PORTS), host.value(FIRST_PORT)) == (LOW_PORTS, "0")
 
 
 def test_a_value_that_the_kernel_reads_otherwise_fails_and_is_restored(host: NamespaceHost) -> None:
@@ -169,9 +169,9 @@ def test_a_write_that_was_cut_off_is_nobody_elses(host: NamespaceHost) -> None:
         note.write("net/core/somaxconn\nnet/ipv4/tcp_fin_timeout\nnet/ipv4/tcp_rmem\n")
     host.run("sysctl -qw net.core.somaxconn=778 net.ipv4.tcp_fin_timeout=11")
     done = host.script("write", "token-1", stdin="net/ipv4/tcp_fin_timeout 12\n")
-    assert 0 == done.exit_code
-    assert ("778", "12") == (host.value(SOMAXCONN), host.value(FIN))
-    assert "" == (host.state / "lock" / "inflight").read_text()
+    assert done.exit_code == 0
+    assert (host.value(SOMAXCONN), host.value(FIN)) == ("778", "12")
+    assert (host.state / "lock" / "inflight").read_text() == ""
     host.script("end", "token-1")
     assert before == host.values()
 
@@ -180,12 +180,12 @@ def test_a_write_that_is_still_under_way_does_not_outlive_the_restore(host: Name
     begun(host)
     with busy_guard(str(host.state), "write", "token-1") as writer:
         (host.state / "lock" / "writer.token-1").write_text(f"{identity(writer.pid)}\n")
-        assert 0 == host.script("end", "token-1").exit_code
-        assert -9 == writer.wait(timeout=10)
+        assert host.script("end", "token-1").exit_code == 0
+        assert writer.wait(timeout=10) == -9
 
 
 def test_thirty_keys_cost_four_round_trips_and_two(host: NamespaceHost) -> None:
-    assert 0 == host.run(ADD_LINK).exit_code
+    assert host.run(ADD_LINK).exit_code == 0
     names = ["rp_filter", "log_martians", "arp_announce", "arp_ignore", "arp_filter"]
     names += ["accept_local", "arp_accept", "arp_notify", "promote_secondaries", "bootp_relay"]
     names += ["proxy_arp", "tag", "shared_media", "src_valid_mark", "medium_id"]
@@ -194,10 +194,10 @@ def test_thirty_keys_cost_four_round_trips_and_two(host: NamespaceHost) -> None:
     with guarded(host, keys) as session:
         other = {key: "1" if value == "0" else "0" for key, value in session.snapshot.items()}
         session.apply(Configuration(other))
-        assert 30 == len(other)
-        assert 4 == len(host.seen)
+        assert len(other) == 30
+        assert len(host.seen) == 4
         session.apply(DEFAULT)
-    assert 6 == len(host.seen)
+    assert len(host.seen) == 6
 
 
 # What somebody else changes -----------------------------------------------------------------------
@@ -212,7 +212,7 @@ def test_a_foreign_change_stops_the_writing_and_is_left_alone(host: NamespaceHos
         for _ in range(2):
             with pytest.raises(ForeignChangeError) as stopped:
                 session.apply(Configuration({FIN: "12"}))
-        assert "11" == host.value(FIN)
+        assert host.value(FIN) == "11"
         foreign = status(host).foreign
     rmem = before[RMEM]
     changes = (f"{SOMAXCONN} ('777' is '55' now)", f"{RMEM} ('{rmem}' is '5000 6000 7000' now)")
@@ -222,14 +222,14 @@ def test_a_foreign_change_stops_the_writing_and_is_left_alone(host: NamespaceHos
         ForeignChange(key=SOMAXCONN, left="777", now="55", command=commands[0]),
         ForeignChange(key=RMEM, left=rmem, now="5000 6000 7000", command=commands[1]),
     )
-    assert expected == foreign
+    assert foreign == expected
     told = str(caught.value).splitlines()
-    assert "lb: not everything is as it was found; as root, type there:" == told[0]
+    assert told[0] == "lb: not everything is as it was found; as root, type there:"
     assert commands == [line.partition("left alone: ")[2] for line in told[1:]]
     assert before | {SOMAXCONN: "55", RMEM: "5000 6000 7000"} == host.values()
     assert not (host.state / "lock").exists()
     # The commands that it names do what they say.
-    assert 0 == host.run("; ".join(commands)).exit_code
+    assert host.run("; ".join(commands)).exit_code == 0
     assert before == host.values()
 
 
@@ -241,7 +241,7 @@ def test_a_key_that_somebody_set_back_disturbs_once(host: NamespaceHost) -> None
         with pytest.raises(ForeignChangeError, match="'777' is"):
             session.apply(DEFAULT)
         session.apply(Configuration({SOMAXCONN: "778"}))
-        assert "778" == host.value(SOMAXCONN)
+        assert host.value(SOMAXCONN) == "778"
     assert before == host.values()
 
 
@@ -280,8 +280,8 @@ def test_on_a_full_disk_the_lease_is_renewed_and_the_watchdog_restores(host: Nam
         begun(host, "net/core/somaxconn 777", lease="2")
         fill(host)
         command = f"sh {host.state}/guard.sh {host.state} renew token-1"
-        assert 0 == host.run(command).exit_code
-        assert "777" == host.value(SOMAXCONN)
+        assert host.run(command).exit_code == 0
+        assert host.value(SOMAXCONN) == "777"
         wait_until(lambda: not host.processes(), "the watchdog ends")
         assert before == host.values()
         assert not (host.state / "lock").exists()
@@ -299,10 +299,10 @@ def test_where_there_is_no_room_for_the_snapshot_nothing_begins(host: NamespaceH
         # and after
         command = f"sh {host.state}/guard.sh {host.state} begin token-1 {LONG} me"
         refused = host.run(command, stdin="net/core/somaxconn\n")
-        assert UNWRITABLE == refused.exit_code
+        assert refused.exit_code == UNWRITABLE
         assert f"the state folder {host.state} can't be written: there is no" in refused.stderr
         assert not (host.state / "lock").exists()
-        assert [] == host.processes()
+        assert host.processes() == []
     assert before == host.values()
 
 
@@ -311,21 +311,21 @@ def test_a_folder_that_becomes_read_only_does_not_keep_a_host_from_being_restore
 ) -> None:
     before = host.values()
     with small_disk(host):
-        assert 0 == host.begin("token-1", "2", *KEYS).exit_code
+        assert host.begin("token-1", "2", *KEYS).exit_code == 0
         lines = "net/core/somaxconn 777\n"
         guard = f"sh {host.state}/guard.sh {host.state}"
-        assert 0 == host.run(f"{guard} write token-1", stdin=lines).exit_code
+        assert host.run(f"{guard} write token-1", stdin=lines).exit_code == 0
         subprocess.run(["mount", "-o", "remount,ro", host.state], check=True)
         renewing = host.run(f"{guard} renew token-1")
-        assert (UNWRITABLE, True) == (renewing.exit_code, "read-only" in renewing.stderr)
+        assert (renewing.exit_code, "read-only" in renewing.stderr) == (UNWRITABLE, True)
         wait_until(lambda: not host.processes(), "the watchdog ends")
         assert before == host.values()
         # Somebody else's changes thereafter are theirs.
         set_by_somebody(host, SOMAXCONN, "55")
         subprocess.run(["mount", "-o", "remount,rw", host.state], check=True)
         with guarded(host, KEYS) as session:
-            assert "55" == session.snapshot[SOMAXCONN]
-        assert "55" == host.value(SOMAXCONN)
+            assert session.snapshot[SOMAXCONN] == "55"
+        assert host.value(SOMAXCONN) == "55"
 
 
 def test_a_session_whose_folder_becomes_read_only_is_restored_at_its_end(
@@ -355,14 +355,14 @@ def test_status_tells_who_holds_a_host_and_what_is_changed(host: NamespaceHost) 
         found = status(host)
         assert f"(process {os.getpid()})" in found.holder
         assert found.since.endswith("Z")
-        assert (20.0, True) == (found.lease_s, found.is_watched)
+        assert (found.lease_s, found.is_watched) == (20.0, True)
         assert found.silent_s is not None
         assert 0 <= found.silent_s <= 20
         assert (
             KeyChange(key=SOMAXCONN, before=before[SOMAXCONN], now="777"),
             KeyChange(key=RMEM, before=before[RMEM], now="8192 65536 1048576"),
         ) == found.changed
-        assert ((), ()) == (found.foreign, found.reports)
+        assert (found.foreign, found.reports) == ((), ())
         end_processes(host)
         assert status(host).is_watched is False
     assert str(found) == f"held by {found.holder} since {found.since}, lease 20 s"
@@ -374,7 +374,7 @@ def test_status_restores_a_host_whose_lease_has_lapsed(host: NamespaceHost) -> N
     died(host)
     found = status(host)
     assert before == host.values()
-    assert ("", ()) == (found.holder, found.changed)
+    assert (found.holder, found.changed) == ("", ())
     assert "this host was restored by the next command" in found.reports[-1]
 
 
@@ -383,17 +383,17 @@ def test_a_living_session_is_rolled_back_by_force_only(host: NamespaceHost) -> N
     begun(host, "net/core/somaxconn 777", "net/ipv4/tcp_rmem 8192 65536 1048576")
     set_by_somebody(host, FIN, "33")
     assert RolledBack(outcome="held") == rollback(host)
-    assert "777" == host.value(SOMAXCONN)
+    assert host.value(SOMAXCONN) == "777"
     done = rollback(host, force=True)
     assert (
         KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),
         KeyValue(key=FIN, value=before[FIN]),
         KeyValue(key=RMEM, value=before[RMEM]),
     ) == done.restored
-    assert ("restored", (), ()) == (done.outcome, done.foreign, done.unrestored)
+    assert (done.outcome, done.foreign, done.unrestored) == ("restored", (), ())
     assert before == host.values()
     late = host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
-    assert NOT_OURS == late.exit_code
+    assert late.exit_code == NOT_OURS
     wait_until(lambda: not host.processes(), "the watchdog ends")
     assert RolledBack(outcome="nothing") == rollback(host)
     assert before == host.values()
@@ -405,22 +405,22 @@ def test_a_root_shell_on_the_host_rolls_back_what_a_dead_session_left(host: Name
     died(host)
     set_by_somebody(host, SOMAXCONN, "55")
     done = host.run(f"cd {host.state}/..; sh state/guard.sh state rollback")
-    assert NOT_BACK == done.exit_code
-    assert [
+    assert done.exit_code == NOT_BACK
+    assert done.stdout.splitlines() == [
         f"restored\tnet/ipv4/tcp_rmem\t{before[RMEM]}",
         f"foreign\tnet/core/somaxconn\t777\t55\tsysctl -w {SOMAXCONN}={before[SOMAXCONN]}",
         f"end\t{NOT_BACK}",
-    ] == done.stdout.splitlines()
+    ]
     forced = rollback(host, force=True)
     assert (KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),) == forced.restored
     assert before == host.values()
-    assert "nothing" == rollback(host, force=True).outcome
-    assert SCRIPTS == sorted(path.name for path in host.state.iterdir())
+    assert rollback(host, force=True).outcome == "nothing"
+    assert sorted(path.name for path in host.state.iterdir()) == SCRIPTS
 
 
 def test_where_no_session_ever_was_there_is_nothing_to_roll_back(host: NamespaceHost) -> None:
     assert RolledBack(outcome="nothing") == rollback(host, force=True)
-    assert NOTHING == host.script("rollback").exit_code
+    assert host.script("rollback").exit_code == NOTHING
 
 
 def test_a_rollback_that_fails_otherwise_is_no_rollback(host: NamespaceHost) -> None:
@@ -449,10 +449,10 @@ def test_a_begin_that_was_interrupted_anywhere_is_rolled_back_and_taken_over(
             for name in in_order[:count]:
                 shutil.copy(whole / name, lock / name)
             if how == "begin":
-                assert 0 == host.begin("token-2", LONG, FIN).exit_code
-                assert 0 == host.script("end", "token-2").exit_code
+                assert host.begin("token-2", LONG, FIN).exit_code == 0
+                assert host.script("end", "token-2").exit_code == 0
             else:
-                assert 0 == host.script(how).exit_code, in_order[:count]
+                assert host.script(how).exit_code == 0, in_order[:count]
             assert not lock.exists()
     assert before == host.values()
 
@@ -469,7 +469,7 @@ def test_a_value_that_a_dead_restore_has_half_written_is_ours(host: NamespaceHos
     begun(host, "net/ipv4/tcp_rmem 8192 87380 4194304")
     died(host)
     set_by_somebody(host, RMEM, f"{first} 99999 4194304")
-    assert f"{first} 99999 4194304" == {k.key: k.now for k in status(host).changed}[RMEM]
+    assert {k.key: k.now for k in status(host).changed}[RMEM] == f"{first} 99999 4194304"
 
 
 def test_a_lock_that_is_being_made_is_rolled_back_by_force_only(host: NamespaceHost) -> None:
@@ -477,8 +477,8 @@ def test_a_lock_that_is_being_made_is_rolled_back_by_force_only(host: NamespaceH
     lock.mkdir(parents=True)
     with busy_guard("begin", "token-1") as maker:
         (lock / "armed.token-1").write_text(f"{identity(maker.pid)}\n")
-        assert HELD == host.script("rollback").exit_code
-        assert 0 == host.script("rollback", "force").exit_code
+        assert host.script("rollback").exit_code == HELD
+        assert host.script("rollback", "force").exit_code == 0
     assert not lock.exists()
 
 
@@ -488,10 +488,10 @@ def test_a_restore_that_was_killed_is_ended_by_a_rollback(host: NamespaceHost) -
     end_processes(host)
     (host.state / "lock").rename(host.state / f"restoring.{identity_of_nobody()}")
     done = rollback(host)
-    assert "restored" == done.outcome
+    assert done.outcome == "restored"
     assert (KeyValue(key=SOMAXCONN, value=before[SOMAXCONN]),) == done.restored
     assert before == host.values()
-    assert SCRIPTS == sorted(path.name for path in host.state.iterdir())
+    assert sorted(path.name for path in host.state.iterdir()) == SCRIPTS
 
 
 def test_what_a_host_prints_beside_the_protocol_is_left_out() -> None:
@@ -537,9 +537,9 @@ def test_nothing_outside_of_proc_sys_is_written(host: NamespaceHost, tmp_path: P
     mark = tmp_path / "mark"
     lines = f"{mark} 1\n../..{mark} 1\nnet/../../..{mark} 1\n"
     done = host.script("write", "token-1", stdin=lines)
-    assert 3 == done.stderr.count("refused: ")
+    assert done.stderr.count("refused: ") == 3
     assert not mark.exists()
-    assert 0 == host.script("end", "token-1").exit_code
+    assert host.script("end", "token-1").exit_code == 0
 
 
 # Other shells -------------------------------------------------------------------------------------
@@ -576,12 +576,12 @@ def check_a_whole_session(host: NamespaceHost) -> None:
     assert before == host.values()
     begun(host, "net/ipv4/tcp_rmem 8192 65536 1048576")
     died(host)
-    assert NOT_OURS == host.script("write", "token-1", stdin="net/core/somaxconn 5\n").exit_code
+    assert host.script("write", "token-1", stdin="net/core/somaxconn 5\n").exit_code == NOT_OURS
     assert before == host.values()
     begun(host, "net/core/somaxconn 777")
     set_by_somebody(host, FIN, "33")
     refused = host.script("write", "token-1", stdin="net/core/somaxconn 778\n")
-    assert FOREIGN == refused.exit_code
-    assert "held" == rollback(host).outcome
-    assert "restored" == rollback(host, force=True).outcome
+    assert refused.exit_code == FOREIGN
+    assert rollback(host).outcome == "held"
+    assert rollback(host, force=True).outcome == "restored"
     assert before == host.values()

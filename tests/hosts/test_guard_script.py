@@ -27,8 +27,8 @@ def test_the_script_has_each_part_once_and_each_function_once() -> None:
     text = guard_script.text()
     for part in (*PARTS.glob("*.sh"), PARTS.parent / "trust.sh"):
         if part.name not in ALONE:
-            assert 1 == text.count(part.read_text()), part
-    assert [] == re.findall(r"^@.*", text, re.MULTILINE)
+            assert text.count(part.read_text()) == 1, part
+    assert re.findall(r"^@.*", text, re.MULTILINE) == []
     functions = re.findall(r"^([a-z_]+)\(\) [({]$", text, re.MULTILINE)
     assert 142 == len(functions) == len(set(functions))
 
@@ -53,7 +53,7 @@ class Cut(NamespaceHost):
 def test_half_a_script_is_not_put_in_place(host: NamespaceHost) -> None:
     with pytest.raises(HostError, match="what arrived of the script is not what was sent"):
         guarded(Cut(host._namespace, host.address), KEYS).__enter__()
-    assert [] == list(host.state.iterdir())
+    assert list(host.state.iterdir()) == []
 
 
 def test_a_script_that_was_changed_on_the_host_is_put_anew(host: NamespaceHost) -> None:
@@ -68,7 +68,7 @@ def test_a_script_that_is_there_is_not_sent_again(host: NamespaceHost) -> None:
     guard_script.install(host)
     host.seen.clear()
     guard_script.install(host)
-    assert 1 == len(host.seen)
+    assert len(host.seen) == 1
 
 
 @pytest.mark.parametrize("share", [0, 0.3, 0.6, 0.999])
@@ -82,8 +82,8 @@ def test_half_a_script_runs_nothing_and_reads_as_nothing(host: NamespaceHost, sh
         with pytest.raises(HostError, match="its answer was cut off"):
             ask(host)
     script.write_text(whole)
-    assert "777" == host.value(SOMAXCONN)
-    assert "restored" == rollback(host, force=True).outcome
+    assert host.value(SOMAXCONN) == "777"
+    assert rollback(host, force=True).outcome == "restored"
     assert before == host.values()
 
 
@@ -124,8 +124,8 @@ def other_version(host: NamespaceHost) -> None:
     (host.state / OTHER).write_text(text.replace(mine, f"{mine}    echo 'holder\tthe other'\n"))
     paths = "net/core/somaxconn\n"
     words = f"sh {host.state}/{OTHER} {host.state}"
-    assert 0 == host.run(f"{words} begin t1 {LONG} me own", stdin=paths).exit_code
-    assert 0 == host.run(f"{words} write t1", stdin="net/core/somaxconn 777\n").exit_code
+    assert host.run(f"{words} begin t1 {LONG} me own", stdin=paths).exit_code == 0
+    assert host.run(f"{words} write t1", stdin="net/core/somaxconn 777\n").exit_code == 0
 
 
 def test_a_session_keeps_its_script_when_another_version_comes(host: NamespaceHost) -> None:
@@ -134,7 +134,7 @@ def test_a_session_keeps_its_script_when_another_version_comes(host: NamespaceHo
     guard_script.install(host)
     assert guard_script.name() == str((host.state / "guard.sh").readlink())
     assert script == (host.state / OTHER).read_text()
-    assert OTHER == (host.state / "lock" / "script").read_text().strip()
+    assert (host.state / "lock" / "script").read_text().strip() == OTHER
     watchdog = (host.state / "lock" / "watchdog").read_text().partition("-")[0]
     assert OTHER.encode() in Path(f"/proc/{watchdog}/cmdline").read_bytes()
 
@@ -144,7 +144,7 @@ def test_a_session_of_another_version_is_asked_by_its_own_script(host: Namespace
     other_version(host)
     guard_script.install(host)
     assert "the other" in host.script("status").stdout
-    assert "restored" == rollback(host, force=True).outcome
+    assert rollback(host, force=True).outcome == "restored"
     assert before == host.value(SOMAXCONN)
     assert "the other" not in host.script("status").stdout
 
@@ -167,7 +167,7 @@ def refused(host: NamespaceHost, words: str) -> None:
     told = str(caught.value)
     assert f"lb: the state folder {host.state} can't be trusted: " in told
     assert "give the host another one as state_dir" in told
-    assert 1 == len(told.splitlines())
+    assert len(told.splitlines()) == 1
     assert before == host.value(FIN)
     assert not (host.state / "lock").exists()
 
@@ -201,7 +201,7 @@ def test_a_link_on_the_way_is_refused(nobodys: NamespaceHost, which: str) -> Non
         shutil.rmtree(folder)
     folder.symlink_to(elsewhere)
     refused(nobodys, "is a symbolic link")
-    assert [] == list(elsewhere.iterdir())
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_a_folder_below_one_like_tmp_is_fine_if_it_is_roots(nobodys: NamespaceHost) -> None:

@@ -38,13 +38,13 @@ def test_a_watchdog_that_was_killed_is_armed_anew(host: NamespaceHost, verb: str
     assert status(host).is_watched
     end_processes(host)
     assert status(host).is_watched is False
-    assert 0 == host.script(verb, "token-1", stdin="").exit_code
+    assert host.script(verb, "token-1", stdin="").exit_code == 0
     assert first != watchdog(host)
     found = status(host)
     assert found.is_watched
     (report,) = found.reports
     assert "the watchdog of this host was gone, and was armed anew" in report
-    assert 0 == host.script("write", "token-1", stdin=f"{LINE}\n").exit_code
+    assert host.script("write", "token-1", stdin=f"{LINE}\n").exit_code == 0
     # It is as good as the first.
     (host.state / "lock" / "seconds").write_text("2\n")
     wait_until(lambda: not host.processes(), "the watchdog ends")
@@ -60,7 +60,7 @@ def test_a_lapsed_lease_is_not_renewed_and_nothing_is_written_under_it(
     begun(host, LINE)
     died(host)
     late = host.script(verb, "token-1", stdin="net/core/somaxconn 778\n")
-    assert NOT_OURS == late.exit_code
+    assert late.exit_code == NOT_OURS
     assert "the lease has lapsed: this host heard nothing from us for " in late.stderr
     assert before == host.values()
     assert not (host.state / "lock").exists()
@@ -71,7 +71,7 @@ def test_a_lease_of_two_seconds_is_kept_and_lapses(host: NamespaceHost) -> None:
     before = host.values()
     with guarded(leased(host, 2.0), KEYS) as session:
         session.apply(Configuration({SOMAXCONN: "777"}))
-        assert 2.0 == status(host).lease_s
+        assert status(host).lease_s == 2.0
     begun(host, LINE, lease="2")
     wait_until(lambda: not (host.state / "lock").exists(), "the watchdog takes over")
     wait_until(lambda: before == host.values(), "the watchdog restores")
@@ -92,7 +92,7 @@ def test_a_write_that_hangs_over_the_end_of_its_lease_writes_nothing_more(
         wait_until(lambda: writer.poll() is not None, "it is ended")
         wait_until(lambda: not (host.state / "lock").exists(), "the watchdog takes over")
         wait_until(lambda: before == host.values(), "the watchdog restores")
-    assert -9 == writer.returncode
+    assert writer.returncode == -9
     assert before == host.values()
 
 
@@ -118,19 +118,19 @@ def test_systemd_starts_a_watchdog_anew_whatever_ends_it(booted: SystemdHost) ->
         for name in ("KILL", "TERM", "HUP", "INT", "KILL", "TERM"):
             first = watchdog(booted)
             assert first == booted.run(shown).stdout.strip()
-            assert 0 == booted.run(f"kill -{name} {first}").exit_code
+            assert booted.run(f"kill -{name} {first}").exit_code == 0
             wait_until(lambda: watchdog(booted) != first, f"it is started anew after {name}")  # noqa: B023
         assert watchdog(booted) == booted.run(shown).stdout.strip()
         assert status(booted).is_watched
     wait_until(lambda: booted.run(f"systemctl -q is-active {unit}").exit_code, "the watchdog ends")
-    assert "" == booted.run(LIST).stdout
+    assert booted.run(LIST).stdout == ""
     assert before == booted.values()
 
 
 def test_the_watchdog_that_systemd_started_restores(booted: SystemdHost) -> None:
     before = booted.values()
     begun(booted, LINE, lease="2")
-    assert 0 == booted.run("systemctl -q is-active intop-guard-token-1").exit_code
+    assert booted.run("systemctl -q is-active intop-guard-token-1").exit_code == 0
     wait_until(lambda: before == booted.values(), "the watchdog restores")
     wait_until(lambda: status(booted).reports, "it reports")
 
@@ -139,18 +139,18 @@ def test_where_systemd_starts_nothing_the_watchdog_is_a_process(booted: SystemdH
     (booted.programs / "systemd-run").write_text("#!/bin/sh\nexit 1\n")
     begun(booted)
     assert status(booted).is_watched
-    assert "" == booted.run(LIST).stdout
-    assert 0 == booted.script("end", "token-1").exit_code
+    assert booted.run(LIST).stdout == ""
+    assert booted.script("end", "token-1").exit_code == 0
 
 
 def test_a_namespace_of_a_host_with_systemd_has_a_process(booted: SystemdHost) -> None:
     """What systemd starts would see the keys of another network namespace."""
     booted.script("status")
     words = f"sh {booted.state}/guard.sh {booted.state} begin token-1 {LONG} me"
-    assert 0 == booted.run(f"unshare --net {words} </dev/null").exit_code
+    assert booted.run(f"unshare --net {words} </dev/null").exit_code == 0
     assert status(booted).is_watched
-    assert "" == booted.run(LIST).stdout
+    assert booted.run(LIST).stdout == ""
     late = booted.script("end", "token-1")
-    assert NOT_BACK == late.exit_code
+    assert late.exit_code == NOT_BACK
     assert "the values are those of another network namespace" in late.stderr
     wait_until(lambda: not list(booted.state.glob("restoring.*")), "its watchdog restores")

@@ -47,22 +47,22 @@ def test_a_unit_of_the_next_start_gives_nginx_its_files_back(place: Place) -> No
     host, folder = place
     before = files(folder)
     nginx = tunable_nginx(host, catalogue())
-    assert [] == units(host)
+    assert units(host) == []
     with (  # noqa: PT012
         pytest.raises(HostError, match="has restored it before we were done"),
         guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)) as session,
     ):
         session.apply(Configuration(ONE))
         unit = f"intop-guard-{session._token}-boot.service"
-        assert [f"./{unit}", f"./multi-user.target.wants/{unit}"] == units(host)
+        assert units(host) == [f"./{unit}", f"./multi-user.target.wants/{unit}"]
         checked = host.run(
             f"systemd-analyze verify --man=no {UNITS}/multi-user.target.wants/{unit}"
         )
-        assert (0, "") == (checked.exit_code, checked.stderr)
+        assert (checked.exit_code, checked.stderr) == (0, "")
 
         # Nothing of this boot is there after it but what is on the disk.
         watchdog = f"intop-guard-{session._token}"
-        assert 0 == host.run(f"systemctl stop {watchdog}").exit_code
+        assert host.run(f"systemctl stop {watchdog}").exit_code == 0
         (host.state / "lock/boot").write_text("another\n")
         for pid in host.processes():
             if b"nginx" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -71,10 +71,10 @@ def test_a_unit_of_the_next_start_gives_nginx_its_files_back(place: Place) -> No
         text = host.run(f"cat {UNITS}/{unit}").stdout
         (command,) = (line for line in text.splitlines() if line.startswith("ExecStart="))
         done = host.run(command.removeprefix("ExecStart="))
-        assert (0, "") == (done.exit_code, done.stderr)
+        assert (done.exit_code, done.stderr) == (0, "")
 
     assert before == files(folder)
-    assert [] == units(host)
+    assert units(host) == []
     (report,) = status(host).reports
     assert "was restored by its unit of systemd, before nginx was started" in report
 
@@ -83,16 +83,16 @@ def test_the_unit_goes_with_its_session(place: Place) -> None:
     host, folder = place
     nginx = tunable_nginx(host, catalogue())
     with guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)):
-        assert 2 == len(units(host))
-    assert [] == units(host)
+        assert len(units(host)) == 2
+    assert units(host) == []
     # One that a power failure has brought back.
     unit = "intop-guard-x-boot.service"
     host.run(f"touch {UNITS}/{unit}")
-    assert 0 == host.script("boot", unit).exit_code
-    assert [] == units(host)
+    assert host.script("boot", unit).exit_code == 0
+    assert units(host) == []
     # What is on the disk alone has no unit.
     with guarded(host, [SOMAXCONN]):
-        assert [] == units(host)
+        assert units(host) == []
 
 
 def test_the_unit_stays_for_what_the_watchdog_could_not_restore(place: Place) -> None:
@@ -104,19 +104,19 @@ def test_the_unit_stays_for_what_the_watchdog_could_not_restore(place: Place) ->
         guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)) as session,
     ):
         session.apply(Configuration(ONE))
-        assert 0 == host.run("mount --bind /dev/null /usr/sbin/nginx").exit_code
+        assert host.run("mount --bind /dev/null /usr/sbin/nginx").exit_code == 0
         lapse(host.state / "lock")
         wait_until(lambda: list(host.state.glob("unrestored.*")), "it can't all be restored")
     (unit, _) = units(host)
     assert before == files(folder)
     # The machine is started again, with nginx's program in its place.
-    assert 0 == host.run("umount /usr/sbin/nginx").exit_code
+    assert host.run("umount /usr/sbin/nginx").exit_code == 0
     watchdog = unit[2:].removesuffix("-boot.service")
-    assert 0 == host.run(f"systemctl stop {watchdog}").exit_code
+    assert host.run(f"systemctl stop {watchdog}").exit_code == 0
     (left,) = host.state.glob("unrestored.*")
     (left / "boot").write_text("another\n")
-    assert 0 == host.script("boot", unit[2:]).exit_code
-    assert ([], []) == (list(host.state.glob("unrestored.*")), units(host))
+    assert host.script("boot", unit[2:]).exit_code == 0
+    assert (list(host.state.glob("unrestored.*")), units(host)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_no_session_begins_that_a_reboot_would_not_undo(
 ) -> None:
     host, folder = place
     nginx = tunable_nginx(host, catalogue())
-    assert 0 == host.run(f"mkdir -p {host.state} && {fault.format(state=host.state)}").exit_code
+    assert host.run(f"mkdir -p {host.state} && {fault.format(state=host.state)}").exit_code == 0
     with pytest.raises(HostError, match=told):
         guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)).__enter__()
-    assert "" == host.run(f"ls -d {host.state}/lock 2>/dev/null").stdout
-    assert [] == units(host)
+    assert host.run(f"ls -d {host.state}/lock 2>/dev/null").stdout == ""
+    assert units(host) == []

@@ -48,8 +48,8 @@ def test_one_configuration_of_both_kinds_is_applied_read_back_and_given_back(pla
             session.apply(Configuration({"nginx:main.user": "root"}))
         assert session.was_tuned
     assert (before, values) == (files(folder), host.values())
-    assert 1 == workers(host)
-    assert [] == list(folder.rglob(".intop*"))
+    assert workers(host) == 1
+    assert list(folder.rglob(".intop*")) == []
 
 
 def _apply_both(session: GuardedHost, host: NamespaceHost, folder: Path) -> None:
@@ -59,17 +59,17 @@ def _apply_both(session: GuardedHost, host: NamespaceHost, folder: Path) -> None
     # A directive that the user has further in stays theirs.
     assert b"keepalive_timeout 65;" in site
     assert b"keepalive_timeout 20s;" in (folder / "nginx.conf").read_bytes()
-    assert (2, "777") == (workers(host), listens(host))
+    assert (workers(host), listens(host)) == (2, "777")
     master = (folder / "nginx.pid").read_text()
     host.seen.clear()
     session.apply(Configuration(ONE))
     assert master == (folder / "nginx.pid").read_text()
     session.apply(Configuration(TWO))
     assert master != (folder / "nginx.pid").read_text()
-    assert (1, "100") == (workers(host), listens(host))
+    assert (workers(host), listens(host)) == (1, "100")
     session.apply(DEFAULT)
     # A command for each of them.
-    assert 3 == len([command for command in host.seen if " write " in command])
+    assert len([command for command in host.seen if " write " in command]) == 3
 
 
 def _refuse(session: GuardedHost, folder: Path) -> None:
@@ -113,13 +113,13 @@ def test_a_restart_of_several_lines_runs_as_it_was_written(place: Place, is_kept
         masters.add((folder / "nginx.pid").read_text())
     if is_kept:
         assert before != files(folder)
-        assert "restored" == rollback(host).outcome
+        assert rollback(host).outcome == "restored"
     masters.add((folder / "nginx.pid").read_text())
     # Found, tuned and given back; what is kept nginx takes once more.
-    assert 3 == len(masters)
+    assert len(masters) == 3
     assert (3 if is_kept else 2) * WORDS == (folder / "words").read_text()
     assert before == files(folder)
-    assert 1 == workers(host)
+    assert workers(host) == 1
 
 
 def test_what_nginx_refuses_fails_with_its_own_words(place: Place) -> None:
@@ -133,7 +133,7 @@ def test_what_nginx_refuses_fails_with_its_own_words(place: Place) -> None:
             session.apply(Configuration(wanted))
         assert before == files(folder)
         session.apply(Configuration(ONE))
-        assert 2 == workers(host)
+        assert workers(host) == 2
     assert before == files(folder)
 
 
@@ -205,7 +205,7 @@ def died(folder: Path, number: int, command: int, moment: str) -> float:
             [*words, str(command), moment],
             env=os.environ | {"PYTHONPATH": f"{root}:{root / 'tests'}"},
         )
-        assert -signal.SIGKILL == controller.wait(timeout=60)
+        assert controller.wait(timeout=60) == -signal.SIGKILL
         since = time.monotonic()
 
         def is_back() -> bool:
@@ -220,9 +220,9 @@ def died(folder: Path, number: int, command: int, moment: str) -> float:
         time.sleep(0.3)
         wait_until(is_back, f"{command} {moment} is given back")
         seconds = time.monotonic() - since
-        assert [] == list(nginx.rglob(".intop*"))
-        assert (1, "100") == (workers(host), listens(host))
-        assert [] == list(host.state.glob("unrestored.*"))
+        assert list(nginx.rglob(".intop*")) == []
+        assert (workers(host), listens(host)) == (1, "100")
+        assert list(host.state.glob("unrestored.*")) == []
         return seconds
 
 

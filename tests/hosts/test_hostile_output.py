@@ -76,7 +76,7 @@ def said_with_the_host() -> Iterator[None]:
     else:
         return
     assert said.startswith(("lg: ", "lb: ", "b1: "))
-    assert 1000 > len(said)
+    assert len(said) < 1000
 
 
 # Lines and numbers --------------------------------------------------------------------------------
@@ -84,12 +84,12 @@ def said_with_the_host() -> Iterator[None]:
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=20), max_size=10))
 def test_only_a_line_feed_ends_a_line(expected: list[str]) -> None:
-    assert expected == lines("".join(f"{line}\n" for line in expected))
+    assert lines("".join(f"{line}\n" for line in expected)) == expected
 
 
 def test_a_line_that_was_cut_off_is_none() -> None:
-    assert ["one"] == lines("one\ntw")
-    assert [] == lines("")
+    assert lines("one\ntw") == ["one"]
+    assert lines("") == []
 
 
 @given(anything | st.sampled_from(NUMBERS) | st.integers().map(str) | st.floats().map(str))
@@ -134,7 +134,7 @@ def test_only_what_separates_vectors_is_made_one_blank(value: str) -> None:
 
 
 def test_a_key_with_several_lines_has_no_value() -> None:
-    assert {"net.core.y": "7"} == parse_values(["net/core/x:1", "net/core/x:2", "net/core/y:7"])
+    assert parse_values(["net/core/x:1", "net/core/x:2", "net/core/y:7"]) == {"net.core.y": "7"}
 
 
 @given(anything | damaged(PROBE))
@@ -194,7 +194,7 @@ def test_facts_make_sense_or_the_host_is_named(text: str) -> None:
 def test_a_fact_that_is_no_number_is_refused(name: str, number: str) -> None:
     text = re.sub(rf"(?m)^{name}=.*$", f"{name}={number}", FACTS)
     if (name, number) in (("clock", "-1"), ("clock", "-0")):
-        assert 0 >= facts(Answers(text)).clock_s
+        assert facts(Answers(text)).clock_s <= 0
     else:
         with pytest.raises(CommandError, match=r"^lb: its description can't be read"):
             facts(Answers(text))
@@ -331,7 +331,7 @@ def test_a_list_of_processes_is_read_or_refused(text: str) -> None:
 def test_a_long_chain_of_ended_processes_takes_no_time() -> None:
     """10,000 of them that nobody waited for, each with the same heir."""
     listed = "\n".join(NGINX.replace("812", str(pid), 1) for pid in range(1000, 11_000))
-    assert (0, "") == foreign_ticks(parse_processes(listed.split("\n")), {}, [])
+    assert foreign_ticks(parse_processes(listed.split("\n")), {}, []) == (0, "")
 
 
 NAMER = """
@@ -351,13 +351,13 @@ def test_a_real_program_with_an_evil_name_forges_nothing(name: str) -> None:
         [sys.executable, "-c", NAMER, raw.hex()], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        assert b"named\n" == process.stdout.readline()
+        assert process.stdout.readline() == b"named\n"
         found = read_counters(LocalHost(), processes=True)
         process.communicate(b"")
     (own,) = [p for (pid, _), p in found.processes.items() if pid == process.pid]
     assert raw == own.name.encode()
     assert os.getpid() == own.parent
-    assert 1000 < found.memory_used_kib
+    assert found.memory_used_kib > 1000
 
 
 # Sockets ------------------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_a_fact_of_10_mb_is_not_stored_with_every_trial() -> None:
 def test_the_untouched_outputs_are_read() -> None:
     """Else all that was refused above may have been refused for something else."""
     assert isinstance(facts(Answers(FACTS)), HostFacts)
-    assert 1 == len(read_counters(Answers(LISTED)).processes)
+    assert len(read_counters(Answers(LISTED)).processes) == 1
     assert "still listens" in settle.settle(
         rig_of(f"waiting 3\n{SOCKETS}"), max_time_wait=9, limit_s=1
     )

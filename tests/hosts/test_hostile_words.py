@@ -29,7 +29,7 @@ NASTY += ["--", "=", "^", "#", "\x01", "\x1b[2J", "\x7f", "\x85", "\u2028", "é"
 words = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
 words |= st.lists(st.sampled_from(NASTY), max_size=6).map("".join)
 names = words.filter(lambda text: "/" not in text and text not in ("", ".", "..")).filter(
-    lambda text: 200 > len(text.encode())
+    lambda text: len(text.encode()) < 200
 )
 shells = settings(
     max_examples=40,
@@ -136,7 +136,7 @@ def said_by_engine(script: str, folder: Path, *arguments: str) -> str:
     line += ["--url", "http://127.0.0.1:9", "--rate", "1", "--duration", "1", "--connections", "1"]
     line += ["--seed", "1", "--", *arguments]
     done = subprocess.run(line, capture_output=True, text=True, timeout=20, cwd=folder)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     return done.stderr
 
 

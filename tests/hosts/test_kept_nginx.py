@@ -47,10 +47,10 @@ def test_directives_stay_and_a_rollback_undoes_them(place: Place, is_rebooted: b
     host, folder = place
     before, values = files(folder), host.values()
     keep(host, folder, ONE)
-    assert (2, "777") == (workers(host), listens(host))
-    assert [] == list(folder.rglob(".intop*"))
+    assert (workers(host), listens(host)) == (2, "777")
+    assert list(folder.rglob(".intop*")) == []
     state = state_of(host)
-    assert () == state.drift
+    assert state.drift == ()
     found = applied(host)
     assert {key.key: key.left for key in found.directives} == {
         key: value for key, value in ONE.items() if key != SOMAXCONN
@@ -65,9 +65,9 @@ def test_directives_stay_and_a_rollback_undoes_them(place: Place, is_rebooted: b
         (record,) = host.state.glob("applied.*")
         (record / "boot").write_text(f"{ELSEWHERE}\n")
     done = rollback(host)
-    assert "restored" == done.outcome
+    assert done.outcome == "restored"
     assert before == files(folder) != edited
-    assert 1 == workers(host)
+    assert workers(host) == 1
     # After a reboot the keys are whatever the host has by itself: they are left alone.
     assert host.values()[SOMAXCONN] == ("777" if is_rebooted else values[SOMAXCONN])
     assert status(host).applied is None
@@ -83,17 +83,17 @@ def test_a_file_that_somebody_edits_is_drift_and_stays_without_force(place: Plac
     state = state_of(host)
     assert [(str(site), "edited")] == [(drift.where, drift.kind) for drift in state.drift]
     # What it says of the directives, nobody but nginx could tell.
-    assert {""} == {key.now for key in applied(host).directives}
+    assert {key.now for key in applied(host).directives} == {""}
     done = rollback(host)
-    assert "partly" == done.outcome
+    assert done.outcome == "partly"
     (left,) = done.unrestored
     assert (str(site), "somebody else has changed it, so it was left alone") == (left.key, left.why)
     assert theirs == site.read_bytes()
     assert before["nginx.conf"] == files(folder)["nginx.conf"]
-    assert 1 == workers(host)
-    assert "restored" == rollback(host, force=True).outcome
+    assert workers(host) == 1
+    assert rollback(host, force=True).outcome == "restored"
     assert before == files(folder)
-    assert "100" == listens(host)
+    assert listens(host) == "100"
     assert status(host).applied is None
 
 
@@ -104,13 +104,15 @@ def test_what_somebody_has_set_back_is_lost(place: Place) -> None:
     for name, (text, *_) in before.items():
         (folder / name).write_bytes(text)
     state = state_of(host)
-    assert {"lost"} == {drift.kind for drift in state.drift}
-    assert {("1", "1"), ("100", "100"), ("75", "75")} == {
-        (key.before, key.now) for key in applied(host).directives
+    assert {drift.kind for drift in state.drift} == {"lost"}
+    assert {(key.before, key.now) for key in applied(host).directives} == {
+        ("1", "1"),
+        ("100", "100"),
+        ("75", "75"),
     }
-    assert "restored" == rollback(host).outcome
+    assert rollback(host).outcome == "restored"
     assert before == files(folder)
-    assert 1 == workers(host)
+    assert workers(host) == 1
 
 
 def test_over_directives_that_stay_nothing_else_is_kept(place: Place) -> None:
@@ -127,13 +129,13 @@ def test_over_directives_that_stay_nothing_else_is_kept(place: Place) -> None:
     ):
         session.keep(Configuration({SOMAXCONN: "778"}), ABOUT)
     assert kept == files(folder)
-    assert {"nginx:listen.rcvbuf": "64"} == {k.key: k.left for k in applied(host).directives}
+    assert {k.key: k.left for k in applied(host).directives} == {"nginx:listen.rcvbuf": "64"}
     # A trial on top is given back to what stays.
     nginx = tunable_nginx(host, catalogue())
     with guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)) as session:
-        assert "64" == session.value_before("nginx:listen.rcvbuf")
+        assert session.value_before("nginx:listen.rcvbuf") == "64"
         session.apply(Configuration({PROCESSES: "3"}))
-        assert () == state_of(host).drift
+        assert state_of(host).drift == ()
     assert kept == files(folder)
-    assert "restored" == rollback(host).outcome
+    assert rollback(host).outcome == "restored"
     assert before == files(folder)

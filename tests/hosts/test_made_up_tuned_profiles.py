@@ -124,7 +124,7 @@ def check(found: Profile, sections: list[tuple[str, list[list[str]]]] | None) ->
     if found.unknown:
         assert all(setting.doubt for setting in found.settings)
         return "not known"
-    assert () == found.problems
+    assert found.problems == ()
     assert found.sets_sysctls == any(kind == "sysctl" for kind, _ in sections)
     assert [key for key, _ in expected] == [setting.key for setting in found.settings]
     for setting, (_, value) in zip(found.settings, expected, strict=True):
@@ -180,4 +180,4 @@ def test_the_profiles_that_come_with_tuned_are_read_as_tuned_reads_them(
     for name in names:
         (tmp_path / "etc/tuned/active_profile").write_text(name)
         kinds[name] = check(merged([name], lines), tuned.sections(tmp_path))
-    assert ("not known", "understood") == (kinds["openshift"], kinds["network-latency"])
+    assert (kinds["openshift"], kinds["network-latency"]) == ("not known", "understood")

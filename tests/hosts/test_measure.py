@@ -100,17 +100,17 @@ class Stage:
 def test_a_measurement_has_the_load_and_every_hosts_metrics() -> None:
     stage = Stage()
     found = measure(stage.rig, ENGINE, WORKLOAD, seed=7)
-    assert 4500 == found.result.requests
-    assert {"lg", "lb", "b1"} == set(found.metrics)
-    assert 1 - 165 / 205 == pytest.approx(found.metrics["lb"].cpu)
+    assert found.result.requests == 4500
+    assert set(found.metrics) == {"lg", "lb", "b1"}
+    assert pytest.approx(found.metrics["lb"].cpu) == 1 - 165 / 205
 
 
 def test_what_the_generator_says_of_itself_is_in_its_metrics() -> None:
     text = edited("engine-slt.txt", lambda d: d.update(lags=[[2500, 9]], clock_step_us=-70_000))
     found = measure(Stage(text).rig, ENGINE, WORKLOAD, seed=7).metrics
-    assert (pytest.approx(2.5, rel=0.001), -0.07) == (found["lg"].lag_ms, found["lg"].clock_step_s)
-    assert {None} == {found[n].lag_ms for n in ("lb", "b1")}
-    assert {None} == {found[n].clock_step_s for n in ("lb", "b1")}
+    assert (found["lg"].lag_ms, found["lg"].clock_step_s) == (pytest.approx(2.5, rel=0.001), -0.07)
+    assert {found[n].lag_ms for n in ("lb", "b1")} == {None}
+    assert {found[n].clock_step_s for n in ("lb", "b1")} == {None}
 
 
 HOG = "9 (a hog) R 1 1 1 0 -1 4194624 0 0 0 0 41 0 0 0 20 0 1 0 77 0\n"
@@ -131,10 +131,10 @@ def test_what_other_programs_took_is_known_where_ours_are(
     for name, processes in {"lg": "", "lb": NGINX + HOG, "b1": NGINX + APP + HOG}.items():
         stage.hosts[name].counters = [BEFORE, f"{head}\n{processes}{clock}\n"]
     found = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
-    assert (0.0, "") == (found["lg"].foreign_cpu, found["lg"].foreign_program)
-    assert (pytest.approx(0.2), "a hog") == (found["lb"].foreign_cpu, found["lb"].foreign_program)
+    assert (found["lg"].foreign_cpu, found["lg"].foreign_program) == (0.0, "")
+    assert (found["lb"].foreign_cpu, found["lb"].foreign_program) == (pytest.approx(0.2), "a hog")
     assert program == found["b1"].foreign_program
-    assert pytest.approx(backend) == found["b1"].foreign_cpu
+    assert found["b1"].foreign_cpu == pytest.approx(backend)
 
 
 def busy(data: dict[str, Any]) -> None:
@@ -157,8 +157,8 @@ def test_the_load_tools_cpu_is_a_share_of_what_its_threads_could_use(
     # 510 ticks more: 5.1 s of processors.
     stage.hosts["lg"].counters = [BEFORE, BEFORE.replace("cpu  129667", "cpu  130177")]
     found = measure(stage.rig, tool, WORKLOAD, seed=7).metrics
-    assert pytest.approx(expected, rel=1e-3) == found["lg"].load_cpu
-    assert {None} == {found[name].load_cpu for name in ("lb", "b1")}
+    assert found["lg"].load_cpu == pytest.approx(expected, rel=1e-3)
+    assert {found[name].load_cpu for name in ("lb", "b1")} == {None}
 
 
 def test_in_a_labs_guest_no_processes_are_listed() -> None:
@@ -166,11 +166,11 @@ def test_in_a_labs_guest_no_processes_are_listed() -> None:
     stage = Stage(programs=("intop-app",))
     stage.rig = Rig(replace(stage.cluster, emulation="TCG on x86_64"), stage.rig.hosts)
     found = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
-    assert [READING] * 2 == [command for name, command in stage.log if name == "lb"]
+    assert [command for name, command in stage.log if name == "lb"] == [READING] * 2
     # Neither are there samples in between.
-    assert ["- 0 400000", "- 0 0"] == stage.hosts["lb"].asked
-    assert ["ps 9 400000", "ps 0 0"] == stage.hosts["lg"].asked
-    assert {"lg": 0.0, "lb": None, "b1": 0.0} == {n: m.foreign_cpu for n, m in found.items()}
+    assert stage.hosts["lb"].asked == ["- 0 400000", "- 0 0"]
+    assert stage.hosts["lg"].asked == ["ps 9 400000", "ps 0 0"]
+    assert {n: m.foreign_cpu for n, m in found.items()} == {"lg": 0.0, "lb": None, "b1": 0.0}
 
 
 def test_where_the_shell_says_no_times_the_load_tools_share_is_not_known() -> None:
@@ -211,8 +211,8 @@ def test_the_load_tools_share_of_a_stopped_load_is_that_of_the_time_it_ran() -> 
 
     stage = Stage(edited("engine-slt.txt", stopped))
     found = measure(stage.rig, ENGINE, WORKLOAD, seed=7, prune_above_ms=450)
-    assert 0.5 == found.result.stopped_after_s
-    assert pytest.approx(0.3 / 1.5) == found.metrics["lg"].load_cpu
+    assert found.result.stopped_after_s == 0.5
+    assert found.metrics["lg"].load_cpu == pytest.approx(0.3 / 1.5)
 
 
 @pytest.mark.parametrize(
@@ -292,21 +292,22 @@ def test_generators_and_classes_share_a_load_that_begins_at_once() -> None:
 
     sent = {name: sorted(stage.loads(name), key=lambda one: option(one, "stream"))
             for name in ("lg", "lg2")}  # fmt: skip
-    assert {"lg": ["0", "2"], "lg2": ["1", "3"]} == {
-        name: [option(load, "stream") for load in loads] for name, loads in sent.items()
+    assert {name: [option(load, "stream") for load in loads] for name, loads in sent.items()} == {
+        "lg": ["0", "2"],
+        "lg2": ["1", "3"],
     }
     for loads in sent.values():
-        assert ["562.500000", "187.500000"] == [option(load, "rate") for load in loads]
-        assert ["12", "4"] == [option(load, "connections") for load in loads]
-        assert ["4", "4"] == [option(load, "streams") for load in loads]
+        assert [option(load, "rate") for load in loads] == ["562.500000", "187.500000"]
+        assert [option(load, "connections") for load in loads] == ["12", "4"]
+        assert [option(load, "streams") for load in loads] == ["4", "4"]
     # Each by its own clock.
     (here,), (there,) = ({float(option(load, "start-at")) for load in sent[n]} for n in sent)
     assert before + START_IN_S <= here <= time.time() + START_IN_S + 0.1
     assert ahead_s == pytest.approx(there - here, abs=0.1)
 
-    assert 4 * 4500 == found.result.requests
+    assert found.result.requests == 4 * 4500
     assert Histogram.merge(*[captured("engine-slt.txt")[1].histogram] * 4) == found.result.histogram
-    assert {"lg", "lb", "lg2", "b1"} == set(found.metrics)
+    assert set(found.metrics) == {"lg", "lb", "lg2", "b1"}
 
 
 def test_each_generator_has_metrics_of_its_own_streams() -> None:
@@ -322,16 +323,16 @@ def test_each_generator_has_metrics_of_its_own_streams() -> None:
         stage.hosts[name].counters = [BEFORE, BEFORE.replace("cpu  129667", "cpu  135667")]
     found = measure(stage.rig, ENGINE, replace(WORKLOAD, clients=CLASSES), seed=7)
     # Two streams on each: two threads, 4 s long.
-    assert [0.1, 0.7] == [found.metrics[name].lag_ms for name in ("lg", "lg2")]
+    assert [found.metrics[name].lag_ms for name in ("lg", "lg2")] == [0.1, 0.7]
     assert [pytest.approx(cpu / 4) for cpu in (0.1, 0.7)] == [
         found.metrics[name].load_cpu for name in ("lg", "lg2")
     ]
-    assert 0.7 == found.result.lag_ms
+    assert found.result.lag_ms == 0.7
     # What each of them sent: their clients may be behind links of their own.
     expected = captured("engine-slt.txt")[1].histogram.percentile_ms(99)
-    assert [expected, expected, None] == [found.metrics[n].p99_ms for n in ("lg", "lg2", "lb")]
-    assert pytest.approx(2 * 0.1 + 2 * 0.7) == found.result.cpu_s
-    assert {None} == {found.metrics[name].load_cpu for name in ("lb", "b1")}
+    assert [found.metrics[n].p99_ms for n in ("lg", "lg2", "lb")] == [expected, expected, None]
+    assert found.result.cpu_s == pytest.approx(2 * 0.1 + 2 * 0.7)
+    assert {found.metrics[name].load_cpu for name in ("lb", "b1")} == {None}
 
 
 def test_one_stream_begins_without_a_question_for_the_clock() -> None:
@@ -344,7 +345,7 @@ def test_one_stream_begins_without_a_question_for_the_clock() -> None:
 def test_wrk2_can_not_be_told_when_to_begin() -> None:
     stage = Stage(OF_WRK2, more="lg2")
     found = measure(stage.rig, WRK2, WORKLOAD, seed=7)
-    assert [1, 1] == [len(stage.loads(name)) for name in ("lg", "lg2")]
+    assert [len(stage.loads(name)) for name in ("lg", "lg2")] == [1, 1]
     assert not [command for _, command in stage.log if "date" in command]
     assert 2 * captured("wrk2-slt.txt")[1].requests == found.result.requests
 

@@ -90,18 +90,18 @@ def test_this_machine() -> None:
     each = sum(cpu.total for cpu in found.cpus.values())
     assert abs(found.cpu_total - each) <= 8 * len(found.cpus)
     assert Path("/proc/net/softnet_stat").exists() == (found.softnet_drops is not None)
-    assert 0 < found.memory_used_kib
-    assert 0 < found.uptime_s
+    assert found.memory_used_kib > 0
+    assert found.uptime_s > 0
     assert any(pid == os.getpid() for pid, _ in found.processes)
-    assert {} == read_counters(LocalHost()).processes
+    assert read_counters(LocalHost()).processes == {}
 
 
 def test_between_two_real_readings() -> None:
     found = between(parse_counters(X86), parse_counters(LATER))
-    assert 1 - 165 / 205 == pytest.approx(found.cpu)
-    assert (358993219 - 358894800) / 1e6 / 1.03 == pytest.approx(found.cpu_pressure)
-    assert (24684084 - 24167348) / 1024 == pytest.approx(found.memory_mib)
-    assert 0.0 == found.steal
+    assert pytest.approx(found.cpu) == 1 - 165 / 205
+    assert pytest.approx(found.cpu_pressure) == (358993219 - 358894800) / 1e6 / 1.03
+    assert pytest.approx(found.memory_mib) == (24684084 - 24167348) / 1024
+    assert found.steal == 0.0
 
 
 def test_between_counts_what_happened_and_keeps_what_is() -> None:
@@ -126,7 +126,7 @@ def test_between_counts_what_happened_and_keeps_what_is() -> None:
     # The lines of single processors were left as they were, and ARM has no softnet_stat.
     each = {"cpus": 2, "max_cpu_steal": 0.0, "max_cpu_softirq": 0.0}
     expected = HostMetrics(time_wait=5, time_wait_before=4321, **counts, **shares, **memory, **each)
-    assert expected == between(before, after)
+    assert between(before, after) == expected
 
 
 def with_processes(counters: str, *lines: str) -> str:
@@ -147,19 +147,19 @@ def test_what_other_programs_took_is_a_share_of_the_hosts_time() -> None:
     before = parse_counters(with_processes(X86, *early))
     after = parse_counters(with_processes(LATER, *late))
     expected = {(5, 77): Process("nginx", 1, 7, 0), (6, 77): Process("a b", 1, 1000, 0)}
-    assert expected == before.processes
+    assert before.processes == expected
     found = between(before, after, ("nginx", "sshd"))
-    assert (pytest.approx(41 / 205), "a b") == (found.foreign_cpu, found.foreign_program)
+    assert (found.foreign_cpu, found.foreign_program) == (pytest.approx(41 / 205), "a b")
     # They are listed a moment after the host's own ticks were read, and may have more.
     busier = replace(after, processes={(6, 77): Process("a b", 1, 1300, 0)})
-    assert 1 == between(before, busier, ("nginx",)).foreign_cpu
+    assert between(before, busier, ("nginx",)).foreign_cpu == 1
     unknown = between(before, after)
-    assert (None, "") == (unknown.foreign_cpu, unknown.foreign_program)
+    assert (unknown.foreign_cpu, unknown.foreign_program) == (None, "")
 
 
 def test_two_readings_at_one_moment_divide_by_nothing() -> None:
     before = parse_counters(X86)
-    assert (0.0, 0.0) == (between(before, before).steal, between(before, before).cpu_pressure)
+    assert (between(before, before).steal, between(before, before).cpu_pressure) == (0.0, 0.0)
 
 
 # Each processor -----------------------------------------------------------------------------------
@@ -168,49 +168,49 @@ def test_two_readings_at_one_moment_divide_by_nothing() -> None:
 def test_a_real_machine_with_all_of_its_processors() -> None:
     found = parse_counters(EACH)
     assert {0: CpuTime(2604888, 47245, 8122), 1: CpuTime(2609234, 44794, 8012)} == found.cpus
-    assert (0, 0x92 + 0x8C) == (found.softnet_drops, found.softnet_squeezes)
-    assert 2 == len(parse_counters(EACH.replace("cpu1 ", "cpu17 ")).cpus)
+    assert (found.softnet_drops, found.softnet_squeezes) == (0, 0x92 + 0x8C)
+    assert len(parse_counters(EACH.replace("cpu1 ", "cpu17 ")).cpus) == 2
 
 
 def test_of_each_kind_of_time_the_processor_with_most_of_it_counts() -> None:
     before, after = parse_counters(EACH), parse_counters(EACH_LATER)
     found = between(before, after)
-    assert (2, 0.0) == (found.cpus, found.max_cpu_steal)
-    assert 13 / 102 == pytest.approx(found.max_cpu_softirq)
+    assert (found.cpus, found.max_cpu_steal) == (2, 0.0)
+    assert pytest.approx(found.max_cpu_softirq) == 13 / 102
     robbed = replace(after.cpus[0], steal=before.cpus[0].steal + 33)
     found = between(before, replace(after, cpus={**after.cpus, 0: robbed}))
-    assert 33 / 97 == pytest.approx(found.max_cpu_steal)
-    assert 0.0 == found.steal
+    assert pytest.approx(found.max_cpu_steal) == 33 / 97
+    assert found.steal == 0.0
 
 
 def test_a_processor_that_was_switched_off_or_on_says_nothing() -> None:
     before, after = parse_counters(EACH), parse_counters(EACH_LATER)
     one = {0: before.cpus[0]}
-    assert 6 / 97 == pytest.approx(between(replace(before, cpus=one), after).max_cpu_softirq)
+    assert pytest.approx(between(replace(before, cpus=one), after).max_cpu_softirq) == 6 / 97
     other = {7: after.cpus[1]}
     found = between(before, replace(after, cpus=other))
-    assert (1, 0.0, 0.0) == (found.cpus, found.max_cpu_steal, found.max_cpu_softirq)
+    assert (found.cpus, found.max_cpu_steal, found.max_cpu_softirq) == (1, 0.0, 0.0)
 
 
 def test_time_that_the_kernel_takes_back_is_none() -> None:
     before = parse_counters(EACH)
     less = {n: replace(cpu, steal=cpu.steal - 3) for n, cpu in before.cpus.items()}
-    assert 0.0 == between(before, replace(before, cpus=less)).max_cpu_steal
+    assert between(before, replace(before, cpus=less)).max_cpu_steal == 0.0
 
 
 def test_drops_and_squeezes_are_those_of_all_processors_between_the_readings() -> None:
     later = EACH_LATER.replace(" 00000000 00000092 ", " 0000000f 00000093 ")
     found = between(parse_counters(EACH), parse_counters(later))
-    assert (15, 1) == (found.softnet_drops, found.softnet_squeezes)
+    assert (found.softnet_drops, found.softnet_squeezes) == (15, 1)
     # One of them was switched off meanwhile.
     off = "".join(line for line in later.splitlines(True) if not line.startswith("04af"))
     found = between(parse_counters(EACH), parse_counters(off))
-    assert (15, 0) == (found.softnet_drops, found.softnet_squeezes)
+    assert (found.softnet_drops, found.softnet_squeezes) == (15, 0)
 
 
 def test_a_host_without_softnet_stat_has_no_drops_to_tell_of() -> None:
     found = between(parse_counters(X86), parse_counters(LATER))
-    assert (None, None) == (found.softnet_drops, found.softnet_squeezes)
+    assert (found.softnet_drops, found.softnet_squeezes) == (None, None)
 
 
 def test_context_switches_are_counted_between_the_readings() -> None:

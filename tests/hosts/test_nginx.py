@@ -30,15 +30,15 @@ page 4096
 
 def test_lines_of_a_word_and_what_it_is_about() -> None:
     found = parse_running(SAYS)
-    assert (1, 1024, (65536, UNLIMITED)) == (found.masters, found.nofile, found.workers)
-    assert ("nginx.service", UNLIMITED) == (found.unit, found.unit_nofile)
+    assert (found.masters, found.nofile, found.workers) == (1, 1024, (65536, UNLIMITED))
+    assert (found.unit, found.unit_nofile) == ("nginx.service", UNLIMITED)
     assert found.facts is not None
-    assert ((1, 22, 1), 2, 4, 1024) == (
+    assert (
         found.facts.version,
         found.facts.cpus,
         found.facts.page_kib,
         found.facts.nofile,
-    )
+    ) == ((1, 22, 1), 2, 4, 1024)
     assert "--with-threads" in found.facts.build
 
 
@@ -47,7 +47,7 @@ def test_a_host_without_nginx() -> None:
 
 
 def test_a_units_name_is_no_path() -> None:
-    assert "" == parse_running(SAYS.replace("unit nginx.", "unit ../x;reboot.")).unit
+    assert parse_running(SAYS.replace("unit nginx.", "unit ../x;reboot.")).unit == ""
 
 
 @pytest.mark.parametrize("line", ["worker many", "nofile -1", "cpus two", "version nginx version:"])
@@ -66,7 +66,7 @@ def host(tmp_path: Path) -> Iterator[NamespaceHost]:
 
 def test_the_limits_of_a_real_one(host: NamespaceHost) -> None:
     found = running(host)
-    assert 1 == found.masters
+    assert found.masters == 1
     assert (found.nofile,) == found.workers
     assert found.facts is not None
     assert os.cpu_count() == found.facts.cpus

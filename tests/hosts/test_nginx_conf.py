@@ -47,7 +47,7 @@ def of(text: str, hosts: tuple[str, ...] = HOSTS) -> str:
 
 
 def edited(old: str, new: str) -> str:
-    assert 1 == SHOWN.count(old)
+    assert SHOWN.count(old) == 1
     return SHOWN.replace(old, new)
 
 
@@ -121,17 +121,17 @@ def test_several_nginx_count_in_no_order_and_each_once() -> None:
 @pytest.mark.parametrize("confs", [(), ("",), (SHOWN, "")])
 def test_what_could_not_be_shown_is_unknown(confs: tuple[str, ...]) -> None:
     assert not is_known(confs)
-    assert UNKNOWN == fingerprint(confs, HOSTS)
+    assert fingerprint(confs, HOSTS) == UNKNOWN
 
 
 @given(anything | damaged(SHOWN))
 def test_whatever_is_shown_has_a_fingerprint(text: str) -> None:
-    assert 8 == len(of(f"{text}x"))
+    assert len(of(f"{text}x")) == 8
 
 
 @pytest.mark.parametrize("piece", ['"', "'", "\\", "${", "#", "a ", "{", "'\\\"", "\n"])
 def test_a_megabyte_of_anything_takes_no_time(piece: str) -> None:
-    assert 8 == len(of(piece * (1_000_000 // len(piece))))
+    assert len(of(piece * (1_000_000 // len(piece)))) == 8
 
 
 # Beside the facts ---------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_facts_and_configurations_are_one_answer(shown: str, confs: tuple[str, .
 
 @given(st.lists(st.text(max_size=20), max_size=10))
 def test_lines_before_the_first_mark_are_no_configuration(said: list[str]) -> None:
-    assert () == parse_shown([line for line in said if line != MARK])
+    assert parse_shown([line for line in said if line != MARK]) == ()
 
 
 # A real nginx -------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Nginx:
         return f"{self.program} -p {self.folder}/ -e error.log -c nginx.conf -g 'daemon on;'"
 
     def start(self) -> None:
-        assert 0 == self.host.run(self.start_command).exit_code
+        assert self.host.run(self.start_command).exit_code == 0
         wait_until(lambda: server_conf(self.host), "nginx has its title")
 
 
@@ -236,20 +236,20 @@ def test_another_folder_is_the_same_configuration(nginx: Nginx, tmp_path: Path) 
 def test_a_configuration_that_nginx_does_not_take_is_unknown(nginx: Nginx) -> None:
     nginx.start()
     (nginx.folder / "more.conf").write_text("nonsense;\n")
-    assert ("",) == server_conf(nginx.host)
+    assert server_conf(nginx.host) == ("",)
 
 
 def test_the_nginx_of_another_namespace_is_none_of_the_hosts(nginx: Nginx) -> None:
     nginx.start()
     assert server_conf(nginx.host)
-    assert () == server_conf(LocalHost(setup=":"))
+    assert server_conf(LocalHost(setup=":")) == ()
 
 
 def test_an_nginx_that_does_not_run_is_started_before_it_is_unknown(nginx: Nginx) -> None:
     """A session that was killed may have been restarting it."""
     rig = Rig(cluster(server_restart=nginx.start_command), (nginx.host, nginx.host))
     asked = ClusterFacts(hosts={"lb": FACTS}, nginx_conf=server_conf(nginx.host))
-    assert () == asked.nginx_conf
+    assert asked.nginx_conf == ()
     found = with_server_started(rig, asked)
     assert found.nginx_conf is not None
     assert is_known(found.nginx_conf)
@@ -257,7 +257,7 @@ def test_an_nginx_that_does_not_run_is_started_before_it_is_unknown(nginx: Nginx
     broken = replace(rig.cluster, server_restart="exit 3")
     assert found == with_server_started(Rig(broken, rig.hosts), found)
     end_processes(nginx.host)
-    assert () == with_server_started(Rig(broken, rig.hosts), asked).nginx_conf
+    assert with_server_started(Rig(broken, rig.hosts), asked).nginx_conf == ()
 
 
 def test_all_hosts_of_a_cluster_are_asked_by_one_command_each() -> None:
@@ -275,7 +275,7 @@ def test_all_hosts_of_a_cluster_are_asked_by_one_command_each() -> None:
         host.address = address
         hosts.append(host)
     found = cluster_facts(Rig(made, tuple(hosts)))
-    assert ("a 1;",) == found.nginx_conf
-    assert {"lg", "lb", "b1"} == set(found.hosts)
+    assert found.nginx_conf == ("a 1;",)
+    assert set(found.hosts) == {"lg", "lb", "b1"}
     assert sorted(found.hosts) == sorted(name for name, _ in asked)
-    assert ["lb"] == [name for name, command in asked if "masters show" in command]
+    assert [name for name, command in asked if "masters show" in command] == ["lb"]

@@ -123,7 +123,7 @@ class Nginx:
         serving = workers(host)
         # A daemon would hold the pipes of our command.
         started = host.run(f"ip link set lo up; ({self.restart}) > {folder}/said 2>&1")
-        assert 0 == started.exit_code, (folder / "said").read_text()
+        assert started.exit_code == 0, (folder / "said").read_text()
         wait_until(lambda: workers(host) == serving + 1, "nginx serves")
 
 
@@ -133,12 +133,12 @@ def check_a_session(nginx: Nginx) -> None:
     tunable = tunable_nginx(nginx.host, catalogue())
     with guarded(nginx.host, [SOMAXCONN], nginx=tunable, restart=nginx.restart) as session:
         session.apply(Configuration({PROCESSES: "2"}))
-        assert 2 == workers(nginx.host)
+        assert workers(nginx.host) == 2
         session.apply(Configuration({BUFFER: "64"}))
-        assert 1 == workers(nginx.host)
+        assert workers(nginx.host) == 1
         session.apply(Configuration({PROCESSES: "3"}))
     assert before == nginx.main.read_bytes()
-    assert 1 == workers(nginx.host)
+    assert workers(nginx.host) == 1
 
 
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
@@ -159,7 +159,7 @@ def test_a_title_that_can_be_read_in_two_ways_is_refused_in_nginx_own_words(
     host: NamespaceHost, tmp_path: Path, start: Start
 ) -> None:
     Nginx(host, tmp_path / "there", start)
-    assert ("",) == server_conf(host)
+    assert server_conf(host) == ("",)
     with pytest.raises(
         HostError, match=r'title \(nginx: .* open\(\) "[^"]*/web/nginx\.conf" failed \(2: No'
     ):
@@ -171,7 +171,7 @@ def test_a_title_without_room_for_its_options_is_no_configuration(
 ) -> None:
     """nginx has only its words and its environment to write its title into."""
     Nginx(host, tmp_path / "there", ABSOLUTE, program="env -i $(command -v nginx)")
-    assert ("",) == server_conf(host)
+    assert server_conf(host) == ("",)
     with pytest.raises(HostError, match="start nginx with a longer environment, such as a PATH"):
         tunable_nginx(host, catalogue())
 
@@ -179,7 +179,7 @@ def test_a_title_without_room_for_its_options_is_no_configuration(
 def test_two_nginx_are_counted_and_neither_is_tuned(host: NamespaceHost, tmp_path: Path) -> None:
     Nginx(host, tmp_path / "there", ABSOLUTE)
     Nginx(host, tmp_path / "elsewhere", RELATIVE, port=81)
-    assert [True, True] == ["listen 127.0.0.1:8" in shown for shown in server_conf(host)]
+    assert ["listen 127.0.0.1:8" in shown for shown in server_conf(host)] == [True, True]
     with pytest.raises(HostError, match=r"lb: 2 nginx run in .*: .*where exactly one nginx runs"):
         tunable_nginx(host, catalogue())
 
@@ -191,7 +191,7 @@ def test_a_folder_that_is_gone_is_named_and_another_one_in_its_place_is_not_take
     nginx = Nginx(host, tmp_path / "there", RELATIVE)
     shutil.rmtree(nginx.folder)
     write(nginx.folder, RELATIVE, 81)
-    assert ("",) == server_conf(host)
+    assert server_conf(host) == ("",)
     with pytest.raises(HostError, match=r"open\(\) .*there \(deleted\)/nginx/nginx\.conf"):
         tunable_nginx(host, catalogue())
 
@@ -214,10 +214,10 @@ def test_an_upgrade_of_the_program_leaves_two_until_the_old_one_ends(
     nginx = Nginx(host, tmp_path / "there", RELATIVE, program="$(command -v nginx)")
     pid = nginx.folder / "nginx/nginx.pid"
     old = pid.read_text().strip()
-    assert 0 == host.run(f"kill -USR2 {old}").exit_code
-    wait_until(lambda: 2 == workers(host), "the new one serves")
+    assert host.run(f"kill -USR2 {old}").exit_code == 0
+    wait_until(lambda: workers(host) == 2, "the new one serves")
     with pytest.raises(HostError, match=r"lb: 2 nginx run in "):
         tunable_nginx(host, catalogue())
-    assert 0 == host.run(f"kill -QUIT {old}").exit_code
-    wait_until(lambda: 1 == len(server_conf(host)), "the old one ends")
+    assert host.run(f"kill -QUIT {old}").exit_code == 0
+    wait_until(lambda: len(server_conf(host)) == 1, "the old one ends")
     check_a_session(nginx)

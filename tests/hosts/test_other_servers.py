@@ -38,23 +38,23 @@ SAID: dict[ServerName, tuple[str, str, str]] = {
 def test_its_version_is_read(name: ServerName) -> None:
     program, said, expected = SAID[name]
     setup = f'exec sh -c \'{program}() {{ echo "{said}"; }}\n\'"$0"'
-    assert expected == facts(LocalHost(setup=setup), SERVERS[name]).nginx
+    assert facts(LocalHost(setup=setup), SERVERS[name]).nginx == expected
 
 
 def test_older_haproxies_write_their_name_otherwise() -> None:
     text = "HA-Proxy version 2.0.13-2ubuntu0.5 2022/03/02 - https://haproxy.org/"
     host = LocalHost(setup=f'exec sh -c \'haproxy() {{ echo "{text}"; }}\n\'"$0"')
-    assert "haproxy/2.0.13-2ubuntu0.5" == facts(host, SERVERS["haproxy"]).nginx
+    assert facts(host, SERVERS["haproxy"]).nginx == "haproxy/2.0.13-2ubuntu0.5"
 
 
 def test_one_that_is_not_there_has_no_version() -> None:
     nowhere = LocalHost(setup="mount -t tmpfs none /usr/sbin; mount -t tmpfs none /usr/local")
-    assert "" == facts(nowhere, SERVERS["haproxy"]).nginx
-    assert {"nginx", *SAID} == set(SERVERS)
+    assert facts(nowhere, SERVERS["haproxy"]).nginx == ""
+    assert set(SERVERS) == {"nginx", *SAID}
 
 
 @pytest.mark.parametrize("name", SAID)
 def test_where_none_runs_nothing_is_shown_or_refused(name: ServerName) -> None:
     host = LocalHost(setup=":")
-    assert "" == host.run(shown(SERVERS[name])).stdout
-    assert [] == refusals(host, SERVERS[name])
+    assert host.run(shown(SERVERS[name])).stdout == ""
+    assert refusals(host, SERVERS[name]) == []

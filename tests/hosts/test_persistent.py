@@ -63,19 +63,19 @@ def test_files_take_effect_by_name_wherever_they_are(tmp_path: Path) -> None:
         "etc/sysctl.d/.hidden.conf": conf(6),
     }
     found = read(tmp_path, SYSTEMD | files)
-    assert [
+    assert said(found, tmp_path) == [
         "3 /run/sysctl.d/10-a.conf:1",
         "1 /etc/sysctl.d/20-b.conf:1",
         "4 /usr/local/lib/sysctl.d/25-x.conf:1",
         "2 /usr/lib/sysctl.d/30-c.conf:1",
-    ] == said(found, tmp_path)
+    ]
 
 
 def test_a_name_in_an_earlier_folder_masks_the_later_ones(tmp_path: Path) -> None:
     folders = ["lib", "usr/lib", "usr/local/lib", "run", "etc"]
     for number, folder in enumerate(folders):
         found = read(tmp_path, {f"{folder}/sysctl.d/50-x.conf": conf(number)})
-        assert [f"{number} /{folder}/sysctl.d/50-x.conf:1"] == said(found, tmp_path)
+        assert said(found, tmp_path) == [f"{number} /{folder}/sysctl.d/50-x.conf:1"]
 
 
 def test_an_empty_file_and_a_link_to_null_mask_too(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_an_empty_file_and_a_link_to_null_mask_too(tmp_path: Path) -> None:
     written(tmp_path, files | {"etc/sysctl.d/50-a.conf": ""})
     (tmp_path / "etc/sysctl.d/50-b.conf").symlink_to("/dev/null")
     found = read(tmp_path)
-    assert () == found.settings
+    assert found.settings == ()
     assert {str(tmp_path / f"etc/sysctl.d/50-{name}.conf") for name in "ab"} <= set(found.files)
 
 
@@ -97,13 +97,13 @@ def test_what_is_no_file_masks_a_later_one_and_is_never_opened(tmp_path: Path) -
     (tmp_path / "etc/sysctl.d/50-link.conf").symlink_to("nowhere")
     (tmp_path / "etc/sysctl.d/a\nend\t.conf").write_text(conf(2))
     for files in ({}, SYSTEMD):
-        assert ["1 /usr/lib/sysctl.d/50-other.conf:1"] == said(read(tmp_path, files), tmp_path)
+        assert said(read(tmp_path, files), tmp_path) == ["1 /usr/lib/sysctl.d/50-other.conf:1"]
 
 
 @pytest.mark.parametrize("name", [".1.conf", ".conf"])
 def test_a_hidden_file_is_read_by_procps_only(tmp_path: Path, name: str) -> None:
-    assert ["1"] == [s.value for s in read(tmp_path, {f"etc/sysctl.d/{name}": conf(1)}).settings]
-    assert () == read(tmp_path, SYSTEMD).settings
+    assert [s.value for s in read(tmp_path, {f"etc/sysctl.d/{name}": conf(1)}).settings] == ["1"]
+    assert read(tmp_path, SYSTEMD).settings == ()
 
 
 def test_lines_are_comments_assignments_or_nothing(tmp_path: Path) -> None:
@@ -113,37 +113,37 @@ def test_lines_are_comments_assignments_or_nothing(tmp_path: Path) -> None:
         "net.a.empty =\nnet.a.end = 6"
     )
     found = read(tmp_path, {"etc/sysctl.d/1.conf": text})
-    assert {
+    assert {s.key: s.value for s in found.settings} == {
         "net.a.blanks": "4096 131072 6291456",
         "net.ipv4.conf.eth0/5.x": "3",
         "net.a.lenient": "4",
         "net.a.equals": "a=b",
         "net.a.empty": "",
         "net.a.end": "6",
-    } == {s.key: s.value for s in found.settings}
-    assert [4, 5, 6, 7, 10, 11] == [int(s.place.rpartition(":")[2]) for s in found.settings]
+    }
+    assert [int(s.place.rpartition(":")[2]) for s in found.settings] == [4, 5, 6, 7, 10, 11]
 
 
 def test_sysctl_conf_is_the_last_to_procps_and_none_to_systemd(tmp_path: Path) -> None:
     files = {"etc/sysctl.conf": conf(1), "etc/sysctl.d/99-zzz.conf": conf(2)}
     found = read(tmp_path, files)
-    assert "1 /etc/sysctl.conf:1" == won(found, tmp_path)
-    assert ["2", "1"] == [s.value for s in found.after(KEY, OURS)]
+    assert won(found, tmp_path) == "1 /etc/sysctl.conf:1"
+    assert [s.value for s in found.after(KEY, OURS)] == ["2", "1"]
     assert found.reloaded(KEY, "3", ()) is None
     found = read(tmp_path, SYSTEMD)
-    assert "2 /etc/sysctl.d/99-zzz.conf:1" == won(found, tmp_path)
-    assert ["2"] == [s.value for s in found.after(KEY, OURS)]
+    assert won(found, tmp_path) == "2 /etc/sysctl.d/99-zzz.conf:1"
+    assert [s.value for s in found.after(KEY, OURS)] == ["2"]
     reloaded = found.reloaded(KEY, "3", ("1",))
     assert reloaded is not None
-    assert "1" == reloaded.value
+    assert reloaded.value == "1"
 
 
 def test_debians_link_makes_systemd_read_sysctl_conf(tmp_path: Path) -> None:
     written(tmp_path, SYSTEMD | {"etc/sysctl.conf": conf(1), "etc/sysctl.d/50-x.conf": conf(2)})
     (tmp_path / "etc/sysctl.d/99-sysctl.conf").symlink_to("../sysctl.conf")
     found = read(tmp_path)
-    assert "1 /etc/sysctl.d/99-sysctl.conf:1" == won(found, tmp_path)
-    assert () == found.after(KEY, OURS)
+    assert won(found, tmp_path) == "1 /etc/sysctl.d/99-sysctl.conf:1"
+    assert found.after(KEY, OURS) == ()
 
 
 def test_a_glob_sets_what_no_line_names(tmp_path: Path) -> None:
@@ -151,18 +151,18 @@ def test_a_glob_sets_what_no_line_names(tmp_path: Path) -> None:
     late = {"etc/sysctl.d/2.conf": conf(3, "net.ipv4.conf.*.x")}
     found = read(tmp_path, SYSTEMD | {"etc/sysctl.d/1.conf": text} | late)
     values = {name: found.winner(f"net.ipv4.conf.{name}.x") for name in ("all", "lo", "eth0")}
-    assert {"all": "2", "lo": None, "eth0": "3"} == {n: w and w.value for n, w in values.items()}
+    assert {n: w and w.value for n, w in values.items()} == {"all": "2", "lo": None, "eth0": "3"}
     assert found.winner("net.ipv4.conf.a.b.x") is None
 
 
 def test_an_exclusion_takes_an_assignment_back_where_systemd_reads(tmp_path: Path) -> None:
     files = {"etc/sysctl.d/1.conf": conf(1), "etc/sysctl.d/2.conf": f"-{KEY}\n"}
-    assert "1 /etc/sysctl.d/1.conf:1" == won(read(tmp_path, files), tmp_path)
+    assert won(read(tmp_path, files), tmp_path) == "1 /etc/sysctl.d/1.conf:1"
     found = read(tmp_path, SYSTEMD)
     assert won(found, tmp_path) is None
     fate = found.fate(KEY, "5", "/etc/sysctl.d/1.conf", ())
     assert fate is not None
-    assert ("drops", None) == (fate.effect, fate.value)
+    assert (fate.effect, fate.value) == ("drops", None)
     assert won(read(tmp_path, {"etc/sysctl.d/3.conf": conf(3)}), tmp_path) is not None
 
 
@@ -174,7 +174,7 @@ NO_REREADING = {"etc/tuned/tuned-main.conf": "daemon = 1\nreapply_sysctl = 0 # o
 
 def test_a_profile_is_named_with_its_line(tmp_path: Path) -> None:
     place = "TuneD profile web, /etc/tuned/web/tuned.conf:2"
-    assert f"7 {place}" == won(read(tmp_path, SYSTEMD | PROFILE), tmp_path)
+    assert won(read(tmp_path, SYSTEMD | PROFILE), tmp_path) == f"7 {place}"
     assert str(tmp_path / "etc/tuned/web/tuned.conf") == read(tmp_path).settings[0].file
 
 
@@ -186,31 +186,31 @@ def test_files_win_over_tuned_which_reads_them_again(tmp_path: Path) -> None:
     }
     found = read(tmp_path, SYSTEMD | PROFILE | files)
     # Of a folder below usr, TuneD knows nothing; nor of a line with a hyphen.
-    assert ["1", "3", "9", "2", "7", "1"] == [s.value for s in found.settings]
-    assert "1 /etc/sysctl.d/50-x.conf:1" == won(found, tmp_path)
-    assert () == found.after(KEY, OURS)
-    assert ["1"] == [s.value for s in found.after(KEY, "/etc/sysctl.d/10-a.conf")]
+    assert [s.value for s in found.settings] == ["1", "3", "9", "2", "7", "1"]
+    assert won(found, tmp_path) == "1 /etc/sysctl.d/50-x.conf:1"
+    assert found.after(KEY, OURS) == ()
+    assert [s.value for s in found.after(KEY, "/etc/sysctl.d/10-a.conf")] == ["1"]
 
 
 def test_tuned_wins_over_files_that_it_does_not_read_again(tmp_path: Path) -> None:
     files = {"etc/sysctl.d/50-x.conf": conf(1), "etc/sysctl.conf": conf(2)}
     found = read(tmp_path, SYSTEMD | PROFILE | NO_REREADING | files)
-    assert ["1", "7"] == [s.value for s in found.settings]
-    assert ["7"] == [s.value for s in found.after(KEY, OURS)]
+    assert [s.value for s in found.settings] == ["1", "7"]
+    assert [s.value for s in found.after(KEY, OURS)] == ["7"]
     assert found.after(KEY, OURS)[0].is_tuned
 
 
 def test_tuned_reads_sysctl_conf_at_the_end(tmp_path: Path) -> None:
     files = {"etc/sysctl.d/50-x.conf": conf(1), "etc/sysctl.conf": conf(2)}
     found = read(tmp_path, SYSTEMD | PROFILE | files)
-    assert ["1", "7", "1", "2"] == [s.value for s in found.settings]
-    assert ["2"] == [s.value for s in found.after(KEY, OURS)]
+    assert [s.value for s in found.settings] == ["1", "7", "1", "2"]
+    assert [s.value for s in found.after(KEY, OURS)] == ["2"]
 
 
 def test_to_tuned_the_folder_below_run_hides_that_below_etc(tmp_path: Path) -> None:
     files = {"etc/sysctl.d/50-x.conf": conf(1), "run/sysctl.d/50-x.conf": conf(2)}
     found = read(tmp_path, SYSTEMD | PROFILE | files)
-    assert ["1", "7", "2"] == [s.value for s in found.settings]
+    assert [s.value for s in found.settings] == ["1", "7", "2"]
 
 
 def test_a_profile_overrides_what_it_includes(tmp_path: Path) -> None:
@@ -224,9 +224,9 @@ def test_a_profile_overrides_what_it_includes(tmp_path: Path) -> None:
     }
     found = read(tmp_path, files)
     values = {key: found.winner(f"net.a.{key}") for key in "xyzwvu"}
-    assert {
+    assert {key: setting and setting.value for key, setting in values.items()} == {
         "x": "web", "y": "lib", "z": "lib", "w": "4 5 6", "v": None, "u": None,
-    } == {key: setting and setting.value for key, setting in values.items()}  # fmt: skip
+    }  # fmt: skip
 
 
 def test_a_profile_may_include_its_namesake_and_replace_a_section(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_profile_may_include_its_namesake_and_replace_a_section(tmp_path: Path
         "etc/tuned/web/tuned.conf": "[main]\ninclude=web\n[sysctl]\nreplace=1\nnet.a.x=1\n",
         "usr/lib/tuned/web/tuned.conf": "[main]\ninclude=web\n[sysctl]\nnet.a.y=2\n[sysctl]\n",
     }
-    assert ["net.a.x"] == [s.key for s in read(tmp_path, files).settings]
+    assert [s.key for s in read(tmp_path, files).settings] == ["net.a.x"]
 
 
 def test_what_only_tuned_evaluates_is_told_as_not_known(tmp_path: Path) -> None:
@@ -242,10 +242,10 @@ def test_what_only_tuned_evaluates_is_told_as_not_known(tmp_path: Path) -> None:
     include = "${f:virt_check:virtual-guest:throughput-performance}"
     own = f"[main]\ninclude={include}\n[sysctl]\nnet.a.x=>8\n"
     found = read(tmp_path, PROFILE | {"etc/tuned/web/tuned.conf": own})
-    assert ["net.a.x"] == [s.key for s in found.settings]
+    assert [s.key for s in found.settings] == ["net.a.x"]
     told = f"TuneD's profile web includes {include}, which only TuneD evaluates"
-    assert (f"{told}: what else TuneD sets is not known",) == found.problems
-    assert "" == found.unknown  # our file is read again after whatever it is
+    assert found.problems == (f"{told}: what else TuneD sets is not known",)
+    assert found.unknown == ""  # our file is read again after whatever it is
     assert told == read(tmp_path, NO_REREADING).unknown
 
 
@@ -255,12 +255,12 @@ def test_variables_conditions_and_switches_are_understood_or_not_known(tmp_path:
         "[off]\ntype=sysctl\nenabled=0\nnet.a.w=1\n[here]\ntype=sysctl\nuname_regex=x\nnet.a.v=1\n"
     )
     found = read(tmp_path, PROFILE | {"etc/tuned/web/tuned.conf": text})
-    assert [
+    assert [(s.key, s.value, s.doubt) for s in found.settings] == [
         ("net.a.x", "50", ""),
         ("net.a.y", "${other}", "only TuneD evaluates that"),
         ("net.a.z", "${f:exec:x}", "only TuneD evaluates that"),
         ("net.a.v", "1", "TuneD sets it on some machines only"),
-    ] == [(s.key, s.value, s.doubt) for s in found.settings]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,9 @@ def test_a_file_of_variables_may_have_those_before_it(tmp_path: Path) -> None:
         "[sysctl]\nnet.a.x=${n}\nnet.a.y=${o}\n"
     )
     found = read(tmp_path, PROFILE | {"etc/tuned/web/tuned.conf": text})
-    assert [("${n}", "only TuneD evaluates that"), ("3", "")] == [
-        (s.value, s.doubt) for s in found.settings
+    assert [(s.value, s.doubt) for s in found.settings] == [
+        ("${n}", "only TuneD evaluates that"),
+        ("3", ""),
     ]
 
 
@@ -314,7 +315,7 @@ def test_sections_of_other_plugins_of_tuned_set_keys_too(tmp_path: Path) -> None
 
 def test_a_profile_that_tuned_can_not_read_sets_nothing(tmp_path: Path) -> None:
     found = read(tmp_path, PROFILE | {"etc/tuned/web/tuned.conf": f"[sysctl]\n{conf(7)}oops\n"})
-    assert () == found.settings
+    assert found.settings == ()
     (problem,) = found.problems
     assert "is no profile that TuneD can read" in problem
     assert problem.endswith("so TuneD sets nothing")
@@ -322,8 +323,8 @@ def test_a_profile_that_tuned_can_not_read_sets_nothing(tmp_path: Path) -> None:
 
 def test_a_missing_profile_makes_tuned_set_nothing(tmp_path: Path) -> None:
     found = read(tmp_path, PROFILE | {"etc/tuned/active_profile": "web gone\n"})
-    assert () == found.settings
-    assert ("TuneD's profile gone is not there, so TuneD sets nothing",) == found.problems
+    assert found.settings == ()
+    assert found.problems == ("TuneD's profile gone is not there, so TuneD sets nothing",)
 
 
 @pytest.mark.parametrize("active", ["", None])
@@ -358,7 +359,7 @@ def test_an_answer_is_read_or_the_host_is_named(text: str) -> None:
 
 def test_the_untouched_answer_is_read() -> None:
     found = parse_persistent(ANSWER)
-    assert ["1", "3", "1", "2"] == [s.value for s in found.settings]
+    assert [s.value for s in found.settings] == ["1", "3", "1", "2"]
     with pytest.raises(ValueError, match="ends early"):
         parse_persistent(ANSWER.removesuffix("end\t\n"))
 
@@ -371,8 +372,8 @@ def test_no_content_is_taken_for_another_file(tmp_path: Path) -> None:
     host.address = replace(host.address, config_root=str(tmp_path))
     found = read_persistent(host)
     assert {"net.a.x", ">net.a.y", KEY} <= {s.key for s in found.settings}
-    assert "5" == found.settings[-1].value
-    assert () == found.problems
+    assert found.settings[-1].value == "5"
+    assert found.problems == ()
 
 
 def test_too_much_of_a_file_is_a_problem_and_not_read(tmp_path: Path) -> None:
@@ -380,7 +381,7 @@ def test_too_much_of_a_file_is_a_problem_and_not_read(tmp_path: Path) -> None:
         "etc/sysctl.d/1.conf": conf(1) * (MOST_LINES + 5),
     }
     found = read(tmp_path, files)
-    assert MOST_LINES == len(found.settings)
+    assert len(found.settings) == MOST_LINES
     (problem,) = found.problems
     assert "/1.conf has more than 10000 lines: " in problem
 
@@ -389,13 +390,14 @@ def test_a_long_line_counts_and_a_value_longer_than_a_page_is_not_known(tmp_path
     long = "x" * LONGEST_VALUE
     text = f"# {long}\n{KEY} = {' ' * LONGEST_VALUE}5\n{KEY} = 1024 # {long}\n"
     found = read(tmp_path, SYSTEMD | {"etc/sysctl.d/1.conf": text})
-    assert [("5", ""), (f"1024 # {'x' * 53}...", "a value of more than 4096 characters")] == [
-        (s.value, s.doubt) for s in found.settings
+    assert [(s.value, s.doubt) for s in found.settings] == [
+        ("5", ""),
+        (f"1024 # {'x' * 53}...", "a value of more than 4096 characters"),
     ]
     fate = found.fate(KEY, "7", "/etc/sysctl.d/0.conf", ())
     assert fate is not None
-    assert "unknown" == fate.effect
-    assert () == found.problems
+    assert fate.effect == "unknown"
+    assert found.problems == ()
 
 
 def test_profiles_without_end_are_a_problem() -> None:
@@ -408,4 +410,4 @@ def test_profiles_without_end_are_a_problem() -> None:
 
 def test_a_root_with_blanks_and_quotes_is_one_folder(tmp_path: Path) -> None:
     root = tmp_path / "it's a $(root)"
-    assert "1 /etc/sysctl.d/1.conf:1" == won(read(root, {"etc/sysctl.d/1.conf": conf(1)}), root)
+    assert won(read(root, {"etc/sysctl.d/1.conf": conf(1)}), root) == "1 /etc/sysctl.d/1.conf:1"

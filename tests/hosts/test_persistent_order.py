@@ -80,11 +80,11 @@ def read(root: Path) -> Persistent:
 
 def test_procps_makes_what_we_foretell(root: Path) -> None:
     assert carried_out(root, "sysctl", "--system") == foretold(read(root))
-    assert "10" == foretold(read(root))["tcp_retries2"]
+    assert foretold(read(root))["tcp_retries2"] == "10"
 
 
 def test_systemd_makes_what_we_foretell(root: Path) -> None:
     (root / "run/systemd/system").mkdir(parents=True)
     assert carried_out(root, "/usr/lib/systemd/systemd-sysctl") == foretold(read(root))
-    assert "9" == foretold(read(root))["tcp_retries2"]
-    assert "10" == read(root).on_reload[0].value
+    assert foretold(read(root))["tcp_retries2"] == "9"
+    assert read(root).on_reload[0].value == "10"

@@ -81,11 +81,11 @@ def test_one_process_answers_all_requests_and_ends_with_its_input(
     first, second = (reader.read(Wanted(processes=p)) for p in (True, False))
     assert first.now.uptime_s <= second.now.uptime_s
     assert any(pid == os.getpid() for pid, _ in first.counters.processes)
-    assert {} == second.counters.processes
+    assert second.counters.processes == {}
     (conversation,) = host.begun
     assert first.machine.startswith(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     reader.close()
-    assert 0 == conversation.process.returncode
+    assert conversation.process.returncode == 0
 
 
 def test_it_samples_by_itself_and_forgets_nothing(kept: tuple[Kept, Reader]) -> None:
@@ -93,11 +93,11 @@ def test_it_samples_by_itself_and_forgets_nothing(kept: tuple[Kept, Reader]) -> 
     before = reader.read(Wanted(points=3, step_s=0.05))
     time.sleep(0.4)
     after = reader.read(Wanted())
-    assert 3 == len(after.samples)
+    assert len(after.samples) == 3
     found = series(before.now, after)
     assert sorted(found.at_s) == list(found.at_s)
     assert 0 < found.at_s[0] < found.at_s[-1] < 5
-    assert () == reader.read(Wanted()).samples
+    assert reader.read(Wanted()).samples == ()
 
 
 def test_samples_are_understood_as_they_arrive(kept: tuple[Kept, Reader]) -> None:
@@ -107,10 +107,10 @@ def test_samples_are_understood_as_they_arrive(kept: tuple[Kept, Reader]) -> Non
     time.sleep(0.3)  # the others are left to the answer
     seen = list(reader._samples)
     after = reader.read(Wanted())
-    assert 4 == len(after.samples)
+    assert len(after.samples) == 4
     assert seen == list(after.samples[: len(seen)])
-    assert [] == host.begun[0].heard().splitlines()
-    assert 5 == len(series(before.now, after).at_s)
+    assert host.begun[0].heard().splitlines() == []
+    assert len(series(before.now, after).at_s) == 5
 
 
 def test_half_a_sample_waits_for_the_rest() -> None:
@@ -137,14 +137,14 @@ def test_half_a_sample_waits_for_the_rest() -> None:
     while pieces:
         reader.follow()
         counts.append(len(reader._samples))
-    assert [0, 0, 0, 2] == counts
+    assert counts == [0, 0, 0, 2]
     assert parse_reading(text, MARK, 80).samples == reader.read(Wanted(port=80)).samples
 
 
 def test_a_request_ends_the_samples_of_the_one_before(kept: tuple[Kept, Reader]) -> None:
     _, reader = kept
     reader.read(Wanted(points=1000, step_s=60))
-    assert () == reader.read(Wanted()).samples
+    assert reader.read(Wanted()).samples == ()
 
 
 def some_of(pipe: IO[bytes]) -> bytes:
@@ -182,7 +182,7 @@ def test_a_reader_that_was_killed_is_named_and_the_next_request_starts_another(
     with pytest.raises(UnreachableError, match=r"^lb: exec ended"):
         reader.read(Wanted())
     assert reader.read(Wanted()).counters.uptime_s > 0
-    assert 2 == len(host.begun)
+    assert len(host.begun) == 2
 
 
 def test_a_host_without_bash_is_told_what_it_lacks() -> None:
@@ -204,7 +204,7 @@ def test_no_process_is_started_but_where_sockets_are_asked_for(kept: tuple[Kept,
     reader.read(Wanted(processes=True, points=2, step_s=0.01))
     before = faults_of_children()
     follow_until(reader, 2)
-    assert 2 == len(reader.read(Wanted(processes=True)).samples)
+    assert len(reader.read(Wanted(processes=True)).samples) == 2
     assert before == faults_of_children()
     reader.read(Wanted(port=80))
     assert before != faults_of_children()
@@ -237,20 +237,20 @@ def since_first(found: Reading) -> HostCounters:
 
 def test_a_real_load_balancer_under_load() -> None:
     found = parse_reading(captured(LB), MARK, 80)
-    assert (50015.07, 50015.07) == (found.counters.uptime_s, found.now.uptime_s)
-    assert [50014.46, 50014.88] == [sample.uptime_s for sample in found.samples]
+    assert (found.counters.uptime_s, found.now.uptime_s) == (50015.07, 50015.07)
+    assert [sample.uptime_s for sample in found.samples] == [50014.46, 50014.88]
     over = since_first(found)
-    assert (0.42, 0.61) == over.at_s
-    assert (7, 19) == over.growth["Tcp.RetransSegs"]
-    assert 26 == over.total("TcpExt.TCPFastRetrans")
-    assert (4445, 3238) == over.growth["softnet.cpu0.processed"]
-    assert (682966, 340961) == over.growth["upstreams.bytes_received"]
-    assert (8, 16) == over.growth["upstreams.cwnd_limited_ms"]
-    assert (4, 4) == over.levels["clients.sockets"]
-    assert 4096 == over.highest("listen.limit")
-    assert 4725 == over.levels["clients.rtt_us.max"][-1]
-    assert 0 == over.total("TcpExt.TCPTimeouts")
-    assert ("nginx",) == over.unread
+    assert over.at_s == (0.42, 0.61)
+    assert over.growth["Tcp.RetransSegs"] == (7, 19)
+    assert over.total("TcpExt.TCPFastRetrans") == 26
+    assert over.growth["softnet.cpu0.processed"] == (4445, 3238)
+    assert over.growth["upstreams.bytes_received"] == (682966, 340961)
+    assert over.growth["upstreams.cwnd_limited_ms"] == (8, 16)
+    assert over.levels["clients.sockets"] == (4, 4)
+    assert over.highest("listen.limit") == 4096
+    assert over.levels["clients.rtt_us.max"][-1] == 4725
+    assert over.total("TcpExt.TCPTimeouts") == 0
+    assert over.unread == ("nginx",)
     # What is 0 at all points is left out, and settings are no counters.
     assert "TcpExt.TCPTimeouts" not in over.totals
     assert "Tcp.RtoMin" not in found.now.counters
@@ -258,17 +258,17 @@ def test_a_real_load_balancer_under_load() -> None:
 
 def test_an_older_kernel_without_connection_tracking() -> None:
     found = parse_reading(captured(OTHER), MARK, None)
-    assert 27.34 == found.now.uptime_s
+    assert found.now.uptime_s == 27.34
     assert {"TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.cpu0.dropped"} <= set(
         found.now.counters
     )
-    assert ("conntrack", "sockets", "nginx") == series(found.now, found).unread
-    assert {} == series(found.now, found).growth
+    assert series(found.now, found).unread == ("conntrack", "sockets", "nginx")
+    assert series(found.now, found).growth == {}
 
 
 def test_a_counter_of_a_newer_kernel_is_kept() -> None:
     text = captured(LB).replace("TcpExt: SyncookiesSent", "TcpExt: TCPBrandNew")
-    assert 0 == parse_reading(text, MARK, 80).now.counters["TcpExt.TCPBrandNew"]
+    assert parse_reading(text, MARK, 80).now.counters["TcpExt.TCPBrandNew"] == 0
 
 
 def test_a_sample_without_its_sockets_repeats_those_before() -> None:
@@ -278,8 +278,8 @@ def test_a_sample_without_its_sockets_repeats_those_before() -> None:
     found = parse_reading(f"{MARK} sockets\n".join(listed), MARK, 80)
     assert found.samples[1].sockets is None
     over = since_first(found)
-    assert (0, 682966 + 340961) == over.growth["upstreams.bytes_received"]
-    assert 3 == over.levels["upstreams.sockets"][0]
+    assert over.growth["upstreams.bytes_received"] == (0, 682966 + 340961)
+    assert over.levels["upstreams.sockets"][0] == 3
     assert "sockets" in over.unread  # none was listed under load
     over = series(found.samples[0], found)
     assert "sockets" not in over.unread
@@ -323,12 +323,12 @@ def test_no_program_can_forge_a_section() -> None:
     plain = parse_reading(captured(LB), MARK, 80)
     found = parse_reading(text, MARK, 80)
     assert plain.now == found.now
-    assert [f"x\n{MARK[:15]} sockets\n"] == [p.name for p in found.counters.processes.values()]
+    assert [p.name for p in found.counters.processes.values()] == [f"x\n{MARK[:15]} sockets\n"]
 
 
 def test_counters_of_32_bits_begin_again_at_zero() -> None:
-    assert 6 == grown("softnet.cpu0.processed", 0xFFFFFFFE, 4)
-    assert -4 == grown("TcpExt.Unknown", 8, 4)
+    assert grown("softnet.cpu0.processed", 0xFFFFFFFE, 4) == 6
+    assert grown("TcpExt.Unknown", 8, 4) == -4
 
 
 def test_hosts_of_one_machine_list_their_processes_once() -> None:
@@ -352,11 +352,15 @@ def test_hosts_of_one_machine_list_their_processes_once() -> None:
     wanted = {name: Wanted(processes=True) for name in asked}
     for _ in range(2):
         found = readers.read(wanted)
-        assert {"lb": 1, "lg": 1, "b1": 1} == {
-            n: len(r.counters.processes) for n, r in found.items()
+        assert {n: len(r.counters.processes) for n, r in found.items()} == {
+            "lb": 1,
+            "lg": 1,
+            "b1": 1,
         }
-    assert {"lb": ["p 0 0"] * 2, "lg": ["p 0 0", "- 0 0"], "b1": ["p 0 0"] * 2} == {
-        name: of.asked for name, of in asked.items()
+    assert {name: of.asked for name, of in asked.items()} == {
+        "lb": ["p 0 0"] * 2,
+        "lg": ["p 0 0", "- 0 0"],
+        "b1": ["p 0 0"] * 2,
     }
 
 
@@ -401,20 +405,20 @@ def test_nginx_says_what_it_counts_and_is_asked_once_a_second_at_most(
     _, reader = kept
     wanted = Wanted(port=80, stub_status=f"{page}/nginx_status", points=8, step_s=0.05)
     found = reader.read(wanted)
-    assert (5, 1, 9) == tuple(
+    assert tuple(
         found.now.counters[f"nginx.{name}"] for name in ("accepts", "dropped", "requests")
-    )
+    ) == (5, 1, 9)
     follow_until(reader, 8)
     after = reader.read(replace(wanted, points=0))
-    assert ["/nginx_status"] * 2 == StatusPage.asked
-    assert 8 == len(after.samples)
+    assert StatusPage.asked == ["/nginx_status"] * 2
+    assert len(after.samples) == 8
     assert not any(sample.sockets for sample in after.samples)
     earlier = {**found.now.counters, "nginx.requests": 2}
     over = series(replace(found.now, counters=earlier), after)
     assert "nginx" not in over.unread
     # Between two pages it is not seen to grow.
-    assert (*[0] * 8, 7) == over.growth["nginx.requests"]
-    assert (1.0,) * 9 == over.levels["nginx.writing"]
+    assert over.growth["nginx.requests"] == (*[0] * 8, 7)
+    assert over.levels["nginx.writing"] == (1.0,) * 9
 
 
 @pytest.mark.parametrize("path", ["/hangs", ":1/nothing-listens"])
@@ -445,7 +449,7 @@ sys.stdin.read()
 
 
 def test_a_planted_overflow_of_an_accept_queue_is_seen(host: NamespaceHost) -> None:
-    assert 0 == host.run("ip link set lo up").exit_code
+    assert host.run("ip link set lo up").exit_code == 0
     reader = Reader(host)
     before = reader.read(Wanted(port=8099, points=3, step_s=0.1)).now
     planted = LocalConversation("lb", host.words(shlex.join([sys.executable, "-c", OVERFLOW])))
@@ -457,10 +461,10 @@ def test_a_planted_overflow_of_an_accept_queue_is_seen(host: NamespaceHost) -> N
         planted.close()
         reader.close()
     assert 0 < found.total("TcpExt.ListenOverflows") <= found.total("TcpExt.ListenDrops")
-    assert 8 == found.total("Tcp.ActiveOpens")
-    assert (2, 1) == (found.highest("listen.queue"), found.highest("listen.limit"))
+    assert found.total("Tcp.ActiveOpens") == 8
+    assert (found.highest("listen.queue"), found.highest("listen.limit")) == (2, 1)
     # What came in and was not accepted is clients', and their own ends are upstreams'.
-    assert 2 == found.highest("clients.sockets")
+    assert found.highest("clients.sockets") == 2
     assert 2 <= found.highest("upstreams.sockets") <= 8
     assert "sockets" not in found.unread
     assert all(p >= 0 for of in found.growth.values() for p in of)

@@ -54,7 +54,7 @@ def test_lines_of_a_word_and_what_it_is_about() -> None:
     ],
 )
 def test_security_modules_are_named_where_they_may_refuse(lines: str, expected: str) -> None:
-    assert expected == parse_readiness(f"{lines}\n").confinement
+    assert parse_readiness(f"{lines}\n").confinement == expected
 
 
 def test_a_host_that_says_nothing_has_nothing() -> None:
@@ -67,7 +67,7 @@ def test_an_answer_that_makes_no_sense_names_the_host() -> None:
 
 
 def test_programs_come_in_packages() -> None:
-    assert "coreutils iproute2" == packages_of(["ss", "ip", "tr", "stat"])
+    assert packages_of(["ss", "ip", "tr", "stat"]) == "coreutils iproute2"
 
 
 def at(folder: Path, host: LocalHost | None = None) -> LocalHost:
@@ -79,7 +79,7 @@ def at(folder: Path, host: LocalHost | None = None) -> LocalHost:
 def test_this_machine_has_what_is_needed(tmp_path: Path) -> None:
     found = readiness(at(tmp_path / "not" / "there yet"))
     assert found.can_store
-    assert () == found.lacks
+    assert found.lacks == ()
     assert found.free_mib is not None
     assert abs(found.free_mib - shutil.disk_usage(tmp_path).free / 2**20) < 1024
     assert not (tmp_path / "not").exists()
@@ -88,7 +88,7 @@ def test_this_machine_has_what_is_needed(tmp_path: Path) -> None:
 def test_a_small_disk_and_one_that_is_read_only(tmp_path: Path) -> None:
     mount = f"mount -t tmpfs -o size=3m none {tmp_path}"
     small = readiness(at(tmp_path / "state", LocalHost(setup=mount)))
-    assert (3, True) == (small.free_mib, small.can_store)
+    assert (small.free_mib, small.can_store) == (3, True)
     closed = readiness(at(tmp_path / "state", LocalHost(setup=f"{mount} -o ro")))
     assert not closed.can_store
 
@@ -113,7 +113,7 @@ def test_a_folder_that_others_can_change_is_named(
     host = at(tmp_path / "state")
     host.address = replace(host.address, role=role)
     (tmp_path / "state").mkdir()
-    assert "" == readiness(host).untrusted
+    assert readiness(host).untrusted == ""
     os.chown(tmp_path / "state", owner, owner)
     (tmp_path / "state").chmod(mode)
     assert re.search(f"{tmp_path}/state: {why}", readiness(host).untrusted)
@@ -138,7 +138,7 @@ def test_only_a_load_generator_is_asked_for_the_engines_program(tmp_path: Path) 
         host.address = replace(host.address, role=role)
         return readiness(host).lacks
 
-    assert ("luajit",) == lacks("load-generator")
+    assert lacks("load-generator") == ("luajit",)
     assert () == lacks("load-balancer") == lacks("backend")
 
 
@@ -162,7 +162,7 @@ def test_a_tuner_that_runs_is_named(tmp_path: Path, running: Callable[[str], Non
     running("irqbalance")
     running("bpftune")
     running("tuned-else")
-    assert ("bpftune",) == readiness(at(tmp_path)).tuners
+    assert readiness(at(tmp_path)).tuners == ("bpftune",)
 
 
 def test_what_sets_sysctls_by_the_clock_is_named(tmp_path: Path) -> None:
@@ -174,4 +174,4 @@ def test_what_sets_sysctls_by_the_clock_is_named(tmp_path: Path) -> None:
     : > /etc/systemd/system/our-sysctl.timer
     """
     found = readiness(at(tmp_path, LocalHost(setup=setup)))
-    assert ("/etc/cron.d/tune", "/etc/systemd/system/our-sysctl.timer") == found.schedules
+    assert found.schedules == ("/etc/cron.d/tune", "/etc/systemd/system/our-sysctl.timer")

@@ -82,17 +82,17 @@ class Stage:
 
 def test_nginx_is_restarted_first_then_every_host_is_looked_at_once() -> None:
     stage = Stage()
-    assert "" == stage.settled()
-    assert ("lb", f"{SOCKETS}\n{RESTART}") == stage.log[0]
+    assert stage.settled() == ""
+    assert stage.log[0] == ("lb", f"{SOCKETS}\n{RESTART}")
     assert {(name, LOOK) for name in stage.hosts} == set(stage.log[1:])
-    assert 3 == len(stage.log[1:])
+    assert len(stage.log[1:]) == 3
 
 
 def test_it_is_waited_for_sockets_in_time_wait() -> None:
     stage = Stage()
     stage.hosts["b1"].looks = [(500, ""), (200, ""), (100, "")]
-    assert "" == stage.settled()
-    assert 3 == stage.looks("b1")
+    assert stage.settled() == ""
+    assert stage.looks("b1") == 3
 
 
 def test_it_is_waited_until_nobody_sends_for_a_closed_connection() -> None:
@@ -100,17 +100,17 @@ def test_it_is_waited_until_nobody_sends_for_a_closed_connection() -> None:
         stage = Stage()
         stage.hosts["lb"].restart = Completed(0, LEFT.replace("LAST-ACK", "ESTAB"), "")
         stage.hosts[name].looks = [(0, LEFT), (0, LEFT), (0, GONE)]
-        assert "" == stage.settled()
-        assert 3 == stage.looks(name)
+        assert stage.settled() == ""
+        assert stage.looks(name) == 3
 
 
 def test_what_does_not_settle_is_said() -> None:
     stage = Stage()
     stage.hosts["b1"].looks = [(500, LEFT)]
     stage.hosts["lg"].looks = [(300, "")]
-    assert (
+    assert stage.settled(limit_s=0) == (
         "b1 still has 1 connections of the load before; b1 still has 500 sockets in TIME_WAIT"
-    ) == stage.settled(limit_s=0)
+    )
 
 
 def test_connections_that_come_meanwhile_are_somebody_elses() -> None:
@@ -120,8 +120,8 @@ def test_connections_that_come_meanwhile_are_somebody_elses() -> None:
     stage.hosts["b1"].looks = [
         (0, sock("LAST-ACK", "198.18.0.31:80", f"198.18.0.99:{port}")) for port in (4000, 4001)
     ]
-    assert "" == stage.settled()
-    assert 2 == stage.looks("b1")
+    assert stage.settled() == ""
+    assert stage.looks("b1") == 2
 
 
 @pytest.mark.parametrize("state", ["ESTAB", "CLOSE-WAIT", "FIN-WAIT-1"])
@@ -129,7 +129,7 @@ def test_a_connection_that_outlives_nginx_is_waited_for(state: str) -> None:
     stage = Stage()
     stage.hosts["lb"].restart = Completed(0, sock("ESTAB", TARGET, "198.18.0.10:40000"), "")
     stage.hosts["lb"].looks = [(0, sock(state, TARGET, "198.18.0.10:40000"))]
-    assert "lb still has 1 connections of the load before" == stage.settled(limit_s=0)
+    assert stage.settled(limit_s=0) == "lb still has 1 connections of the load before"
 
 
 @pytest.mark.parametrize("name", ["lg", "lg2"])
@@ -138,15 +138,15 @@ def test_a_load_that_still_runs_is_waited_for(name: str) -> None:
     stage = Stage("http://198.18.0.20", second)
     running = sock("ESTAB", "198.18.0.10:40000", TARGET)
     stage.hosts[name].looks = [(0, running), (0, running), (0, sock("FIN-WAIT-2", "a:1", TARGET))]
-    assert "" == stage.settled()
-    assert 3 == stage.looks(name)
+    assert stage.settled() == ""
+    assert stage.looks(name) == 3
 
 
 @pytest.mark.parametrize("url", ["http://198.18.0.21", "http://198.18.0.20:81", "http://lb"])
 def test_the_load_generator_may_have_a_load_on_another_cluster(url: str) -> None:
     stage = Stage(url)
     stage.hosts["lg"].looks = [(0, sock("ESTAB", "198.18.0.10:40000", TARGET))]
-    assert "" == stage.settled(limit_s=0)
+    assert stage.settled(limit_s=0) == ""
 
 
 def test_sockets_that_send_nothing_are_not_waited_for() -> None:
@@ -154,14 +154,14 @@ def test_sockets_that_send_nothing_are_not_waited_for() -> None:
     harmless = sock("FIN-WAIT-2", TARGET, "a:1") + sock("CLOSE-WAIT", "198.18.0.20:3306", "b:2")
     stage.hosts["lb"].restart = Completed(0, harmless + SSH, "")
     stage.hosts["lb"].looks = [(0, harmless + SSH)]
-    assert "" == stage.settled(limit_s=0)
+    assert stage.settled(limit_s=0) == ""
 
 
 def test_an_nginx_that_keeps_its_socket_is_told_of() -> None:
     """`nginx -s reload` does; somaxconn is read when a socket begins to listen."""
     stage = Stage()
     stage.hosts["lb"].restart = Completed(0, OLD, "")
-    assert "" == stage.settled()
+    assert stage.settled() == ""
     stage.hosts["lb"].listens = OLD
     assert (
         f"lb still listens on the socket from before: `{RESTART}` does not open" in stage.settled()
@@ -191,8 +191,8 @@ def test_it_is_waited_for_an_nginx_that_takes_its_time_to_listen() -> None:
     stage = Stage()
     stage.hosts["lb"].listens = ""
     stage.hosts["lb"].looks = [(0, SSH), (0, SSH), (0, SSH + NEW)]
-    assert "" == stage.settled()
-    assert 3 == stage.looks("lb")
+    assert stage.settled() == ""
+    assert stage.looks("lb") == 3
 
 
 def test_a_load_balancer_that_does_not_forget_is_told_of() -> None:
@@ -215,7 +215,7 @@ def test_other_hosts_may_lack_root_or_iproute2_and_it_is_recorded() -> None:
     for name in ("lg", "b1"):
         stage.hosts[name].flush = Completed(1, "", "RTNETLINK answers: Operation not permitted")
     stage.hosts["b1"].looks = [(0, "unseen\n")]
-    assert "b1: connections were not looked at; lg, b1: TCP metrics were kept" == stage.settled()
+    assert stage.settled() == "b1: connections were not looked at; lg, b1: TCP metrics were kept"
 
 
 def test_ipv4_by_an_ipv6_socket_is_ipv4() -> None:
@@ -272,20 +272,20 @@ def test_after_many_short_connections_the_lab_is_in_a_defined_state(rig: Rig) ->
     """Nothing in flight, nothing queued, nothing learned, and a fresh listening socket."""
     before = listening(rig)
     output(rig.load_balancer, "echo 1234 > /proc/sys/net/core/somaxconn")
-    assert 900 < short_connections(rig, 1000, 3)
+    assert short_connections(rig, 1000, 3) > 900
     left = sum(int(text) for text in on_all(rig, "ss -Htan state time-wait | wc -l").values())
-    assert 1500 < left
+    assert left > 1500
     assert any("198.18." in text for text in on_all(rig, "ip tcp_metrics show").values())
 
-    assert "" == settle(rig, max_time_wait=20_000, limit_s=20)
+    assert settle(rig, max_time_wait=20_000, limit_s=20) == ""
 
     inode, queue = listening(rig)
     assert before[0] != inode
-    assert "1234" == queue
+    assert queue == "1234"
     shown = output(rig.load_balancer, "tc -j -s qdisc show dev eth0 root")
-    assert 0 == json.loads(shown)[0]["backlog"]
+    assert json.loads(shown)[0]["backlog"] == 0
     sockets = on_all(rig, "ss -Htan state connected exclude established exclude time-wait")
-    assert {""} == {text.strip() for text in sockets.values()}
+    assert {text.strip() for text in sockets.values()} == {""}
     # The controller's own connections go on, and are learned from.
     for text in on_all(rig, "ip tcp_metrics show").values():
         assert all(line.split()[0].endswith(".1") for line in text.splitlines())
@@ -315,7 +315,7 @@ def test_an_nginx_in_another_network_namespace_is_an_error(rig: Rig) -> None:
         with pytest.raises(CommandError, match=r"nothing listens on port 80 in the network names"):
             settle(elsewhere, max_time_wait=20_000, limit_s=1)
         (pid,) = output(rig.load_balancer, f"cat {folder}/nginx.pid").split()
-        assert "nginx" == output(rig.load_balancer, f"cat /proc/{pid}/comm").strip()
+        assert output(rig.load_balancer, f"cat /proc/{pid}/comm").strip() == "nginx"
         output(rig.load_balancer, stop)
     finally:
-        assert "" == settle(rig, max_time_wait=20_000, limit_s=20)
+        assert settle(rig, max_time_wait=20_000, limit_s=20) == ""

@@ -34,8 +34,8 @@ def listen(local: str) -> Sock:
 
 def test_programs_are_told_once_each() -> None:
     found = parse_sockets([NGINX, PROXY])
-    assert [("nginx",), ("docker-proxy",)] == [sock.programs for sock in found]
-    assert ["0.0.0.0:80", ":::80"] == [sock.local for sock in found]
+    assert [sock.programs for sock in found] == [("nginx",), ("docker-proxy",)]
+    assert [sock.local for sock in found] == ["0.0.0.0:80", ":::80"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_port_is_the_urls(url: str, port: int) -> None:
 def test_a_socket_takes_the_load_that_others_can_reach_on_its_port(
     url: str, local: str, expected: bool
 ) -> None:
-    assert expected == bool(load_sockets(cluster(url=url), [listen(local)]))
+    assert bool(load_sockets(cluster(url=url), [listen(local)])) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_of_several_sockets_the_one_for_the_urls_address_takes_the_load(
 ) -> None:
     """nginx may listen on one address, and a container's proxy on all the others."""
     all_of_them = [listen(local) for local in ("198.18.0.20:80", "0.0.0.0:80", ":::80")]
-    assert expected == [s.local for s in load_sockets(cluster(url=url), all_of_them)]
+    assert [s.local for s in load_sockets(cluster(url=url), all_of_them)] == expected
 
 
 def test_behind_another_address_any_socket_may_take_the_load() -> None:
@@ -98,12 +98,12 @@ def test_behind_another_address_any_socket_may_take_the_load() -> None:
 
 def test_only_a_listening_socket_takes_the_load() -> None:
     connection = Sock("ESTAB", "198.18.0.20:80", "198.18.0.10:40000")
-    assert [] == load_sockets(cluster(), [connection])
+    assert load_sockets(cluster(), [connection]) == []
 
 
 def test_without_ss_it_is_not_known() -> None:
     assert listening(LocalHost("unseen\n"), cluster()) is None
-    assert [] == listening(LocalHost(""), cluster())
+    assert listening(LocalHost(""), cluster()) == []
     assert "docker run --network host" in nobody_listens(cluster())
 
 
@@ -128,15 +128,15 @@ def server(*inside: str) -> Iterator[None]:
 
 
 def test_what_listens_in_the_hosts_namespace_is_seen_with_its_program(host: NamespaceHost) -> None:
-    assert [] == listening(host, cluster())
+    assert listening(host, cluster()) == []
     with server("ip", "netns", "exec", host._namespace):
         (sock,) = listening(host, cluster()) or []
-        assert ("python3",) == sock.programs
-        assert [] == listening(host, cluster(url="http://lb:81"))
+        assert sock.programs == ("python3",)
+        assert listening(host, cluster(url="http://lb:81")) == []
 
 
 def test_what_listens_in_another_namespace_is_not(host: NamespaceHost) -> None:
     """As in a container with a network of its own, on the same machine."""
     with server("unshare", "--net"):
         assert "unseen" not in output(host, LISTENING)
-        assert [] == listening(host, cluster())
+        assert listening(host, cluster()) == []

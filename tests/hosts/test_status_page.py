@@ -41,7 +41,7 @@ def served(host: NamespaceHost, folder: Path) -> Iterator[None]:
         f"ip link set lo up && nginx -p {folder} -e {folder}/error.log -c {folder}/nginx.conf "
         "> /dev/null 2>&1"
     )
-    assert 0 == started.exit_code, (folder / "error.log").read_text()
+    assert started.exit_code == 0, (folder / "error.log").read_text()
     wait_until(lambda: host.run("ss -Hltn sport = :8080").stdout, "nginx serves")
     yield
 
@@ -63,10 +63,10 @@ def test_doctor_says_what_stands_in_the_place_of_nginx_s_page(
             path: status_page.warnings(host, cluster(stub_status=f"http://127.0.0.1{path}"))
             for path in expected
         }
-    assert expected == {
+    assert {
         path: lines[0].partition(path)[2].partition(", so trials")[0].strip() if lines else ""
         for path, lines in warnings.items()
-    }
+    } == expected
     (line,) = warnings[":8081/nginx_status"]
     assert "listens on 127.0.0.1:8081 the block location = /nginx_status { stub_status;" in line
 

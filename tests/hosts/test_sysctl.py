@@ -84,7 +84,7 @@ def test_a_real_probe_of_a_namespace() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "sh: 1: Syntax error\n", "net/core/x\tperhaps\t7\n"])
 def test_lines_that_are_no_readings_say_nothing(text: str) -> None:
-    assert {} == parse_probe(text)
+    assert parse_probe(text) == {}
 
 
 def test_probe_asks_this_machine() -> None:
@@ -93,7 +93,7 @@ def test_probe_asks_this_machine() -> None:
     assert set(keys) == set(found)
     assert Reading("readable", "Linux") == found["kernel.ostype"]
     assert Reading("missing", "") == found["net.ipv4.nosuch"]
-    assert 2 == len(found["net.ipv4.ip_local_port_range"].value.split())
+    assert len(found["net.ipv4.ip_local_port_range"].value.split()) == 2
 
 
 def test_a_probe_that_fails_names_the_host() -> None:
@@ -116,7 +116,7 @@ def tree(tmp_path: Path) -> str:
     script = PROBE.replace("cd /proc/sys", f"cd {shlex.quote(str(tmp_path))}")
     asked = "".join(f"net/core/{name}\n" for name in names)
     done = ran("sh", "-c", script, input=asked, check=True)
-    assert "" == done.stderr
+    assert done.stderr == ""
     return done.stdout
 
 
@@ -139,7 +139,7 @@ def test_what_can_only_be_written_cannot_be_read() -> None:
     found = probe(LocalHost(), keys)
     assert Reading("unreadable", "") == found["net.ipv4.route.flush"]
     assert Reading("unreadable", "") == found["net.ipv4.conf"]
-    assert "writable" == found["net.ipv4.ip_forward"].access
+    assert found["net.ipv4.ip_forward"].access == "writable"
 
 
 # Writing own values -------------------------------------------------------------------------------
@@ -157,37 +157,38 @@ OVER_ANOTHER = "mount --bind /proc/sys/vm/dirty_bytes /proc/sys/net/ipv4/tcp_fin
 def test_keys_that_take_their_own_values_keep_them() -> None:
     after = "grep . /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_rmem >&2"
     host = LocalHost(setup=OTHER_VALUES)
-    assert {} == write_back(host, KEYS)
+    assert write_back(host, KEYS) == {}
     lines = "".join(f"{path_of(key)}\n" for key in KEYS)
     done = host.run(f"{WRITE_BACK}\n{after}", stdin=lines)
-    assert "" == done.stdout
-    assert ["tcp_sack:0", "tcp_rmem:4097 131072 6291456"] == [
-        line.rpartition("/")[2].replace("\t", " ") for line in done.stderr.splitlines()
+    assert done.stdout == ""
+    assert [line.rpartition("/")[2].replace("\t", " ") for line in done.stderr.splitlines()] == [
+        "tcp_sack:0",
+        "tcp_rmem:4097 131072 6291456",
     ]
 
 
 def test_the_kernel_says_why_it_refuses() -> None:
-    assert {"net.ipv4.tcp_fin_timeout": "Invalid argument"} == write_back(
-        LocalHost(setup=OVER_ANOTHER), KEYS
-    )
-    assert "0" == Path("/proc/sys/vm/dirty_bytes").read_text().strip()
+    assert write_back(LocalHost(setup=OVER_ANOTHER), KEYS) == {
+        "net.ipv4.tcp_fin_timeout": "Invalid argument"
+    }
+    assert Path("/proc/sys/vm/dirty_bytes").read_text().strip() == "0"
 
 
 def test_a_tree_that_is_mounted_read_only_refuses_all() -> None:
     host = LocalHost(setup=READ_ONLY)
     assert dict.fromkeys(KEYS[:3], "Read-only file system") == write_back(host, KEYS)
-    assert {"readable"} == {r.access for r in probe(host, KEYS[:3]).values()}
+    assert {r.access for r in probe(host, KEYS[:3]).values()} == {"readable"}
 
 
 def test_without_keys_no_host_is_asked() -> None:
-    assert {} == write_back(FailingHost(), [])
+    assert write_back(FailingHost(), []) == {}
     with pytest.raises(CommandError, match=r"(?s)^lb: exit code 1 of `.*sh: broken pipe"):
         write_back(FailingHost(), KEYS)
 
 
 def test_what_is_said_of_other_keys_is_not_heard() -> None:
     said = LocalHost("net/ipv4/tcp_sack\tno\nnet/ipv4/other\tno\n")
-    assert {"net.ipv4.tcp_sack": "no"} == write_back(said, KEYS)
+    assert write_back(said, KEYS) == {"net.ipv4.tcp_sack": "no"}
 
 
 @pytest.mark.parametrize(
@@ -201,4 +202,4 @@ def test_what_is_said_of_other_keys_is_not_heard() -> None:
     ],
 )
 def test_refusals_are_lines_of_path_tab_words(text: str, expected: dict[str, str]) -> None:
-    assert expected == parse_refusals(text)
+    assert parse_refusals(text) == expected

@@ -75,18 +75,18 @@ def test_every_field_of_a_client() -> None:
 
 def test_sides_are_told_apart_and_other_services_are_none() -> None:
     found = sample(*LISTED)
-    assert ["clients", "upstreams"] == [side for side, _ in found.growing.values()]
-    assert (3, 511) == (found.levels["listen.queue"], found.levels["listen.limit"])
-    assert 10_000 == found.levels["upstreams.rtt_us.max"]
+    assert [side for side, _ in found.growing.values()] == ["clients", "upstreams"]
+    assert (found.levels["listen.queue"], found.levels["listen.limit"]) == (3, 511)
+    assert found.levels["upstreams.rtt_us.max"] == 10_000
 
 
 def test_growth_is_by_socket_and_a_new_one_begins_at_zero() -> None:
     before, after = sample(*LISTED), sample(*LISTED[:-1], PLAIN.replace("busy:7ms", "busy:9ms"))
-    assert {"upstreams.busy_ms": 2, "upstreams.cwnd_limited_ms": 2} == +growth(before, after)
+    assert +growth(before, after) == {"upstreams.busy_ms": 2, "upstreams.cwnd_limited_ms": 2}
     again = sample(*LISTED[:-1], PLAIN.replace("busy:7ms", "busy:6ms"))
-    assert 6 == growth(before, again)["upstreams.busy_ms"]
+    assert growth(before, again)["upstreams.busy_ms"] == 6
     # One that is gone takes nothing away.
-    assert {} == +growth(before, sample(*LISTED[:-2]))
+    assert +growth(before, sample(*LISTED[:-2])) == {}
 
 
 @pytest.mark.parametrize("listed", [[], ["many"], [LISTEN, "unseen"]])

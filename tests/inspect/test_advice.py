@@ -24,11 +24,12 @@ def test_the_recorded_campaign_has_a_pair_of_keys_that_help_only_together(
     recorded: Advice,
 ) -> None:
     x86, arm = recorded.situations
-    assert ("x86", "arm") == (x86.conditions.arch, arm.conditions.arch)
-    assert ["gain", "no significant gain"] == [one.verdict.short for one in recorded.verdicts]
+    assert (x86.conditions.arch, arm.conditions.arch) == ("x86", "arm")
+    assert [one.verdict.short for one in recorded.verdicts] == ["gain", "no significant gain"]
     beside = [one for one in recorded.changes_in(x86) if one.beside_others.helped]
-    assert ["tcp_workaround_signed_windows raised", "tcp_window_scaling lowered"] == [
-        one.name.removeprefix("net.ipv4.") for one in beside
+    assert [one.name.removeprefix("net.ipv4.") for one in beside] == [
+        "tcp_workaround_signed_windows raised",
+        "tcp_window_scaling lowered",
     ]
     assert not any(one.by_itself.helped for one in recorded.changes)
     assert all(one.by_itself.not_measured for one in recorded.changes_in(arm))
@@ -39,20 +40,20 @@ def test_the_recorded_campaign_has_a_pair_of_keys_that_help_only_together(
 
 def test_every_trial_behind_a_verdict_is_told_with_its_place(recorded: Advice) -> None:
     (first, rows), _ = recorded.trials
-    assert "recorded 1, x86 slt" == first.title
+    assert first.title == "recorded 1, x86 slt"
     judged = [row for row in rows if row.stage == "judge"]
     assert [*range(14)] == [row.index for row in judged]
-    assert {"default", "XGBoost"} == {row.arm for row in judged}
-    assert 194 == sum(row.stage == "explain" for row in rows)
+    assert {row.arm for row in judged} == {"default", "XGBoost"}
+    assert sum(row.stage == "explain" for row in rows) == 194
     assert all(row.p99_ms for row in judged)
 
 
 def test_an_explanation_of_another_winner_is_not_heeded(tmp_path: Path) -> None:
     path = campaign(tmp_path)
     found = gather_advice([str(path.with_name("made-up.db"))])
-    assert ["x86", "arm"] == [one.source.arch for one in found.verdicts]
-    assert [True, False] == [one.is_explained for one in found.verdicts]
-    assert {(ONE,), (OTHER,)} == {one.keys for one in found.changes}
+    assert [one.source.arch for one in found.verdicts] == ["x86", "arm"]
+    assert [one.is_explained for one in found.verdicts] == [True, False]
+    assert {one.keys for one in found.changes} == {(ONE,), (OTHER,)}
 
 
 def test_several_stores_are_told_apart(tmp_path: Path) -> None:
@@ -65,13 +66,13 @@ def test_several_stores_are_told_apart(tmp_path: Path) -> None:
     titles = [f"{name}: made-up 1, x86 slt" for name in ("a", "b")]
     assert titles == [one.source.title for one in found.verdicts]
     (situation,) = found.situations
-    assert 2 == situation.campaigns
-    assert {2} == {one.winners for one in found.changes}
+    assert situation.campaigns == 2
+    assert {one.winners for one in found.changes} == {2}
 
 
 def test_only_what_was_asked_for_is_told(tmp_path: Path) -> None:
     store = str(campaign(tmp_path).with_name("made-up.db"))
-    assert ["arm"] == [one.source.arch for one in gather_advice([store], "arm").verdicts]
+    assert [one.source.arch for one in gather_advice([store], "arm").verdicts] == ["arm"]
     with pytest.raises(ResultMissingError, match="no verdict and no contest is stored"):
         gather_advice([store], workload="dlt")
 

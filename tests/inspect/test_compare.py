@@ -114,12 +114,12 @@ def test_before_a_verdict_the_default_is_of_all_its_trials_and_nothing_is_tuned(
     campaign.collected("arm")
     (found,) = compare(campaign.context, "x86", "arm").comparisons
     for side in found.sides:
-        assert (0.9, 1.6) == pytest.approx(side.default.trials_ms)
-        assert 1.2 == pytest.approx(side.default.mean_ms.value)
+        assert pytest.approx(side.default.trials_ms) == (0.9, 1.6)
+        assert pytest.approx(side.default.mean_ms.value) == 1.2
         assert side.tuned is None
-        assert 3 == side.trials
+        assert side.trials == 3
     assert found.tuned is None
-    assert () == found.values
+    assert found.values == ()
 
 
 def test_with_a_verdict_both_are_of_the_judging_pairs_alone(campaign: Campaign) -> None:
@@ -127,15 +127,15 @@ def test_with_a_verdict_both_are_of_the_judging_pairs_alone(campaign: Campaign) 
         campaign.collected(arch)
         campaign.judged(arch, (500, 2000), tuned_us)
     (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert [(0.5, 2.0)] * 2 == [pytest.approx(s.default.trials_ms) for s in found.sides]
+    assert [pytest.approx(s.default.trials_ms) for s in found.sides] == [(0.5, 2.0)] * 2
     x86, arm = (side.tuned for side in found.sides)
     assert x86 is not None
     assert arm is not None
-    assert (0.4, 0.8) == pytest.approx((x86.mean_ms.value, arm.mean_ms.value))
+    assert pytest.approx((x86.mean_ms.value, arm.mean_ms.value)) == (0.4, 0.8)
     assert found.tuned is not None
-    assert (2.0, 0.4) == pytest.approx((found.tuned.ratio.value, found.tuned.difference_ms.value))
-    assert "not separated" == found.tuned.outcome
-    assert [7, 7] == [side.trials for side in found.sides]
+    assert pytest.approx((found.tuned.ratio.value, found.tuned.difference_ms.value)) == (2.0, 0.4)
+    assert found.tuned.outcome == "not separated"
+    assert [side.trials for side in found.sides] == [7, 7]
 
 
 def test_a_verdict_against_a_baseline_has_that_as_its_default(campaign: Campaign) -> None:
@@ -154,7 +154,7 @@ def test_a_verdict_against_a_baseline_has_that_as_its_default(campaign: Campaign
     (found,) = compare(campaign.context, "x86", "arm").comparisons
     for side in found.sides:
         assert side.tuned is not None
-        assert ((1.0, 1.0), (0.5, 0.5)) == (side.default.trials_ms, side.tuned.trials_ms)
+        assert (side.default.trials_ms, side.tuned.trials_ms) == ((1.0, 1.0), (0.5, 0.5))
 
 
 def test_a_round_without_both_arms_is_no_pair(campaign: Campaign) -> None:
@@ -169,10 +169,10 @@ def test_a_round_without_both_arms_is_no_pair(campaign: Campaign) -> None:
     campaign.context.store.put(subject, VERDICT)
     campaign.collected("arm")
     (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert (0.5, 2.0) == pytest.approx(found.sides[0].default.trials_ms)
+    assert pytest.approx(found.sides[0].default.trials_ms) == (0.5, 2.0)
     assert found.sides[0].tuned is not None
-    assert (0.2, 0.8) == pytest.approx(found.sides[0].tuned.trials_ms)
-    assert 5 == found.sides[0].trials
+    assert pytest.approx(found.sides[0].tuned.trials_ms) == (0.2, 0.8)
+    assert found.sides[0].trials == 5
 
 
 def test_a_trial_that_was_measured_again_counts_once(campaign: Campaign) -> None:
@@ -185,7 +185,7 @@ def test_a_trial_that_was_measured_again_counts_once(campaign: Campaign) -> None
     campaign.context.store.add(subject, replace(again, attempt=1))
     campaign.context.store.put(subject, probe("x86"))
     (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert (1.0, 0.001) == pytest.approx(found.sides[0].default.trials_ms)
+    assert pytest.approx(found.sides[0].default.trials_ms) == (1.0, 0.001)
 
 
 def test_what_the_stages_found_is_laid_side_by_side(campaign: Campaign) -> None:
@@ -200,16 +200,16 @@ def test_what_the_stages_found_is_laid_side_by_side(campaign: Campaign) -> None:
     campaign.judged("x86", (500, 2000), (200, 800))
 
     (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert ["RFR"] * 2 == [side.errors[0].family for side in found.sides]
-    assert [1, 1] == [side.convergences[0].generations for side in found.sides]
+    assert [side.errors[0].family for side in found.sides] == ["RFR"] * 2
+    assert [side.convergences[0].generations for side in found.sides] == [1, 1]
     assert [
         (keys[0], (True, False), ("", "this kernel doesn't have it")),
         (keys[1], (True, False), ("", "")),
         (keys[2], (False, True), ("", "")),
     ] == [(p.key, p.chosen, p.refused) for p in found.parameters]
     # tcp_fin_timeout is judged at its default, so it isn't changed.
-    assert [("net.core.somaxconn", ("4096", "4096"), ("64", None))] == [
-        (v.key, v.defaults, v.tuned) for v in found.values
+    assert [(v.key, v.defaults, v.tuned) for v in found.values] == [
+        ("net.core.somaxconn", ("4096", "4096"), ("64", None))
     ]
 
 
@@ -237,13 +237,13 @@ def test_two_campaigns_are_compared_and_what_else_changed_is_named(campaign: Cam
     later = another(campaign)
     later.collected("x86", cpu="EPYC")
     found = compare(later.context, "campaign:1", "campaign:2")
-    assert [1, 2] == [about.campaign for about in found.provenance]
-    assert ("campaign",) == found.chosen_by
+    assert [about.campaign for about in found.provenance] == [1, 2]
+    assert found.chosen_by == ("campaign",)
     assert not found.is_of_architectures
     (one,) = found.comparisons
-    assert ["campaign:1", "campaign:2"] == [side.name for side in one.sides]
-    assert ("cpu: Xeon against EPYC",) == one.warnings
-    assert "not separated" == one.default.outcome
+    assert [side.name for side in one.sides] == ["campaign:1", "campaign:2"]
+    assert one.warnings == ("cpu: Xeon against EPYC",)
+    assert one.default.outcome == "not separated"
 
 
 def test_a_condition_is_looked_for_in_the_latest_campaign_that_has_it(campaign: Campaign) -> None:
@@ -253,12 +253,12 @@ def test_a_condition_is_looked_for_in_the_latest_campaign_that_has_it(campaign: 
     later = another(middle)
     later.collected("x86", kernel="6.12.3")
     found = compare(later.context, "kernel:6.1", "kernel:6.12")
-    assert [2, 3] == [about.campaign for about in found.provenance]
-    assert () == found.comparisons[0].warnings
+    assert [about.campaign for about in found.provenance] == [2, 3]
+    assert found.comparisons[0].warnings == ()
     # Of the latest campaign, though an earlier one has it, too.
-    assert [3, 1] == [
+    assert [
         about.campaign for about in compare(later.context, "x86", "kernel:6.1.0-9").provenance
-    ]
+    ] == [3, 1]
 
 
 def test_a_workload_that_was_measured_otherwise_is_not_compared(campaign: Campaign) -> None:
@@ -268,8 +268,8 @@ def test_a_workload_that_was_measured_otherwise_is_not_compared(campaign: Campai
     later.collected("x86", kernel="6.12")
     later.collected("x86", "dlt", kernel="6.13")
     found = compare(later.context, "kernel:6.1", "kernel:6.12")
-    assert ["slt"] == [c.workload for c in found.comparisons]
-    assert ("kernel:6.12 dlt: not measured so in campaign 2",) == found.missing
+    assert [c.workload for c in found.comparisons] == ["slt"]
+    assert found.missing == ("kernel:6.12 dlt: not measured so in campaign 2",)
 
 
 def test_other_loads_are_refused_between_campaigns_too(campaign: Campaign) -> None:
@@ -338,21 +338,21 @@ def test_over_time_there_is_a_moment_for_each_campaign_that_measured_the_default
     later.collected("x86", kernel="6.12")
     later.collected("arm")
     x86, arm = histories(later.context, "")
-    assert ("x86 slt", [1, 3]) == (x86.title, [m.campaign for m in x86.moments])
+    assert (x86.title, [m.campaign for m in x86.moments]) == ("x86 slt", [1, 3])
     judged, collected = x86.moments
-    assert (0.5, 2.0) == pytest.approx(judged.default.trials_ms)
+    assert pytest.approx(judged.default.trials_ms) == (0.5, 2.0)
     assert judged.tuned is not None
-    assert 0.4 == pytest.approx(judged.tuned.mean_ms.value)
-    assert (0.9, 1.6) == pytest.approx(collected.default.trials_ms)
+    assert pytest.approx(judged.tuned.mean_ms.value) == 0.4
+    assert pytest.approx(collected.default.trials_ms) == (0.9, 1.6)
     assert collected.tuned is None
     (step,) = x86.steps
-    assert ((), ("kernel: 6.18.0-28-cloud-amd64 against 6.12",)) == (
+    assert (
         step.incomparable,
         step.changed,
-    )
+    ) == ((), ("kernel: 6.18.0-28-cloud-amd64 against 6.12",))
     assert step.default is not None
-    assert 1.2 == pytest.approx(step.default.ratio.value)
-    assert ((), 1) == (arm.steps, len(arm.moments))
+    assert pytest.approx(step.default.ratio.value) == 1.2
+    assert (arm.steps, len(arm.moments)) == ((), 1)
 
 
 def test_over_time_a_selector_leaves_out_what_it_does_not_mean(campaign: Campaign) -> None:
@@ -361,8 +361,8 @@ def test_over_time_a_selector_leaves_out_what_it_does_not_mean(campaign: Campaig
     later = another(campaign)
     later.collected("x86", kernel="6.12")
     (x86,) = histories(later.context, "x86")
-    assert [1, 2] == [m.campaign for m in x86.moments]
-    assert ["arm", "x86"] == sorted(one.arch for one in histories(later.context, "kernel:6.1"))
+    assert [m.campaign for m in x86.moments] == [1, 2]
+    assert sorted(one.arch for one in histories(later.context, "kernel:6.1")) == ["arm", "x86"]
     with pytest.raises(ResultMissingError, match=r"the default of kernel:6\.2 twice"):
         histories(later.context, "kernel:6.2")
 
@@ -377,7 +377,7 @@ def test_a_workload_measured_on_one_side_is_named_and_the_other_one_compared(
     campaign.collected("arm")
     campaign.collected("x86", "dlt")
     found = compare(campaign.context, "x86", "arm")
-    assert ["slt"] == [c.workload for c in found.comparisons]
+    assert [c.workload for c in found.comparisons] == ["slt"]
     (told,) = found.missing
     assert told.startswith("arm dlt: nothing to compare (0 usable trials of the default")
     assert "intop collect --arch arm --workload dlt" in told
@@ -390,8 +390,9 @@ def test_without_any_workload_measured_on_both_sides_all_that_is_missing_is_name
     campaign.collected("arm", "dlt")
     with pytest.raises(ResultMissingError) as caught:
         compare(campaign.context, "x86", "arm")
-    assert ["arm slt", "x86 dlt"] == [
-        line.partition(":")[0] for line in str(caught.value).splitlines()
+    assert [line.partition(":")[0] for line in str(caught.value).splitlines()] == [
+        "arm slt",
+        "x86 dlt",
     ]
 
 
@@ -426,8 +427,8 @@ def test_the_trials_of_a_pilot_are_not_compared(campaign: Campaign) -> None:
     )
     campaign.add(campaign.subject("x86", "slt"), [piloted])
     (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert () == found.differences
-    assert (0.9, 1.6) == pytest.approx(found.sides[0].default.trials_ms)
+    assert found.differences == ()
+    assert pytest.approx(found.sides[0].default.trials_ms) == (0.9, 1.6)
 
 
 def test_other_loads_are_refused_by_name_with_both_values_and_the_way_out(
@@ -452,5 +453,5 @@ def test_by_force_other_loads_are_compared_and_marked(campaign: Campaign) -> Non
     campaign.collected("x86")
     campaign.collected("arm", rate_rps=200.0, kernel="6.1.0")
     (found,) = compare(campaign.context, "x86", "arm", force=True).comparisons
-    assert ("rate_rps: 100.0 against 200.0",) == found.differences
-    assert (f"kernel: {CONDITIONS.kernel} against 6.1.0",) == found.warnings
+    assert found.differences == ("rate_rps: 100.0 against 200.0",)
+    assert found.warnings == (f"kernel: {CONDITIONS.kernel} against 6.1.0",)

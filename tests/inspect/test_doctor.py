@@ -22,23 +22,23 @@ def test_a_healthy_cluster_has_no_problem_and_every_key_is_told(
     examined: Examine, study: Study
 ) -> None:
     (found,) = examined()
-    assert ((), ()) == (found.problems, found.warnings)
-    assert ("net.core.somaxconn", "net.ipv4.tcp_rmem", "vm.swappiness") == found.offered
+    assert (found.problems, found.warnings) == ((), ())
+    assert found.offered == ("net.core.somaxconn", "net.ipv4.tcp_rmem", "vm.swappiness")
     assert found.refused["net.ipv4.tcp_adv_win_scale"] == "has no effect: since kernel 6.6"
     keys = {p.key for p in study.catalogue.parameters}
     assert keys == set(found.offered) | set(found.refused)
-    assert ["a-lg", "a-lb", "a-b1"] == [host.name for host in found.hosts]
+    assert [host.name for host in found.hosts] == ["a-lg", "a-lb", "a-b1"]
     generator, balancer, backend = found.hosts
     assert ({}, keys, {}) == (generator.keys, set(balancer.keys), backend.keys)
     swappiness = balancer.keys["vm.swappiness"]
-    assert ("machine", "writable", "60", "") == (
+    assert (
         swappiness.scope,
         swappiness.reading.access,
         swappiness.reading.value,
         swappiness.reason,
-    )
+    ) == ("machine", "writable", "60", "")
     gone = balancer.keys["kernel.sched_latency_ns"]
-    assert "missing" == gone.reading.access
+    assert gone.reading.access == "missing"
     assert gone.reason.startswith("this kernel doesn't have it: none after 5.12 does, and what")
 
 
@@ -59,22 +59,22 @@ def test_the_load_tool_is_told(
     (found,) = examine(
         (cluster(),), replace(study, **changes), lambda address: Answers(address, tools=tools)
     )
-    assert (expected, ()) == (found.load_tool, found.problems)
+    assert (found.load_tool, found.problems) == (expected, ())
 
 
 def test_each_workload_may_have_another_tool(study: Study) -> None:
     slt, dlt = study.workloads["slt"], study.workloads["dlt"]
     workloads = {"slt": slt, "dlt": replace(dlt, arrivals="poisson")}
     (found,) = examine((cluster(),), replace(study, workloads=workloads), Answers)
-    assert ("wrk2 4.0.0, engine LuaJIT 2.1.0-beta3", ()) == (found.load_tool, found.problems)
+    assert (found.load_tool, found.problems) == ("wrk2 4.0.0, engine LuaJIT 2.1.0-beta3", ())
 
 
 def test_generators_that_share_a_load_need_the_same_tool(examined: Examine) -> None:
     more = (HostAddress(name="a-lg2", role="load-generator", hostname="192.0.2.2"),)
     shared = cluster(more_generators=more)
     (found,) = examined(shared)
-    assert ("wrk2 4.0.0", ()) == (found.load_tool, found.problems)
-    assert ["a-lg", "a-lb", "a-lg2", "a-b1"] == [host.name for host in found.hosts]
+    assert (found.load_tool, found.problems) == ("wrk2 4.0.0", ())
+    assert [host.name for host in found.hosts] == ["a-lg", "a-lb", "a-lg2", "a-b1"]
     (found,) = examined(shared, a_lg2={"tools": LUAJIT})
     (problem,) = found.problems
     assert problem.startswith("a-lg2: has engine LuaJIT 2.1.0-beta3 (/usr/bin/luajit), and a-lg ha")
@@ -149,20 +149,22 @@ def test_what_keeps_a_campaign_from_starting_is_a_problem(
 ) -> None:
     (found,) = examined(**{host: answers})
     assert any(problem in line for line in found.problems), found.problems
-    assert 1 == len(found.problems)
+    assert len(found.problems) == 1
 
 
 def test_every_path_of_every_workload_is_asked_for_once(examined: Examine) -> None:
     (found,) = examined()
-    assert [("/a", 200, 512, 0.0015), ("/d?r=1", 200, 512, 0.0015)] == [
-        (one.path, one.status, one.bytes, one.seconds) for one in found.fetched
+    assert [(one.path, one.status, one.bytes, one.seconds) for one in found.fetched] == [
+        ("/a", 200, 512, 0.0015),
+        ("/d?r=1", 200, 512, 0.0015),
     ]
 
 
 def test_paths_are_asked_for_where_another_host_is_not_reached(examined: Examine) -> None:
     (found,) = examined(a_b1={"unreachable": True}, a_lg={"answers": {"/a": (502, 9, "status")}})
-    assert ["a-b1: no route", "a-lg: /a: answers 502"] == [
-        line[:n] for line, n in zip(found.problems, (14, 21), strict=True)
+    assert [line[:n] for line, n in zip(found.problems, (14, 21), strict=True)] == [
+        "a-b1: no route",
+        "a-lg: /a: answers 502",
     ]
 
 
@@ -177,7 +179,7 @@ def test_each_class_of_clients_asks_in_its_manner(study: Study) -> None:
             return super().run(command, stdin=stdin, timeout_s=timeout_s)
 
     (found,) = examine((cluster(),), replace(study, workloads={"slt": slt}), Listens)
-    assert [("/a", ("Host: a",))] == [(one.path, one.headers) for one in found.fetched]
+    assert [(one.path, one.headers) for one in found.fetched] == [("/a", ("Host: a",))]
     (command,) = asked
     assert "--http 2 --header 'Host: a'" in command
 
@@ -187,21 +189,21 @@ def test_every_load_generator_asks(examined: Examine) -> None:
     (found,) = examined(
         cluster(more_generators=more), a_lg2={"answers": {"/a": (502, 9, "status")}}
     )
-    assert ["a-lg2: /a: answers 502"] == [line[:22] for line in found.problems]
-    assert [200, 200] == [one.status for one in found.fetched]
+    assert [line[:22] for line in found.problems] == ["a-lg2: /a: answers 502"]
+    assert [one.status for one in found.fetched] == [200, 200]
 
 
 def test_where_nothing_can_be_put_no_path_is_asked_for(examined: Examine) -> None:
     (found,) = examined(a_lg={"has": "free 71582432\n"})
-    assert () == found.fetched
-    assert ["a-lg: /var/lib/intop can't be made"] == [line[:34] for line in found.problems]
+    assert found.fetched == ()
+    assert [line[:34] for line in found.problems] == ["a-lg: /var/lib/intop can't be made"]
 
 
 def test_what_serves_in_nginxs_place_may_listen(examined: Examine) -> None:
     own = cluster(programs=("docker-proxy",))
-    assert () == examined(own, a_lb={"listens": PROXY})[0].problems
+    assert examined(own, a_lb={"listens": PROXY})[0].problems == ()
     both = examined(a_lb={"listens": PROXY + NGINX})
-    assert () == both[0].problems
+    assert both[0].problems == ()
 
 
 def test_a_load_that_does_not_fit_into_nginxs_workers_is_told_of(
@@ -216,10 +218,10 @@ def test_a_load_that_does_not_fit_into_nginxs_workers_is_told_of(
             replace(study, workloads={"slt": slt}),
             lambda address: Answers(address, **(changes if address.name == "a-lb" else {})),
         )
-        assert () == found.problems
+        assert found.problems == ()
         return list(found.warnings)
 
-    assert [] == warned()
+    assert warned() == []
     narrow = RUNS.replace("worker 65536", "worker 1024")
     (told,) = warned(nginx=narrow)
     assert told == (
@@ -240,7 +242,7 @@ def test_a_load_that_does_not_fit_into_nginxs_workers_is_told_of(
     )
     # A worker that ends soon is none; without any, or with several nginx, nothing can be said.
     for nginx in (RUNS.replace("worker 65536\n", ""), f"master 7\n{narrow}"):
-        assert [] == warned(nginx=nginx)
+        assert warned(nginx=nginx) == []
     (told,) = warned(shows="")
     assert told.startswith("worker_connections was not looked at: a-lb: no nginx")
 
@@ -248,23 +250,25 @@ def test_a_load_that_does_not_fit_into_nginxs_workers_is_told_of(
 def test_who_listens_is_not_known_to_everybody(examined: Examine) -> None:
     """Without root `ss` names no programs; without `ss` there is another problem."""
     (found,) = examined(a_lb={"listens": "LISTEN 0 511 0.0.0.0:80 0.0.0.0:*\n"})
-    assert () == found.problems
+    assert found.problems == ()
     (found,) = examined(a_lb={"listens": "", "has": "can_store\nlacks ss\n"})
-    assert 1 == len(found.problems)
+    assert len(found.problems) == 1
     (found,) = examined(a_lb={"listens": "unseen\n"})
-    assert () == found.problems
+    assert found.problems == ()
 
 
 def test_all_that_is_wrong_is_told_at_once(examined: Examine) -> None:
     (found,) = examined(a_lg={"tools": "", "clock_s": 1e9}, a_lb={"has": "lacks ip\n", "keys": {}})
-    assert 5 == len(found.problems)
+    assert len(found.problems) == 5
     (found,) = examined(
         a_lg={"unreachable": True},
         a_lb={"has": "can_store\nlacks ip\n"},
         a_b1={"lost": facts_script()},
     )
-    assert ["a-lg: no route", "a-lb: has no ip", "a-b1: no answer"] == [
-        line[:n] for line, n in zip(found.problems, (14, 15, 15), strict=True)
+    assert [line[:n] for line, n in zip(found.problems, (14, 15, 15), strict=True)] == [
+        "a-lg: no route",
+        "a-lb: has no ip",
+        "a-b1: no answer",
     ]
 
 
@@ -317,12 +321,12 @@ def test_what_may_come_in_the_way_is_a_warning(
     (found,) = examined(**{host: answers})
     (told,) = found.warnings
     assert told.startswith(warning)
-    assert () == found.problems
+    assert found.problems == ()
 
 
 def test_a_tuner_elsewhere_is_no_matter(examined: Examine) -> None:
     (found,) = examined(a_b1={"has": "can_store\ntuner tuned\n"})
-    assert () == found.warnings
+    assert found.warnings == ()
 
 
 CONGESTION, AVAILABLE, ALLOWED = (
@@ -334,37 +338,44 @@ def test_choices_that_a_host_is_without_are_told_with_the_reason(examined: Exami
     keys = WRITABLE | {CONGESTION: "bbr", AVAILABLE: "reno bbr cubic htcp", ALLOWED: "reno bbr"}
     child = MACHINE.replace("namespace=first", "namespace=child")
     (found,) = examined(a_lb={"keys": keys})
-    assert {"westwood", "vegas", "bic", "hybla", "illinois", "veno", "yeah", "dctcp"} == set(
-        found.lost[CONGESTION]
-    )
-    assert "modprobe tcp_westwood" == found.lost[CONGESTION]["westwood"]
+    assert set(found.lost[CONGESTION]) == {
+        "westwood",
+        "vegas",
+        "bic",
+        "hybla",
+        "illinois",
+        "veno",
+        "yeah",
+        "dctcp",
+    }
+    assert found.lost[CONGESTION]["westwood"] == "modprobe tcp_westwood"
     (found,) = examined(a_lb={"keys": keys, "facts": child})
-    assert f"not in {ALLOWED}" == found.lost[CONGESTION]["cubic"]
-    assert "modprobe tcp_yeah" == found.lost[CONGESTION]["yeah"]
+    assert found.lost[CONGESTION]["cubic"] == f"not in {ALLOWED}"
+    assert found.lost[CONGESTION]["yeah"] == "modprobe tcp_yeah"
     both = examined(
         cluster("a"),
         cluster("b"),
         a_lb={"keys": keys},
         b_lb={"keys": keys | {AVAILABLE: "reno bbr cubic"}},
     )
-    assert "not on all replicas" == both[0].lost[CONGESTION]["htcp"]
-    assert "modprobe tcp_htcp" == both[1].lost[CONGESTION]["htcp"]
-    assert [()] * 2 == [one.problems for one in both]
+    assert both[0].lost[CONGESTION]["htcp"] == "not on all replicas"
+    assert both[1].lost[CONGESTION]["htcp"] == "modprobe tcp_htcp"
+    assert [one.problems for one in both] == [()] * 2
 
 
 def test_what_one_replica_lacks_is_left_out_for_both_and_named(examined: Examine) -> None:
     fewer = {k: v for k, v in WRITABLE.items() if k != "vm.swappiness"}
     both = examined(cluster("a"), cluster("b"), b_lb={"keys": fewer})
-    assert 2 == len({one.hosts[1].name for one in both})
+    assert len({one.hosts[1].name for one in both}) == 2
     for one in both:
-        assert ("net.core.somaxconn", "net.ipv4.tcp_rmem") == one.offered
-        assert () == one.problems
+        assert one.offered == ("net.core.somaxconn", "net.ipv4.tcp_rmem")
+        assert one.problems == ()
     here, there = both
     reason = "this kernel doesn't have it"
     assert here.refused["vm.swappiness"] == f"not on all replicas: on b-lb, {reason}"
     assert there.refused["vm.swappiness"] == reason
     # What each host says of itself is another matter.
-    assert "" == here.hosts[1].keys["vm.swappiness"].reason
+    assert here.hosts[1].keys["vm.swappiness"].reason == ""
     assert reason == there.hosts[1].keys["vm.swappiness"].reason
 
 
@@ -385,7 +396,7 @@ def test_replicas_of_other_kinds_are_named_with_what_differs(examined: Examine) 
         "keys": WRITABLE | {"vm.swappiness": "10"},
     }
     here, there = examined(cluster("a"), cluster("b", link="10 Gbit/s"), b_lb=other)
-    assert () == here.problems
+    assert here.problems == ()
     (problem,) = there.problems
     assert problem.startswith("a-lb and b-lb are no replicas of each other: kernel: 6.18.44")
     assert "link: not described against 10 Gbit/s" in problem
@@ -395,11 +406,11 @@ def test_replicas_of_other_kinds_are_named_with_what_differs(examined: Examine) 
 
 def test_a_replica_that_cannot_be_reached_leaves_the_other_as_it_is(examined: Examine) -> None:
     here, there = examined(cluster("a"), cluster("b"), b_b1={"unreachable": True})
-    assert () == here.problems
-    assert 3 == len(here.offered)
-    assert ("b-b1: no route",) == there.problems
-    assert ["b-lg", "b-lb"] == [host.name for host in there.hosts]
-    assert ((), {}) == (there.offered, there.refused)
+    assert here.problems == ()
+    assert len(here.offered) == 3
+    assert there.problems == ("b-b1: no route",)
+    assert [host.name for host in there.hosts] == ["b-lg", "b-lb"]
+    assert (there.offered, there.refused) == ((), {})
 
 
 def test_too_few_connections_for_what_an_answer_takes_are_a_problem(
@@ -426,7 +437,7 @@ def test_connections_that_may_be_too_few_are_a_warning(study: Study) -> None:
     (found,) = examine(
         (cluster(),), study, lambda address: Answers(address, us=150_000), workloads=[slt]
     )
-    assert () == found.problems
+    assert found.problems == ()
     (warning,) = found.warnings
     assert warning.startswith("a-lg: slt may have too few connections: for 100 requests/s")
 
@@ -442,7 +453,7 @@ def test_a_connection_for_each_request_is_found_and_explained(study: Study) -> N
     kept, ports = found.warnings
     assert kept.startswith("a-lb: proxy_pass at /etc/nginx/nginx.conf:2 (http, server, location)")
     assert ports.startswith("a-lb: each request opens a connection to a backend, 1,000/s to each")
-    assert () == found.problems
+    assert found.problems == ()
 
 
 def test_a_full_conntrack_is_a_warning(study: Study) -> None:
@@ -475,15 +486,15 @@ def test_a_page_of_nginx_that_is_not_there_is_told_with_the_next_step(
     (warning,) = found.warnings
     assert warning.startswith(f"a-lb: stub_status: {STATUS} {behaviour}")
     assert "listens on 127.0.0.1:8080 the block location = /nginx_status { stub_status;" in warning
-    assert () == found.problems
+    assert found.problems == ()
 
 
 def test_a_page_of_nginx_that_is_there_needs_no_word(examined: Examine) -> None:
     page = f"HTTP/1.1 200 OK\nServer: nginx\n\n{PAGE}"
     (found,) = examined(cluster(stub_status=STATUS), a_lb={"page": page})
-    assert ((), ()) == (found.problems, found.warnings)
+    assert (found.problems, found.warnings) == ((), ())
 
 
 def test_a_page_of_nginx_that_trials_do_not_read_is_not_asked_for(examined: Examine) -> None:
     (found,) = examined(cluster(stub_status=STATUS, emulation="qemu"), a_lb={"page": "SSH"})
-    assert ((), ()) == (found.problems, found.warnings)
+    assert (found.problems, found.warnings) == ((), ())

@@ -105,16 +105,16 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     here, there = lab.study.json("doctor")
     assert [] == here["problems"] == there["problems"]
     everything = here["offered"]
-    assert 100 < len(everything)
+    assert len(everything) > 100
     assert set(GONE) < set(everything)
     out, _ = lab.study.run("doctor", "--write-test")
     count = len(everything)
     for name in lab.names():
         assert f"{name}: {count} of {count} keys took their own values when written" in out
-    assert 1 == out.count("out of bounds: the same as above")
+    assert out.count("out of bounds: the same as above") == 1
     # Of which each path has a line in each cluster's table.
-    assert 2 * 25 == sum("/" in line.split()[0] for line in out.splitlines() if line.split())
-    assert 55 + 2 * 29 > len(out.splitlines())
+    assert sum("/" in line.split()[0] for line in out.splitlines() if line.split()) == 2 * 25
+    assert len(out.splitlines()) < 55 + 2 * 29
 
     # A host that is held is left alone, and says by whom.
     with held(task, 0):
@@ -128,10 +128,10 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     assert [] == here["offered"] == there["offered"]
     reason = "can't be written: /proc/sys is mounted read-only, as in a container"
     assert {reason} == {there["refused"][key] for key in everything}
-    assert {f"not on all replicas: on {lab.names()[1]}, {reason}"} == {
-        here["refused"][key] for key in everything
+    assert {here["refused"][key] for key in everything} == {
+        f"not on all replicas: on {lab.names()[1]}, {reason}"
     }
-    assert [f"{lab.names()[1]}: offers none of the catalogue's parameters"] == there["problems"]
+    assert there["problems"] == [f"{lab.names()[1]}: offers none of the catalogue's parameters"]
     lab.on_balancer(1, WRITABLE_AGAIN)
 
     # A key with the same value on both, which one of them does not take again.
@@ -184,18 +184,18 @@ def test_paths_that_do_not_answer_on_a_real_cluster(lab: Lab) -> None:
     page.rename(elsewhere)
     out, _ = lab.study.run("doctor", expected=(1,))
     assert f"PROBLEM  {name}-lg: {lost}: answers 404: correct the path in the study" in out
-    assert 1 == out.count("PROBLEM")
+    assert out.count("PROBLEM") == 1
     # Nor does a campaign begin.
     _, said = lab.study.run("collect", "--workload", "slt", expected=(1,))
     assert f"PROBLEM  {name}-lg: {lost}: answers 404" in said
     assert "the cluster is not ready, and nothing was written to any host" in said
-    assert [] == lab.study.trials("replicas")
+    assert lab.study.trials("replicas") == []
 
     elsewhere.rename(page)
     for one in lab.study.json("doctor"):
-        assert [] == one["problems"]
-        assert 25 == len(one["fetched"])
-        assert {(200, "")} == {(path["status"], path["problem"]) for path in one["fetched"]}
+        assert one["problems"] == []
+        assert len(one["fetched"]) == 25
+        assert {(path["status"], path["problem"]) for path in one["fetched"]} == {(200, "")}
         assert all(path["bytes"] > 0 and path["seconds"] > 0 for path in one["fetched"])
 
 
@@ -206,10 +206,10 @@ def test_an_nginx_whose_sockets_are_not_those_that_are_tuned(lab: Lab) -> None:
     start = f"nginx -e {folder}/nginx.log -c {folder}/nginx.conf"
     lab.on_balancer(0, f"{stop}; unshare --net {start}")
     here, there = lab.study.json("doctor", expected=(1,))
-    assert [] == there["problems"]
+    assert there["problems"] == []
     # Its lab's network leads to the namespace that nginx has left.
     elsewhere, refused = sorted(here["problems"], key=lambda line: "refused" in line)
     assert f"{name}-lb: nothing listens on port 80 in the network namespace" in elsewhere
     assert "the connection is refused" in refused
     lab.on_balancer(0, f"{stop}; sh {folder}/server-restart")
-    assert [[], []] == [one["problems"] for one in lab.study.json("doctor")]
+    assert [one["problems"] for one in lab.study.json("doctor")] == [[], []]

@@ -44,17 +44,17 @@ def test_campaigns_and_workers_are_counted(url: str, capsys: pytest.CaptureFixtu
         store.workers.heard(WORKER)
         found = fleet(url, store)
     one, two = found.campaigns
-    assert (3, 1, 0, 0, None) == (
+    assert (
         one.planned,
         one.measured,
         one.waiting,
         one.held,
         one.finished_at,
-    )
-    assert (3, 0, 1, 1) == (two.planned, two.measured, two.waiting, two.held)
+    ) == (3, 1, 0, 0, None)
+    assert (two.planned, two.measured, two.waiting, two.held) == (3, 0, 1, 1)
     assert two.finished_at is not None
     (worker,) = found.workers
-    assert WORKER == replace(worker, silent_s=0.0)
+    assert replace(worker, silent_s=0.0) == WORKER
     text = shown(capsys, *document(found))
     assert "2 campaigns, 1 worker" in text
     assert "web x86 1, 2; web arm 1" in text

@@ -69,7 +69,7 @@ def test_what_a_host_says_is_read() -> None:
     expected = ConnectionLimits(
         ports=28_232 - 20, reuses_ports=True, tracked=12, tracked_most=65_536, tracked_s=120
     )
-    assert expected == parse_limits(text)
+    assert parse_limits(text) == expected
     assert ConnectionLimits() == parse_limits("")
     assert ConnectionLimits(ports=10) == parse_limits("ports 1 10\nreserved \nreuse 2\n")
 

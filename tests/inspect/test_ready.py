@@ -55,7 +55,7 @@ def test_a_problem_keeps_a_campaign_from_starting(begin: Begin) -> None:
     with pytest.raises(IntopError) as caught, replicas(begin(StringIO(), **NOT_READY)):
         pytest.fail("a campaign starts")
     told = str(caught.value)
-    assert 2 == told.count("\n  PROBLEM  a-")
+    assert told.count("\n  PROBLEM  a-") == 2
     assert "a-lb: has no nginx on its PATH" in told
     assert "a-lg: its clock is" in told
     assert "intop doctor --arch x86\n" in told
@@ -66,7 +66,7 @@ def test_with_force_it_goes_on_and_says_so(begin: Begin) -> None:
     told = StringIO()
     check_ready(begin(told, force=True, **NOT_READY))
     assert "it goes on by --force" in told.getvalue()
-    assert 2 == told.getvalue().count("PROBLEM  a-")
+    assert told.getvalue().count("PROBLEM  a-") == 2
 
 
 def test_warnings_stop_nothing(begin: Begin) -> None:
@@ -79,7 +79,7 @@ def test_warnings_stop_nothing(begin: Begin) -> None:
 def test_only_the_paths_of_its_workloads_keep_a_campaign_from_starting(begin: Begin) -> None:
     told = StringIO()
     check_ready(begin(told, a_lg={"answers": {"/d?r=1": (502, 9, "status")}}))
-    assert "" == told.getvalue()
+    assert told.getvalue() == ""
     with pytest.raises(IntopError, match=r"(?s)not ready.*a-lg: /a: answers 502: .*--force"):
         check_ready(begin(told, a_lg={"answers": {"/a": (502, 9, "status")}}))
 

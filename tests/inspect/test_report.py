@@ -27,22 +27,23 @@ def gathered(path: Path, arch: str | None = None) -> Report:
 def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
     found = gathered(campaign(tmp_path))
     x86, arm = found.findings
-    assert ("x86 slt", "arm slt") == (x86.title, arm.title)
-    assert ("made-up", 7, ("0.1.0",)) == (found.study, found.seed, found.tool_versions)
+    assert (x86.title, arm.title) == ("x86 slt", "arm slt")
+    assert (found.study, found.seed, found.tool_versions) == ("made-up", 7, ("0.1.0",))
     assert found.compared is not None
     assert x86.verdict is not None
-    assert "gain" == x86.verdict.outcome
+    assert x86.verdict.outcome == "gain"
     assert x86.deployment is not None
-    assert {ONE: "64"} == x86.deployment.values
+    assert x86.deployment.values == {ONE: "64"}
     assert x86.judged is not None
-    assert [(1.5, 0.5), (1.6, 0.52)] == [
-        (p.default_p99_ms, p.tuned_p99_ms) for p in x86.judged.pairs
-    ][:2]
-    assert 4 + 5 == len(x86.sentinels.sentinels)  # the screening's, and the pairs', not apply's
+    assert [(p.default_p99_ms, p.tuned_p99_ms) for p in x86.judged.pairs][:2] == [
+        (1.5, 0.5),
+        (1.6, 0.52),
+    ]
+    assert len(x86.sentinels.sentinels) == 4 + 5  # the screening's, and the pairs', not apply's
     assert arm.verdict is not None
-    assert "no significant gain" == arm.verdict.outcome
+    assert arm.verdict.outcome == "no significant gain"
     assert arm.deployment is None
-    assert () == (*x86.missing, *arm.missing)
+    assert (*x86.missing, *arm.missing) == ()
 
 
 def test_another_process_can_hand_it_over(tmp_path: Path) -> None:
@@ -57,9 +58,9 @@ def test_sweeps_are_those_with_the_winner(tmp_path: Path) -> None:
         assert latest is not None
         subject = Subject(campaign=latest, arch="x86", workload="slt")
         (x86,) = gathered(path, "x86").findings
-        assert () == x86.sweeps
+        assert x86.sweeps == ()
         store.put(subject, Sweeps((SWEEP,)))
-        assert () == gathered(path, "x86").findings[0].sweeps
+        assert gathered(path, "x86").findings[0].sweeps == ()
         own = replace(SWEEP, arms=(SWEEP.arms[0], Arm(name="tuned", configuration=TUNED)))
         store.put(subject, Sweeps((SWEEP, own)))
         assert (own,) == gathered(path, "x86").findings[0].sweeps
@@ -75,18 +76,20 @@ def test_a_gain_that_costs_too_much_is_neither_deployed_nor_explained(tmp_path: 
         assert verdict is not None
         store.put(subject, replace(verdict, guardrails=(BROKEN_CPU,)))
     (x86,) = gathered(path, "x86").findings
-    assert (None, "", ()) == (x86.deployment, x86.undeployable, x86.missing)
+    assert (x86.deployment, x86.undeployable, x86.missing) == (None, "", ())
 
 
 def test_what_was_refused_is_told_by_reason(tmp_path: Path) -> None:
     (x86,) = gathered(campaign(tmp_path, archs=("x86",)), "x86").findings
-    assert [("disturbed", 2), ("refused value", 1), ("pruned", 1)] == [
-        (r.reason, r.attempts) for r in x86.refused_trials
+    assert [(r.reason, r.attempts) for r in x86.refused_trials] == [
+        ("disturbed", 2),
+        ("refused value", 1),
+        ("pruned", 1),
     ]
     (screen, judge, apply) = x86.stages
-    assert ("screen", 11, 11) == (screen.stage, screen.planned, screen.measured)
-    assert {"ok": 7, "failed": 1, "disturbed": 2, "pruned": 1} == screen.by_status
-    assert (10, 2) == (judge.measured, apply.measured)
+    assert (screen.stage, screen.planned, screen.measured) == ("screen", 11, 11)
+    assert screen.by_status == {"ok": 7, "failed": 1, "disturbed": 2, "pruned": 1}
+    assert (judge.measured, apply.measured) == (10, 2)
     keys = {key for reason in x86.refused_keys for key in reason.keys}
     assert OTHER not in keys
     assert any("doesn't have it" in reason.reason for reason in x86.refused_keys)
@@ -99,8 +102,8 @@ def test_what_is_not_there_yet_is_named_with_its_command(tmp_path: Path) -> None
     assert x86.ranking is not None
     assert x86.verdict is None
     # Not all of the design is measured yet; an ablation may turn out not to be wanted.
-    assert ["collect", "refine", "train", "search", "verify"] == [m.stage for m in x86.missing]
-    assert "intop screen --arch arm --workload slt" == arm.missing[0].command
+    assert [m.stage for m in x86.missing] == ["collect", "refine", "train", "search", "verify"]
+    assert arm.missing[0].command == "intop screen --arch arm --workload slt"
     assert found.compared is None
     assert "Only x86 was measured" in found.not_compared
     assert "Only x86 was asked for" in gathered(path, "x86").not_compared

@@ -15,11 +15,11 @@ def fits(text: str, **changes: Any) -> bool:
 
 def test_an_architecture_needs_no_name() -> None:
     found = selector("arm")
-    assert (("arch", "arm"),) == found.wanted
+    assert found.wanted == (("arch", "arm"),)
     assert found.is_architecture
     assert not selector("arm,campaign:1").is_architecture
     assert not selector("arm,x86").is_architecture
-    assert (False, True) == (fits("arm"), fits("x86"))
+    assert (fits("arm"), fits("x86")) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_an_architecture_needs_no_name() -> None:
 def test_words_of_a_value_are_enough_but_no_parts_of_words(
     text: str, kernel: str, *, expected: bool
 ) -> None:
-    assert expected == fits(text, kernel=kernel)
+    assert fits(text, kernel=kernel) == expected
 
 
 def test_letters_may_be_small_and_numbers_are_words() -> None:

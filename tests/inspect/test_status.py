@@ -51,7 +51,7 @@ def stage(found: CampaignStatus, name: str) -> StageStatus:
 def test_a_store_that_is_missing_is_not_made(study: Study) -> None:
     found = status(study)
     assert found.campaign is None
-    assert {"to come"} == {stage.state for stage in found.subjects[0].stages}
+    assert {stage.state for stage in found.subjects[0].stages} == {"to come"}
     assert not Path(study.store).exists()
 
 
@@ -91,25 +91,25 @@ def test_a_stage_under_way_is_counted_by_its_trials(study: Study, tmp_path: Path
     begun(tmp_path, ["ok", "ok", "failed", "disturbed", "overloaded"])
     found = status(study)
     screen = stage(found, "screen")
-    assert ("begun", 8, 4, 1, 1, 4) == (
+    assert (
         screen.state,
         screen.trials,
         screen.done,
         screen.disturbed,
         screen.failed,
         screen.left,
-    )
-    assert "to come" == stage(found, "collect").state
-    assert 5 == found.trials
+    ) == ("begun", 8, 4, 1, 1, 4)
+    assert stage(found, "collect").state == "to come"
+    assert found.trials == 5
     best = found.subjects[0].best
     assert best is not None
     # Of those that can be used; the last one took 6 ms.
-    assert (6, 1, 2, False) == (
+    assert (
         round(best.p99_ms),
         best.trials,
         best.configurations,
         best.by_models,
-    )
+    ) == (6, 1, 2, False)
 
 
 def test_whether_somebody_is_at_work_is_told_by_the_last_trial(
@@ -121,8 +121,8 @@ def test_whether_somebody_is_at_work_is_told_by_the_last_trial(
         status(study, now=ended + timedelta(seconds=30)),
         status(study, now=ended + timedelta(hours=1)),
     )
-    assert (30.0, True) == (soon.silent_s, soon.is_at_work)
-    assert (3600.0, False) == (late.silent_s, late.is_at_work)
+    assert (soon.silent_s, soon.is_at_work) == (30.0, True)
+    assert (late.silent_s, late.is_at_work) == (3600.0, False)
 
 
 def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path: Path) -> None:
@@ -133,18 +133,18 @@ def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path
         store.write_plan(subject, "refine", [place(0), place(1)])
     found = status(study)
     # It may end before its plan does.
-    assert ("done", 2, 0) == (
+    assert (
         stage(found, "screen").state,
         stage(found, "screen").trials,
         stage(found, "screen").left,
-    )
-    assert "left out" == stage(found, "collect").state
-    assert ("begun", "at most") == (stage(found, "refine").state, stage(found, "refine").bound)
+    ) == ("done", 2, 0)
+    assert stage(found, "collect").state == "left out"
+    assert (stage(found, "refine").state, stage(found, "refine").bound) == ("begun", "at most")
     with opened(study.store) as store:
         store.put(subject, replace(VERDICT, ratio=1.0, ratio_low=0.9, ratio_high=1.1))
         store.finish(campaign)
     found = status(study)
-    assert "left out" == stage(found, "explain").state
+    assert stage(found, "explain").state == "left out"
     assert found.subjects[0].verdict is not None
     assert not found.is_at_work
 
@@ -159,23 +159,23 @@ def test_a_sweep_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
         one = samples.trial(stage="sweep", index=0)
         store.add(subject, replace(one, planned=at[0]))
     found = status(study)
-    assert ("begun", 2, 1) == (
+    assert (
         stage(found, "sweep").state,
         stage(found, "sweep").trials,
         stage(found, "sweep").done,
-    )
-    assert () == found.subjects[0].sweeps
+    ) == ("begun", 2, 1)
+    assert found.subjects[0].sweeps == ()
     with opened(study.store) as store:
         store.add(subject, replace(one, planned=at[1]))
         store.put(subject, Sweeps((SWEEP,)))
         store.finish(campaign)
     found = status(study)
-    assert "done" == stage(found, "sweep").state
-    assert (SWEEP,) == found.subjects[0].sweeps
+    assert stage(found, "sweep").state == "done"
+    assert found.subjects[0].sweeps == (SWEEP,)
     # Another one is under way.
     with opened(study.store) as store:
         store.write_plan(subject, "sweep", [replace(place(2), rate_rps=75.0, round=1, series=2)])
-    assert ("begun", 2) == (stage(status(study), "sweep").state, stage(status(study), "sweep").done)
+    assert (stage(status(study), "sweep").state, stage(status(study), "sweep").done) == ("begun", 2)
     (block,) = report.campaign(found)[1:]
     lines = [line for part in block.blocks if isinstance(part, Verbatim) for line in part.lines]
     assert "  at other rates: tuned gain at 50, 100, worse at 150 requests/s" in lines
@@ -188,7 +188,7 @@ def test_the_models_best_comes_before_the_lowest(study: Study, tmp_path: Path) -
         store.put(subject, Decisions(made=(Decision(best=known, improvement=0.1),)))
     best = status(study).subjects[0].best
     assert best is not None
-    assert (9.0, 3, 4, True) == (best.p99_ms, best.trials, best.configurations, best.by_models)
+    assert (best.p99_ms, best.trials, best.configurations, best.by_models) == (9.0, 3, 4, True)
 
 
 def test_a_new_campaign_takes_as_long_as_the_one_before(study: Study, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_new_campaign_takes_as_long_as_the_one_before(study: Study, tmp_path: 
     connection.close()
     now, new = status(study).subjects[0], status(study, new=True).subjects[0]
     assert (3.0, 1) == (now.trial_s, now.measured_in) == (new.trial_s, new.measured_in)
-    assert 0 == sum(stage.done for stage in new.stages)
+    assert sum(stage.done for stage in new.stages) == 0
 
 
 def test_tune_connects_once_before_the_models_and_once_after_them(
@@ -220,7 +220,7 @@ def test_longer_trials_of_a_verdict_say_nothing_of_the_pace(study: Study, tmp_pa
     with sqlite3.connect(study.store) as connection:
         connection.execute("update planned set stage = 'judge'")
     connection.close()
-    assert 1 == status(study).subjects[0].measured_in
+    assert status(study).subjects[0].measured_in == 1
     longer = replace(study, budget=replace(study.budget, judge_duration_s=99))
     assert status(longer).subjects[0].measured_in is None
 
@@ -278,6 +278,6 @@ def test_it_is_read_while_another_process_measures(study: Study, tmp_path: Path)
         done = stage(status(study), "screen").done
         assert int(line) <= done
         seen.append(done)
-    assert 0 == writer.wait(timeout=60)
+    assert writer.wait(timeout=60) == 0
     assert (sorted(seen), TRIALS) == (seen, stage(status(study), "screen").done)
-    assert 1 < len(set(seen))
+    assert len(set(seen)) > 1

@@ -84,7 +84,7 @@ def test_whoever_waits_keeps_no_other_from_being_answered() -> None:
         status, _ = get("r=17")
         assert status == "200 OK"
         assert not any(one.done() for one in waiting)
-        assert {"200 OK"} == {one.result()[0] for one in waiting}
+        assert {one.result()[0] for one in waiting} == {"200 OK"}
 
 
 def test_another_path_is_not_found() -> None:

@@ -284,7 +284,7 @@ def assert_badly_set(name: str, url: str, balancer: HostAddress, traces: Traces)
     begun = time.monotonic()
     for _ in range(50):  # each line is an operation or more, and the disk does 50 a second
         with urllib.request.urlopen(f"{url}/", context=untrusted, timeout=10) as answer:
-            assert 200 == answer.status
+            assert answer.status == 200
     assert time.monotonic() - begun > 0.5
     (group,) = (p for p in traces(name) if "cgroup" in p)
     wait_for(
@@ -357,7 +357,7 @@ def test_down_unmounts_the_log_of_a_killed_up(name: str, traces: Traces) -> None
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert lab.down(name)
-    assert [] == traces(name)
+    assert traces(name) == []
 
 
 def test_up_after_a_killed_up_builds_anew(name: str) -> None:
@@ -451,14 +451,14 @@ def test_a_log_in_memory_and_tied_workers_leave_nothing(name: str, traces: Trace
     made = lab.up(LabSpec(name=name, balancing=settings))
     folder = Path(f"/run/intop/lab/{name}/host-lb/memory")
     assert folder.is_mount()
-    assert "0" == facts_of(made.load_balancer)
+    assert facts_of(made.load_balancer) == "0"
     assert fetched_by_load_generator(name, f"{made.url}/index.html") > 0
     wait_until(
         lambda: None if "GET /index.html" in (folder / "access.log").read_text() else "no line",
         limit_s=20,
     )
     lab.down(name)
-    assert [] == traces(name)
+    assert traces(name) == []
     beyond = Balancing(server_cpus="1000")
     with pytest.raises(LabError, match="server_cpus: this machine has no processors 1000"):
         lab.up(LabSpec(name=name, balancing=beyond))

@@ -19,7 +19,7 @@ def test_there_are_enough_files_of_mixed_kinds() -> None:
 
 
 def test_large_files_are_there_and_in_no_mix() -> None:
-    assert {256, 384, 512, 1024, 4096} == {len(FILES[path]) // 1024 for path in content.LARGE_KB}
+    assert {len(FILES[path]) // 1024 for path in content.LARGE_KB} == {256, 384, 512, 1024, 4096}
     others = (*content.LARGE_KB, *content.ONE_SIZE_KB)
     assert not {f"/{path}" for path in others} & set(content.static_paths())
 

@@ -55,4 +55,4 @@ def test_what_is_a_labs_name_is_one_word_of_no_shells(text: str) -> None:
 
 def test_the_untouched_state_is_read() -> None:
     """Else all that was refused above may have been refused for something else."""
-    assert LAB == from_json(to_json(LAB))
+    assert from_json(to_json(LAB)) == LAB

@@ -25,7 +25,7 @@ OTHERS = sorted(RECIPES)
 
 
 def test_every_server_but_nginx_has_a_recipe() -> None:
-    assert {"nginx", *RECIPES} == set(SERVERS)
+    assert set(SERVERS) == {"nginx", *RECIPES}
     for name, recipe in RECIPES.items():
         assert recipe.program in recipe.command(SITE)
         assert recipe.program in SERVERS[name].programs

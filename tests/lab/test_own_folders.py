@@ -63,8 +63,8 @@ def target(tmp_path: Path) -> Path:
 
 
 def assert_untouched(target: Path) -> None:
-    assert 0o750 == target.stat().st_mode & 0o777
-    assert ["kept"] == [file.read_text() for file in target.iterdir()]
+    assert target.stat().st_mode & 0o777 == 0o750
+    assert [file.read_text() for file in target.iterdir()] == ["kept"]
 
 
 @pytest.mark.parametrize("below", ["", "a/b"])
@@ -112,7 +112,7 @@ def test_what_is_in_the_place_of_a_lab_is_removed_alone(
     place = state.folders_of(NAME).root
     place.parent.mkdir(parents=True)
     obstacle(place, target)
-    assert "damaged" == lab.status(NAME).state
+    assert lab.status(NAME).state == "damaged"
     assert lab.down(NAME).state
     assert not os.path.lexists(place)
     assert_untouched(target)
@@ -147,12 +147,12 @@ def test_what_is_mounted_in_a_folder_is_unmounted_and_keeps_its_files(
     folder = tmp_path / "place"
     own_folders.mount_memory(folder / "memory", 0o711)
     assert [folder / "memory"] == own_folders.mounted_below(folder)
-    assert 0o711 == (folder / "memory").stat().st_mode & 0o7777
+    assert (folder / "memory").stat().st_mode & 0o7777 == 0o711
     (folder / "memory" / "access.log").write_text("line")
     (folder / "bound").mkdir()
     subprocess.run(["mount", "--bind", str(target), str(folder / "bound")], check=True)
     with (folder / "memory" / "access.log").open():  # which keeps it busy
         own_folders.remove(folder)
-    assert [] == own_folders.mounted_below(folder)
+    assert own_folders.mounted_below(folder) == []
     assert not folder.exists()
     assert_untouched(target)

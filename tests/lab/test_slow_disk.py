@@ -63,7 +63,7 @@ def test_who_enters_a_group_is_a_member_of_it(machine: Path) -> None:
         text=True,
         check=True,
     ).stdout
-    assert f"{members.read_text().strip()} a b\n" == said
+    assert said == f"{members.read_text().strip()} a b\n"
 
 
 def test_a_machine_without_such_groups_is_told(machine: Path) -> None:

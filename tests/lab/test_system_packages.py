@@ -57,15 +57,15 @@ def test_what_is_missing_is_installed_and_nothing_is_started(
     before = policy.exists()
     code, said, calls = asked(tmp_path, words, hidden)
     # apt-get succeeds only while services are kept from being started.
-    assert 0 == code, said
-    assert ["update -qq", f"install -y -qq --no-install-recommends {packages}"] == calls
+    assert code == 0, said
+    assert calls == ["update -qq", f"install -y -qq --no-install-recommends {packages}"]
     assert before == policy.exists()
 
 
 def test_postgresql_makes_no_cluster_when_it_is_installed(tmp_path: Path) -> None:
     there = ("sudo", "systemd-run", "tuned-adm", "chromium")
     code, said, calls = asked(tmp_path, "tests", (str(binaries() / "postgres"),), there)
-    assert 0 == code, said
+    assert code == 0, said
     no_cluster = "create_main_cluster = false"
     wanted = "install -y -qq --no-install-recommends postgresql"
     assert ["update -qq", no_cluster, wanted, no_cluster] == calls
@@ -76,7 +76,7 @@ def test_postgresql_makes_no_cluster_when_it_is_installed(tmp_path: Path) -> Non
 def test_what_is_not_needed_or_there_is_left_alone(
     tmp_path: Path, words: str, hidden: tuple[str, ...]
 ) -> None:
-    assert (0, "", []) == asked(tmp_path, words, hidden)
+    assert asked(tmp_path, words, hidden) == (0, "", [])
 
 
 def test_a_machine_is_installed_by_mmdebstrap_and_needs_no_other_architecture(
@@ -87,4 +87,4 @@ def test_a_machine_is_installed_by_mmdebstrap_and_needs_no_other_architecture(
     there = ("qemu-system-x86_64", "qemu-system-aarch64")
     _, said, calls = asked(tmp_path, "lab machines", hidden, there)
     wanted = "install -y -qq --no-install-recommends mmdebstrap e2fsprogs"
-    assert ["update -qq", wanted] == calls, said
+    assert calls == ["update -qq", wanted], said

@@ -60,7 +60,7 @@ def test_a_batch_has_each_row_once_and_spreads() -> None:
     samples, left = start(4)
     step = propose(samples, whole(left), count=4, seed=1, replicates=False)
     rows = np.array([p.values for p in step.proposals])
-    assert 4 == len(np.unique(rows, axis=0))
+    assert len(np.unique(rows, axis=0)) == 4
     assert (rows[:, None] == left).all(axis=2).any(axis=1).all()
     assert np.ptp(rows, axis=0).min() > 0.1
 
@@ -107,9 +107,9 @@ def test_a_pool_has_what_is_lent(space: Space) -> None:
 
 def test_a_short_pool_is_proposed_as_a_whole_and_an_empty_one_not() -> None:
     samples, left = start(10)
-    assert 2 == len(propose(samples, whole(left[:2]), count=4, seed=1, replicates=False).proposals)
+    assert len(propose(samples, whole(left[:2]), count=4, seed=1, replicates=False).proposals) == 2
     step = propose(samples, whole(left[:0]), count=4, seed=1, replicates=False)
-    assert ((), 0.0) == (step.proposals, step.improvement)
+    assert (step.proposals, step.improvement) == ((), 0.0)
 
 
 def noisy(count: int, trials: int, seed: int) -> Samples:
@@ -137,16 +137,16 @@ def test_where_trials_are_noisy_the_promising_are_measured_again() -> None:
     assert len(again) >= 2
     assert bowl(np.array(again)).max() < np.median(bowl(samples.values))
     exact = propose(samples, whole(np.array([[0.0, 0.01]])), count=3, seed=1, replicates=False)
-    assert ["uncertainty"] == [p.reason for p in exact.proposals]
+    assert [p.reason for p in exact.proposals] == ["uncertainty"]
 
 
 def test_the_best_known_is_measured_until_it_is_believed() -> None:
     samples, left = start(20)
     best = best_known(samples, seed=1)
     step = propose(samples, whole(left), count=2, seed=1)
-    assert "replicate" == step.proposals[0].reason
+    assert step.proposals[0].reason == "replicate"
     assert samples.values[best].tolist() == step.proposals[0].values.tolist()
-    assert "replicate" != step.proposals[1].reason
+    assert step.proposals[1].reason != "replicate"
 
 
 def test_a_quarter_of_the_noisy_trials_goes_anywhere() -> None:
@@ -163,11 +163,11 @@ def test_a_quarter_of_the_noisy_trials_goes_anywhere() -> None:
         assert count == len(step.proposals)
         assert reached == sum((p.values == bad).all(axis=1).any() for p in step.proposals)
     exact = propose(samples, both, count=4, seed=1, replicates=False)
-    assert 4 == len(exact.proposals)
+    assert len(exact.proposals) == 4
     assert not any((p.values == bad).all(axis=1).any() for p in exact.proposals)
     # Nothing is scattered: what is left of the batch is not forced.
     short = propose(samples, whole(GRID, scattered=False), count=4, seed=1)
-    assert 3 == len(short.proposals)
+    assert len(short.proposals) == 3
 
 
 def test_a_forest_sees_a_box_among_noisy_trials() -> None:
@@ -180,8 +180,8 @@ def test_a_forest_sees_a_box_among_noisy_trials() -> None:
         samples, measured=tuple((v,) for v in np.exp(box(samples.values) + noise).tolist())
     )
     step = propose(samples, whole(left, scattered=False), count=4, seed=1)
-    assert [3.0] == box(step.proposals[-1].values[None]).tolist()
-    assert "promise" == step.proposals[-1].reason
+    assert box(step.proposals[-1].values[None]).tolist() == [3.0]
+    assert step.proposals[-1].reason == "promise"
 
 
 def test_the_process_is_led_by_tails_where_the_target_is_flat() -> None:
@@ -207,7 +207,7 @@ def test_a_contradictory_row_is_measured_again() -> None:
     measured = [trials * 3 for trials in samples.measured]
     measured[odd] = (float(np.exp(-1.0)),)
     step = propose(replace(samples, measured=tuple(measured)), whole(left), count=2, seed=1)
-    assert "replicate" == step.proposals[0].reason
+    assert step.proposals[0].reason == "replicate"
     assert samples.values[odd].tolist() == step.proposals[0].values.tolist()
 
 

@@ -20,7 +20,7 @@ def test_variances_count_as_the_formula_says() -> None:
     assert [math.sqrt(9 * (4 + 1 / 16)), 4, 0.25] == pytest.approx(
         [share / found[1] * 4 for share in found]
     )
-    assert 100 == pytest.approx(sum(found))
+    assert pytest.approx(sum(found)) == 100
 
 
 def test_a_noisy_and_a_promising_one_get_more_than_a_quiet_bad_one() -> None:
@@ -31,19 +31,19 @@ def test_a_noisy_and_a_promising_one_get_more_than_a_quiet_bad_one() -> None:
 
 def test_a_tie_takes_not_everything() -> None:
     best, tied, other = ocba([1, 1, 2], [1, 1, 1], 30)
-    assert pytest.approx(best, rel=0.01) == tied
+    assert tied == pytest.approx(best, rel=0.01)
     assert tied == pytest.approx(other / TIE**2)
 
 
 def test_equal_ones_are_equal_but_for_the_one_that_is_called_the_best() -> None:
     found = ocba([5.0] * 4, [1.0] * 4, 10)
-    assert 1 == len({round(share, 9) for share in found[1:]})
-    assert 10 == pytest.approx(sum(found))
+    assert len({round(share, 9) for share in found[1:]}) == 1
+    assert pytest.approx(sum(found)) == 10
 
 
 def test_a_single_one_gets_all_and_none_get_nothing() -> None:
-    assert [7] == ocba([1.0], [1.0], 7)
-    assert [] == ocba([], [], 7)
+    assert ocba([1.0], [1.0], 7) == [7]
+    assert ocba([], [], 7) == []
 
 
 def test_a_variance_that_is_none_is_refused() -> None:
@@ -61,9 +61,9 @@ def test_lists_of_different_lengths_are_refused() -> None:
 
 def test_a_batch_has_what_lacks_most_and_nothing_twice() -> None:
     means = [3.0, 1.0, 1.1, 2.0, 5.0]
-    assert [2, 1] == sorted(next_batch(means, [1.0] * 5, [1] * 5, 2), reverse=True)
+    assert sorted(next_batch(means, [1.0] * 5, [1] * 5, 2), reverse=True) == [2, 1]
     everything = next_batch(means, [1.0] * 5, [1] * 5, 4)
-    assert 4 == len(set(everything))
+    assert len(set(everything)) == 4
     assert 4 not in everything
 
 
@@ -73,10 +73,10 @@ def test_what_has_been_measured_often_lacks_nothing() -> None:
 
 def test_equals_come_in_their_order_and_always_alike() -> None:
     first = next_batch([2.0] * 6, [1.0] * 6, [1] * 6, 3)
-    assert [0, 1, 2] == first
+    assert first == [0, 1, 2]
     assert first == next_batch([2.0] * 6, [1.0] * 6, [1] * 6, 3)
 
 
 def test_there_may_be_fewer_than_asked_for() -> None:
-    assert [0] == next_batch([1.0], [1.0], [1], 4)
-    assert [] == next_batch([], [], [], 4)
+    assert next_batch([1.0], [1.0], [1], 4) == [0]
+    assert next_batch([], [], [], 4) == []

@@ -104,15 +104,15 @@ class Predictions:
 
 def test_what_promises_nothing_is_taken_back() -> None:
     found = simpler(SPACE, changed(), of(a=-1.0, c=-0.5))
-    assert {A: "90", C: "70"} == found.configuration.values
+    assert found.configuration.values == {A: "90", C: "70"}
     assert np.exp(-0.9 - 0.35) == pytest.approx(found.predicted_p99_ms)
-    assert (0.0, None) == (found.spread, found.penalised_p99_ms)
+    assert (found.spread, found.penalised_p99_ms) == (0.0, None)
 
 
 def test_what_harms_is_taken_back_and_predictions_alone_do() -> None:
     predict = of(a=-1.0, b=0.5, d=0.2)
     found = simpler(SPACE, changed(), lambda values: predict(values).log_p99)
-    assert {A: "90"} == found.configuration.values
+    assert found.configuration.values == {A: "90"}
 
 
 def test_many_small_promises_count_together() -> None:
@@ -125,13 +125,13 @@ def test_many_small_promises_count_together() -> None:
 
 def test_the_penalty_counts() -> None:
     found = simpler(SPACE, changed(), Predictions(np.array([-1.0, -0.1, 0, 0]), spread=0.2))
-    assert {A: "90"} == found.configuration.values
-    assert 0.2 == pytest.approx(found.spread)
+    assert found.configuration.values == {A: "90"}
+    assert pytest.approx(found.spread) == 0.2
     assert np.exp(-0.7) == pytest.approx(found.penalised_p99_ms)
 
 
 def test_one_change_stays_at_least() -> None:
-    assert 1 == len(simpler(SPACE, changed(), of()).configuration.values)
+    assert len(simpler(SPACE, changed(), of()).configuration.values) == 1
     one = changed(Configuration({B: "5"}))
     assert one.configuration == simpler(SPACE, one, of(b=1.0)).configuration
 
@@ -140,6 +140,6 @@ def test_what_only_changes_together_stays_together() -> None:
     space = up_to_100("abcd", Order(columns=(A, B)), a="10", b="20")
     both = Configuration({A: "30", B: "40", C: "70"})
     found = simpler(space, changed(both), of(a=-1.0))
-    assert {A: "30", B: "40"} == found.configuration.values
-    assert () == space.broken(found.configuration)
-    assert [] == space.together(DEFAULT, DEFAULT)
+    assert found.configuration.values == {A: "30", B: "40"}
+    assert space.broken(found.configuration) == ()
+    assert space.together(DEFAULT, DEFAULT) == []

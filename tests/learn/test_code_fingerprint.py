@@ -23,4 +23,4 @@ def test_a_change_of_the_code_or_of_a_library_has_another_fingerprint(
     (learn / "families" / "forest.py").write_text("trees = 7")
     second = found()
     monkeypatch.setattr(fingerprints, "version", lambda _: "0.0")
-    assert 3 == len({first, second, found()})
+    assert len({first, second, found()}) == 3

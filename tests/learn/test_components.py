@@ -35,22 +35,22 @@ def table(columns: dict[str, np.ndarray], rows: int = ROWS) -> Performance:
 
 def test_metrics_with_a_common_cause_are_found_together() -> None:
     found = components(table(PLANTED))
-    assert (
+    assert found.groups == (
         (P99, "log max", "achieved rate"),
         ("balancer's CPU", "backends' CPU"),
-    ) == found.groups
-    assert 3 == found.needed
-    assert ("error share",) == found.constant
-    assert 1 == pytest.approx(sum(found.explained))
+    )
+    assert found.needed == 3
+    assert found.constant == ("error share",)
+    assert pytest.approx(sum(found.explained)) == 1
     assert sorted(found.explained, reverse=True) == list(found.explained)
 
 
 def test_a_loading_is_the_correlation_with_a_component_in_which_p99_grows() -> None:
     found = components(table(PLANTED))
     first = [found.loading(0, metric) for metric in (P99, "log max", "achieved rate")]
-    assert [0.97, 0.97, -0.97] == pytest.approx(first, abs=0.03)
+    assert pytest.approx(first, abs=0.03) == [0.97, 0.97, -0.97]
     assert all(found.loading(n, P99) >= 0 for n in range(len(found.loadings)))
-    assert 0 == found.loading(0, "error share")
+    assert found.loading(0, "error share") == 0
     # What all components explain of a standardised metric is the whole of it.
     squares = np.square(found.loadings).sum(axis=0)
     assert np.ones(6) == pytest.approx(squares)
@@ -60,13 +60,13 @@ def test_a_chain_of_correlations_is_one_group() -> None:
     steps = [DELAY, DELAY + 0.6 * WORK, DELAY + 1.4 * WORK]
     assert abs(np.corrcoef(steps[0], steps[2])[0, 1]) < 0.8
     found = components(table(dict(zip("abc", steps, strict=True))))
-    assert (("a", "b", "c"),) == found.groups
+    assert found.groups == (("a", "b", "c"),)
 
 
 def test_metrics_that_say_the_same_are_one_component() -> None:
     found = components(table({P99: DELAY, "log max": 2 * DELAY, "log P90": -DELAY}))
-    assert (1, 1) == (len(found.loadings), found.needed)
-    assert (1.0, 1.0, -1.0) == pytest.approx(found.loadings[0])
+    assert (len(found.loadings), found.needed) == (1, 1)
+    assert pytest.approx(found.loadings[0]) == (1.0, 1.0, -1.0)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_of_too_little_there_are_none(
     given: dict[str, np.ndarray], rows: int, metrics: int
 ) -> None:
     found = components(table(given, rows))
-    assert ((), (), 0, ()) == (found.loadings, found.explained, found.needed, found.groups)
+    assert (found.loadings, found.explained, found.needed, found.groups) == ((), (), 0, ())
     assert (rows, metrics) == (found.trials, len(found.metrics))
     with pytest.raises(ValueError, match=f"10 trials and 2 metrics .* {rows} and {metrics}$"):
         p99_equivalent(table(given, rows))

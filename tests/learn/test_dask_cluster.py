@@ -24,7 +24,7 @@ from studies import wait_for
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
     with dask_cluster(tmp_path_factory.mktemp("dask"), workers=2) as made:
-        wait_for(lambda: 2 == made.log().count("Registered to"), "two workers")
+        wait_for(lambda: made.log().count("Registered to") == 2, "two workers")
         yield made
 
 
@@ -45,7 +45,7 @@ def test_training_on_two_workers_gives_the_same_table_to_the_last_digit(
         return [(fitted, replace(error, seconds=0.0)) for fitted, error in found]
 
     assert trained(None) == trained(cluster.address)
-    assert ("", "") == capfd.readouterr()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_both_workers_are_at_work(cluster: DaskCluster) -> None:
@@ -94,7 +94,7 @@ def test_what_is_no_address_is_one_sentence(
     before = loops()
     with pytest.raises(UsageError, match=told):
         check(address)
-    assert ("", "") == capfd.readouterr()
+    assert capfd.readouterr() == ("", "")
     assert before == loops(), "Python would collect it when it likes, and another client may hang"
 
 
@@ -147,7 +147,7 @@ def test_a_cluster_that_is_lost_is_one_sentence_and_a_worker_is_replaced(
     lose: Callable[[DaskCluster], None], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with dask_cluster(tmp_path, workers=2) as made:
-        wait_for(lambda: 2 == made.log().count("Registered to"), "two workers")
+        wait_for(lambda: made.log().count("Registered to") == 2, "two workers")
         results = each(slept_in, [(0.1,), *[(2.0,)] * 3], dask=made.address)
         next(results)
         lose(made)
@@ -157,4 +157,4 @@ def test_a_cluster_that_is_lost_is_one_sentence_and_a_worker_is_replaced(
             with pytest.raises(IntopError, match=r"the cluster was lost.*\n.*goes on from there"):
                 list(results)
         del results
-    assert ("", "") == capfd.readouterr()
+    assert capfd.readouterr() == ("", "")

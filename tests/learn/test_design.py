@@ -75,7 +75,7 @@ def test_a_screening_has_three_levels_of_each_number_equally_often(space: Space)
     places = space.encode(space.values(design))[:, column]
     assert np.all(np.min(np.abs(places[:, None] - [0.05, 0.5, 0.95]), axis=1) < 0.052)
     levels = np.rint(2 * places).reshape(3, 10)
-    assert 30 == len({configuration.digest for configuration in design})
+    assert len({configuration.digest for configuration in design}) == 30
     for batch in levels:
         assert set(np.bincount(batch.astype(int), minlength=3)) <= {2, 3, 4}
     assert all(8 <= count <= 12 for count in np.bincount(levels.astype(int).ravel()))
@@ -96,11 +96,11 @@ def test_of_a_large_space_some_vary_each_time_and_all_of_them_equally_often() ->
     large = Space(tuple(replace(made, key=k) for k in keys), (), dict.fromkeys(keys, "b"))
     design = screening_design(large, 40, seed=1, batch=8, varied=20)
     assert all(8 <= len(c.values) <= 32 for c in design)
-    assert {"a", "c"} == {value for c in design for value in c.values.values()}
+    assert {value for c in design for value in c.values.values()} == {"a", "c"}
     for key in keys:
         count = [sum(key in c.values for c in design[n : n + 8]) for n in range(0, 40, 8)]
         assert set(count) <= {1, 2, 3}
-        assert 10 == sum(count)
+        assert sum(count) == 10
 
 
 def test_each_of_many_choices_comes_about_as_often_as_each_of_few(space: Space) -> None:
@@ -111,8 +111,8 @@ def test_each_of_many_choices_comes_about_as_often_as_each_of_few(space: Space) 
     design = screening_design(Space((many, *others), (), keys), 66, seed=1, batch=11, varied=10)
     counts = Counter(c.values["many"] for c in design if "many" in c.values)
     assert set("bcdefghijkl") == set(counts)
-    assert 66 == pytest.approx(sum(counts.values()))
-    assert 2 * 66 / 4 > max(sum(p.key in c.values for c in design) for p in others)
+    assert pytest.approx(sum(counts.values())) == 66
+    assert max(sum(p.key in c.values for c in design) for p in others) < 2 * 66 / 4
 
 
 def test_what_only_changes_with_another_varies_with_it(
@@ -174,8 +174,8 @@ def test_a_likely_parameter_gives_up_half_of_its_turns_at_most(space: Space) -> 
     assert len(others) > 8
     design = latin_hypercube(space, 8, seed=1)
     found = sparse(space, design, {likely: 1.0} | dict.fromkeys(others, 1e-9), 1, seed=1)
-    assert 4 == sum(likely in c.values for c in found)
-    assert 4 == len({key for c in found for key in c.values} - {likely})
+    assert sum(likely in c.values for c in found) == 4
+    assert len({key for c in found for key in c.values} - {likely}) == 4
 
 
 def test_what_only_changes_together_is_left_out_together(space: Space) -> None:

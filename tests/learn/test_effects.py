@@ -78,7 +78,7 @@ def screened(
 
 def test_what_acts_is_chosen_and_what_does_not_is_frozen() -> None:
     found = screened(six)
-    assert SIX == set(found.keys("chosen"))
+    assert set(found.keys("chosen")) == SIX
     assert len(found.keys("frozen")) > 25
     by_key = {e.key: e for e in found.effects}
     assert len(by_key) == len({v.key for v in VARIABLES})
@@ -90,21 +90,21 @@ def test_what_acts_is_chosen_and_what_does_not_is_frozen() -> None:
     assert all(
         e.high is not None and e.high < MATTERS for e in found.effects if e.state == "frozen"
     )
-    assert (80, ("P99",), DISCOVERY_RATE) == (
+    assert (
         found.configurations,
         found.responses,
         found.discovery_rate,
-    )
+    ) == (80, ("P99",), DISCOVERY_RATE)
 
 
 def test_what_never_varied_is_never_frozen() -> None:
     (still,) = (e for e in screened(six).effects if e.key == "still")
-    assert ("open", None, 1.0) == (still.state, still.high, still.p_value)
+    assert (still.state, still.high, still.p_value) == ("open", None, 1.0)
 
 
 def test_where_nothing_matters_something_is_left_to_search() -> None:
     found = screened(nothing, count=120, noise=0.02)
-    assert effects.LEAST_LEFT == len(found.keys("chosen", "open"))
+    assert len(found.keys("chosen", "open")) == effects.LEAST_LEFT
     limits = {e.key: e.high for e in found.effects if e.high is not None}
     assert max(limits.values()) < MATTERS
     frozen = found.keys("frozen")
@@ -156,7 +156,7 @@ def test_what_is_expected_to_act_is_held_to_a_lower_bar() -> None:
         {e.key: e.p_value for e in a.effects} == {e.key: e.p_value for e in b.effects}
         for a, b in zip(found["none"], found["right"], strict=True)
     )
-    assert {("s5",)} == {one.hinted for one in found["right"]}
+    assert {one.hinted for one in found["right"]} == {("s5",)}
     # What was expected is likelier.
     likely = {
         name: [e.probability for one in several for e in one.effects if e.key == "s5"]
@@ -168,7 +168,7 @@ def test_what_is_expected_to_act_is_held_to_a_lower_bar() -> None:
 def test_what_is_expected_to_act_is_not_frozen() -> None:
     (before,) = (e for e in screened(six).effects if e.key == "s4")
     (after,) = (e for e in screened(six, hinted=["s4"]).effects if e.key == "s4")
-    assert ("frozen", "open") == (before.state, after.state)
+    assert (before.state, after.state) == ("frozen", "open")
     assert before.high == after.high
 
 
@@ -218,7 +218,7 @@ def test_the_seed_decides() -> None:
 def test_a_constant_response_says_nothing(level: float) -> None:
     values = drawn(20, np.random.default_rng(1))
     found = screening(VARIABLES, values, {"P99": np.full(20, level)}, seed=1)
-    assert () == found.keys("chosen")
+    assert found.keys("chosen") == ()
 
 
 def test_says_what_it_can_not_use() -> None:

@@ -19,7 +19,7 @@ VALUES = np.array([[4.0, 0.0], [6.0, 0.0], [4.0, 1.0]])
 
 def test_the_prediction_is_the_mean_of_the_models() -> None:
     told = Fitness(Fixed({}), weight=3.0)(VALUES)
-    assert [4.0, 5.0, 4.5] == told.log_p99.tolist()
+    assert told.log_p99.tolist() == [4.0, 5.0, 4.5]
 
 
 def test_spread_is_of_disagreement_and_of_a_forests_trees() -> None:

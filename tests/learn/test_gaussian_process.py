@@ -109,5 +109,5 @@ def test_many_features_share_a_scale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gaussian_process, "MOST_SCALES", 4)
     features = np.random.default_rng(7).normal(0, 1, (60, 5))
     model = GaussianProcess().fit(features[:40], features[:40].sum(axis=1))
-    assert (3,) == model.mode_.shape
+    assert model.mode_.shape == (3,)
     assert np.abs(model.predict(features[40:]) - features[40:].sum(axis=1)).max() < 0.3

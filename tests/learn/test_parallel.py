@@ -9,8 +9,8 @@ from intop.learn.parallel import each
 
 
 def test_every_task_gives_its_result() -> None:
-    assert [1, 2, 3] == sorted(each(math.sqrt, [(1,), (4,), (9,)], jobs=1))
-    assert [] == list(each(math.sqrt, [], jobs=2))
+    assert sorted(each(math.sqrt, [(1,), (4,), (9,)], jobs=1)) == [1, 2, 3]
+    assert list(each(math.sqrt, [], jobs=2)) == []
 
 
 def test_whoever_stops_taking_results_hears_nothing(
@@ -19,8 +19,8 @@ def test_whoever_stops_taking_results_hears_nothing(
     results = each(time.sleep, [(0,), *[(0.2,)] * 3], jobs=2)
     assert next(results) is None
     results.close()
-    assert [] == [str(w.message) for w in recwarn]
-    assert ("", "") == capfd.readouterr()
+    assert [str(w.message) for w in recwarn] == []
+    assert capfd.readouterr() == ("", "")
 
 
 def test_one_thread_limits_libraries_that_are_not_loaded_yet() -> None:

@@ -58,10 +58,10 @@ def test_replicates_say_how_noisy_a_trial_is() -> None:
 
 
 def test_measured_once_each_row_is_as_noisy_as_the_others() -> None:
-    assert (0.0, [1.0] * 30) == (
+    assert (
         scatter(table(PLACES, hill(PLACES)))[0],
         scatter(table(PLACES, hill(PLACES)))[1].tolist(),
-    )
+    ) == (0.0, [1.0] * 30)
 
 
 def test_features_have_one_unit_whatever_is_at_hand() -> None:

@@ -23,12 +23,12 @@ def test_the_target_is_the_median_of_the_logarithms_of_a_rows_trials() -> None:
 
 def test_rows_keep_all_of_their_trials() -> None:
     part = SAMPLES.rows([2, 0])
-    assert 2 == len(part)
-    assert [[0.3], [0.1]] == part.values.tolist()
-    assert ((2.0, 8.0), (2.0,)) == part.measured
+    assert len(part) == 2
+    assert part.values.tolist() == [[0.3], [0.1]]
+    assert part.measured == ((2.0, 8.0), (2.0,))
     again = Samples(variables=X, values=part.values, measured=part.measured)
     assert again.log_target.tolist() == part.log_target.tolist()
-    assert 0 == len(SAMPLES.rows([]))
+    assert len(SAMPLES.rows([])) == 0
 
 
 def test_a_digest_tells_samples_apart() -> None:
@@ -44,17 +44,17 @@ def test_a_digest_tells_samples_apart() -> None:
             measured=SAMPLES.measured,
         ),
     ]
-    assert 6 == len({SAMPLES.digest, *(other.digest for other in others)})
+    assert len({SAMPLES.digest, *(other.digest for other in others)}) == 6
 
 
 def test_lent_rows_are_the_last_ones_and_stay_lent() -> None:
     other = Samples(variables=X, values=np.array([[0.4], [0.5]]), measured=((3.0,), (5.0,)))
     both = SAMPLES.lending(other)
-    assert (5, 2, 0) == (len(both), both.lent, SAMPLES.lent)
+    assert (len(both), both.lent, SAMPLES.lent) == (5, 2, 0)
     assert both.own.digest == SAMPLES.digest == SAMPLES.own.digest
     part = both.rows([2, 0, 4])
-    assert (1, [[0.3], [0.1], [0.5]]) == (part.lent, part.values.tolist())
-    assert [[0.3], [0.1]] == part.own.values.tolist()
+    assert (part.lent, part.values.tolist()) == (1, [[0.3], [0.1], [0.5]])
+    assert part.own.values.tolist() == [[0.3], [0.1]]
     assert [math.log(3), math.log(5)] == pytest.approx(both.log_target[3:].tolist())
     # A part that is drawn has them last, too, and the same rows as its own are other samples.
     assert all(
@@ -89,7 +89,7 @@ def test_what_models_learn_of_replicates_is_the_median_in_code_and_documents() -
         values=np.zeros((2, 1)),
         measured=((10.0, 11.0, 2000.0), (10.0, 1000.0)),
     )
-    assert [11.0, 100.0] == pytest.approx(np.exp(samples.log_target))
+    assert pytest.approx(np.exp(samples.log_target)) == [11.0, 100.0]
     docs = Path(__file__).parents[2] / "docs"
     for name, said in (
         ("measurement.md", "the models and the search get the median of its trials' log P99"),

@@ -45,8 +45,8 @@ def test_what_was_planted_passes_and_nothing_else(
 ) -> None:
     ranking = quick(samples)
     assert set(ranking.passing) == set(planted)
-    assert (SCREENING, ("a", "b")) == (ranking.screening, ranking.chosen)
-    assert (80, 9, ERROR_RATE) == (ranking.trials, ranking.keep, ranking.error_rate)
+    assert (ranking.screening, ranking.chosen) == (SCREENING, ("a", "b"))
+    assert (ranking.trials, ranking.keep, ranking.error_rate) == (80, 9, ERROR_RATE)
     weights = [importance.permutation for importance in ranking.importances]
     assert {i.key for i in ranking.importances} == {p.key for p in space.parameters}
     assert weights == sorted(weights, reverse=True)
@@ -54,13 +54,13 @@ def test_what_was_planted_passes_and_nothing_else(
     assert [weight > ranking.probe_level for weight in weights] == [
         importance.passes for importance in ranking.importances
     ]
-    assert (1.0, True) == (ranking.importances[0].above, weights[0] > 0.2)
+    assert (ranking.importances[0].above, weights[0] > 0.2) == (1.0, True)
     # The rest is the probes'.
     assert 0.5 < sum(i.mean for i in ranking.importances) < 1
 
 
 def test_where_nothing_has_an_effect_nothing_passes(noise: Samples) -> None:
-    assert () == quick(noise).passing
+    assert quick(noise).passing == ()
 
 
 def test_a_constant_target_has_no_importances(noise: Samples) -> None:
@@ -70,7 +70,7 @@ def test_a_constant_target_has_no_importances(noise: Samples) -> None:
         == {i.mean for i in ranking.importances}
         == {i.permutation for i in ranking.importances}
     )
-    assert () == ranking.passing
+    assert ranking.passing == ()
 
 
 def test_the_seed_decides(noise: Samples) -> None:
@@ -86,7 +86,7 @@ def test_trials_of_one_configuration_are_one_row(noise: Samples) -> None:
 
 
 def test_few_trials_are_ranked_too(noise: Samples) -> None:
-    assert 5 == quick(noise.rows(range(5))).trials
+    assert quick(noise.rows(range(5))).trials == 5
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,13 @@ def with_defaults(*names: str) -> list[FittedFamily]:
 
 
 def test_there_are_the_six_families_of_the_method() -> None:
-    assert ["DNN", "SVR", "RFR", "CatBoost", "LightGBM", "XGBoost"] == [
-        family.name for family in INTOP_FAMILIES
+    assert [family.name for family in INTOP_FAMILIES] == [
+        "DNN",
+        "SVR",
+        "RFR",
+        "CatBoost",
+        "LightGBM",
+        "XGBoost",
     ]
     assert tuple(family.name for family in INTOP_FAMILIES if family.is_tree) == TREES
 
@@ -111,8 +116,8 @@ def test_a_predictor_says_what_the_models_pipelines_say() -> None:
     for name, said in predictor.each(values).items():
         assert said == pytest.approx(predicted(predictor.models[name], values), rel=1e-12)
     members = predictor.members(values)
-    assert (100, 30) == members["RFR"].shape
-    assert {(1, 30)} == {members[name].shape for name in TREES[1:]}
+    assert members["RFR"].shape == (100, 30)
+    assert {members[name].shape for name in TREES[1:]} == {(1, 30)}
 
 
 def test_the_same_seed_gives_the_same_ensemble() -> None:
@@ -190,10 +195,10 @@ def test_neither_many_rows_nor_many_predictions_change_what_an_interval_is(
     assert np.allclose(whole.interval(values, 0.9), expected, rtol=1e-9)
     monkeypatch.setattr(surrogates, "MOST_MISSES", 100)
     thinned = surrogate("SVR", SVR, samples, 1)
-    assert (100, 20) == thinned.unseen.shape
+    assert thinned.unseen.shape == (100, 20)
     assert np.abs(np.subtract(thinned.interval(values, 0.9), expected)).mean() < 0.05
     monkeypatch.setattr(surrogates, "MANY_ROWS", 199)
-    assert (100, 10) == surrogate("SVR", SVR, samples, 1).unseen.shape
+    assert surrogate("SVR", SVR, samples, 1).unseen.shape == (100, 10)
 
 
 # Held out -----------------------------------------------------------------------------------------
@@ -216,7 +221,7 @@ def test_rows_are_told_by_models_that_lack_them() -> None:
     assert guesses[5] < 4
     others = np.delete(np.arange(24), 5)
     assert np.mean(np.abs(guesses - target)[others]) < 1
-    assert ["fold 1", "fold 2", "fold 3"] == said
+    assert said == ["fold 1", "fold 2", "fold 3"]
 
 
 def test_a_target_that_never_varies_in_a_fold_is_no_obstacle() -> None:

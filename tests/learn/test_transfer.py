@@ -47,7 +47,7 @@ def test_a_related_source_saves_most_of_the_error(family: str) -> None:
     found = warm(SOURCE, family)
     assert error(found(REST.values)) < 0.75 * scratch(family)
     assert found.shares[MAPPED] + found.shares[CORRECTED] > 0.8
-    assert 1 == pytest.approx(sum(found.shares.values()))
+    assert pytest.approx(sum(found.shares.values())) == 1
 
 
 def test_a_shuffled_source_does_hardly_any_harm() -> None:
@@ -61,7 +61,7 @@ def test_a_shuffled_source_does_hardly_any_harm() -> None:
 def test_without_a_variable_in_common_it_is_from_scratch() -> None:
     others = tuple(replace(v, name=f"y{n}") for n, v in enumerate(SOURCE.variables))
     found = warm(replace(SOURCE, variables=others))
-    assert {SCRATCH: 1.0} == dict(found.shares)
+    assert dict(found.shares) == {SCRATCH: 1.0}
     assert scratch() == pytest.approx(error(found(REST.values)))
 
 
@@ -90,7 +90,7 @@ def test_choices_in_another_order_and_other_ranges_are_told_apart() -> None:
         Variable(name="mine", key="mine"),
     )
     known = prior("RFR", mine, source, 1)
-    assert ((0, 1), (1, 0)) == known.pairs
+    assert known.pairs == ((0, 1), (1, 0))
     cubic, bbr = known(np.array([[2, 10, 0.5], [0, 1000, 0.5]]))
     assert cubic < 0.3 < 0.8 < bbr
     # What the source never had is a guess, and no error.

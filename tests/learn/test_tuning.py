@@ -74,7 +74,7 @@ def random_table(rows: int, columns: int, seed: int = 1) -> Samples:
 def test_models_learn_from_lent_rows_and_are_not_judged_by_them(samples: Samples) -> None:
     own, other = samples.rows(range(20)), samples.rows(range(20, 80))
     alone, lent = (error_of("CatBoost", one) for one in (own, own.lending(other)))
-    assert (20, 20) == (len(alone.held_out), len(lent.held_out))
+    assert (len(alone.held_out), len(lent.held_out)) == (20, 20)
     assert alone.trials == lent.trials == 25
     assert [one.measured for one in alone.held_out] == [one.measured for one in lent.held_out]
     assert lent.mape < 0.8 * alone.mape
@@ -290,14 +290,14 @@ def test_a_training_killed_anywhere_goes_on_and_comes_to_the_same(
         families, samples, **wanted, records=resumed, progress=done.append
     )
     # 2 families, of which each is searched in 2 folds and on all rows.
-    assert (6, 18) == (resumed.ends, resumed.tries)
+    assert (resumed.ends, resumed.tries) == (6, 18)
     # Nothing that was stored is fitted again; fewer than UNPRUNED_TRIES tries are never pruned.
     assert len(tried) == (18 - before) * hyperparameters.INNER_FOLDS
     assert sorted(families) == sorted(done)
     # What has ended altogether is there at once.
     tried.clear()
     assert undisturbed == trained(families, samples, **wanted, records=resumed.again())
-    assert [] == tried
+    assert tried == []
 
 
 def test_a_pruned_search_goes_on_as_it_would_have() -> None:
@@ -341,8 +341,8 @@ def test_two_trainings_at_once_share_their_searches(monkeypatch: pytest.MonkeyPa
 
     assert alone == trained(["SVR"], samples, **wanted, records=Other())
     # 5 searches, of which both made one.
-    assert 6 == len(made)
-    assert 5 == one.ends
+    assert len(made) == 6
+    assert one.ends == 5
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_searches_of_something_else_are_not_used(
     samples, kept = random_table(8, 2), Kept()
     wanted: dict[str, Any] = {"folds": 2, "trials": 1}
     trained(["SVR"], samples, **wanted, records=kept)
-    assert 3 == kept.ends
+    assert kept.ends == 3
     if not other:
         samples = random_table(8, 2, seed=2)
     trained(["SVR"], samples, **wanted | other, records=kept.again())
@@ -363,7 +363,7 @@ def test_searches_of_something_else_are_not_used(
     monkeypatch.setattr(tuning, "code_fingerprint", lambda: "another")
     trained(["SVR"], samples, **wanted, records=kept.again())
     assert kept.ends == ends + 3
-    assert 3 == len({fingerprint for fingerprint, _ in kept.rows})
+    assert len({fingerprint for fingerprint, _ in kept.rows}) == 3
 
 
 def test_says_how_many_configurations_it_needs() -> None:

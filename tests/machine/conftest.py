@@ -35,7 +35,7 @@ def machine() -> Iterator[Machine]:
 def before(machine: Machine) -> Iterator[dict[str, str]]:
     """The machine's own values, of which none is one of ours, and nothing of us on it."""
     with machine.connected() as host:
-        assert "" == left(host)
+        assert left(host) == ""
         found = values(host)
     assert not set(found.items()) & set(VALUES.items())
     yield found

@@ -87,13 +87,13 @@ def test_it_is_a_host_as_users_have_it(machine: Machine) -> None:
     with machine.connected() as host:
         found = facts(host)
         assert (found.is_root, found.in_namespace) == (True, False)
-        assert "systemd" == output(host, "cat /proc/1/comm").strip()
-        assert ["active"] * 2 == output(host, "systemctl is-active nginx ssh").split()
+        assert output(host, "cat /proc/1/comm").strip() == "systemd"
+        assert output(host, "systemctl is-active nginx ssh").split() == ["active"] * 2
         assert (
-            "0" == output(host, "systemctl list-units --failed --plain --no-legend | wc -l").strip()
+            output(host, "systemctl list-units --failed --plain --no-legend | wc -l").strip() == "0"
         )
-        assert "/dev/vda ext4" == output(host, "findmnt -no SOURCE,FSTYPE /").strip()
-        assert "admin" == output(host, 'echo "$SUDO_USER"').strip()
+        assert output(host, "findmnt -no SOURCE,FSTYPE /").strip() == "/dev/vda ext4"
+        assert output(host, 'echo "$SUDO_USER"').strip() == "admin"
         assert "rate 100Mbit" in output(host, "tc qdisc show dev eth0")
     with pytest.raises(CommandError, match="sudo wants the password of admin"):
         connect(replace(address, sudo=True))
@@ -108,7 +108,7 @@ def test_the_command_line_knows_its_password_and_finds_nothing_wrong(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (found,) = study.json("doctor")
-    assert [] == found["problems"]
+    assert found["problems"] == []
     assert sorted(VALUES) == sorted(found["offered"])
     monkeypatch.delenv("INTOP_SUDO_PASSWORD")
     _, said = study.run("doctor", expected=(2,))
@@ -122,11 +122,11 @@ def test_the_controller_is_killed(machine: Machine, before: dict[str, str]) -> N
     with machine.connected() as host, machine.session() as session:
         unit, _ = machine.watchdog(host)
         assert unit
-        assert VALUES == values(host)
+        assert values(host) == VALUES
         since = session.kill()
         machine.given_back(host, before, since, "controller killed")
         until(lambda: machine.watchdog(host) == ("", 0), "the watchdog's unit to be gone")
-        assert "" == left(host)
+        assert left(host) == ""
 
 
 @pytest.mark.parametrize("signal", ["TERM", "KILL"])
@@ -148,7 +148,7 @@ def test_the_watchdog_is_ended_when_the_controller_is_silent(
         machine.took(f"watchdog ended by SIG{signal}, back", began)
         machine.given_back(host, before, since, f"watchdog ended by SIG{signal}, controller silent")
         session.kill()
-        assert "" == left(host)
+        assert left(host) == ""
 
 
 # -- the host's own troubles ---------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_sshd_is_restarted(machine: Machine, before: dict[str, str]) -> None:
         until(lambda: machine.values() == VALUES, "a new connection")
         machine.took("sshd restarted, a new connection", since)
         machine.given_back(host, before, session.kill(), "sshd restarted, controller killed")
-        assert "" == left(host)
+        assert left(host) == ""
 
 
 def test_the_clock_is_set_by_a_day_back_and_forth(machine: Machine, before: dict[str, str]) -> None:
@@ -179,13 +179,13 @@ def test_the_clock_is_set_by_a_day_back_and_forth(machine: Machine, before: dict
                     set_clock(days)
                     time.sleep(3)  # the watchdog looks each second
                     session.does("write")
-                    assert VALUES == values(host)
+                    assert values(host) == VALUES
                 machine.given_back(host, before, session.kill(), "clock a day back, killed")
             with machine.session() as session:
                 since = session.kill()
                 set_clock(1)
                 machine.given_back(host, before, since, "clock two days forth, killed")
-            assert "" == left(host)
+            assert left(host) == ""
         finally:
             set_clock(0)
 
@@ -197,7 +197,7 @@ def test_the_disk_is_full(machine: Machine, before: dict[str, str]) -> None:
         try:
             with machine.session() as session:
                 output(host, f"{{ {fill}; }} 2>/dev/null", timeout_s=300)
-                assert 0 != host.run("head -c 4096 /dev/zero >/full.3").exit_code
+                assert host.run("head -c 4096 /dev/zero >/full.3").exit_code != 0
                 machine.given_back(host, before, session.kill(), "disk full, controller killed")
             # What that session had on the disk would be enough for another one.
             output(host, "{ cat /dev/zero >/full.4; sync; } 2>/dev/null; :", timeout_s=300)
@@ -207,7 +207,7 @@ def test_the_disk_is_full(machine: Machine, before: dict[str, str]) -> None:
         finally:
             output(host, "rm -f /full.*; sync")
         status(host)
-        assert "" == left(host)
+        assert left(host) == ""
 
 
 def test_its_root_is_mounted_read_only(machine: Machine, before: dict[str, str]) -> None:
@@ -224,7 +224,7 @@ def test_its_root_is_mounted_read_only(machine: Machine, before: dict[str, str])
         finally:
             output(host, "mount -o remount,rw /")
         status(host)
-        assert "" == left(host)
+        assert left(host) == ""
     with machine.session() as session:
         session.does("write")
         with machine.connected() as host:
@@ -239,22 +239,22 @@ def test_an_apply_survives_a_restart_and_a_rollback_does_too(
 ) -> None:
     finish(study, machine)
     study.run("apply", "--persist", "--yes", "--rounds", "2", "--accept-no-loss")
-    assert VALUES == machine.values()
+    assert machine.values() == VALUES
 
     since = time.monotonic()
     machine.restart()
     machine.took("restart, until all servers answer", since)
-    assert VALUES == machine.values()
+    assert machine.values() == VALUES
     out, _ = study.run("status")
     assert out.splitlines()[0].endswith("as applied")
-    assert "active" == machine.asked("systemctl is-active nginx")
+    assert machine.asked("systemctl is-active nginx") == "active"
 
     study.run("rollback")
     assert before == machine.values()
     machine.restart()
     assert before == machine.values()
     with machine.connected() as host:
-        assert "" == left(host)
+        assert left(host) == ""
     out, _ = study.run("status")
     assert "not held" in out.splitlines()[0]
 
@@ -269,7 +269,7 @@ def test_the_power_fails_in_a_trial(
     time.sleep(later_s)
     machine.cut_power()
     _, said = process.communicate(timeout=300)
-    assert 1 == process.returncode, said
+    assert process.returncode == 1, said
     assert "Traceback" not in said
     assert "What was measured is stored" in said
     _, said = study.run("doctor", expected=(1,))
@@ -282,7 +282,7 @@ def test_the_power_fails_in_a_trial(
     out, _ = study.run("status")
     assert "not held" in out.splitlines()[0]
     with machine.connected() as host:
-        assert "" == left(host)
+        assert left(host) == ""
 
 
 @pytest.mark.parametrize("orderly", [False, True])
@@ -295,7 +295,7 @@ def test_a_reboot_in_a_trial_with_directives(
     with machine.session("directives") as session:
         with machine.connected() as host:
             assert nginx_files(host) != files
-            assert (2, 1) == (workers(host), serving)
+            assert (workers(host), serving) == (2, 1)
         if orderly:
             machine.restart()
             session.kill()
@@ -308,11 +308,11 @@ def test_a_reboot_in_a_trial_with_directives(
         assert files == nginx_files(host)
         assert serving == workers(host)
         assert before == values(host)
-        assert "" == left(host)
+        assert left(host) == ""
         (report,) = status(host).reports
         assert "this host was started anew under the session of" in report
         assert "was restored by its unit of systemd, before nginx was started" in report
-        assert "" == output(host, "systemctl list-units --failed --plain --no-legend").strip()
+        assert output(host, "systemctl list-units --failed --plain --no-legend").strip() == ""
 
 
 def test_directives_that_stay_survive_a_restart_and_a_rollback_does_too(
@@ -329,15 +329,15 @@ def test_directives_that_stay_survive_a_restart_and_a_rollback_does_too(
     with machine.connected() as host:
         serves_again(host)
         assert (kept, 2, VALUES) == (nginx_files(host), workers(host), values(host))
-        assert () == state_of(host).drift
-        assert "restored" == rollback(host).outcome
+        assert state_of(host).drift == ()
+        assert rollback(host).outcome == "restored"
         assert (files, serving, before) == (nginx_files(host), workers(host), values(host))
     machine.restart()
     with machine.connected() as host:
         serves_again(host)
         assert (files, serving, before) == (nginx_files(host), workers(host), values(host))
-        assert "" == left(host)
-        assert "" == output(host, "systemctl list-units --failed --plain --no-legend").strip()
+        assert left(host) == ""
+        assert output(host, "systemctl list-units --failed --plain --no-legend").strip() == ""
 
 
 @pytest.mark.parametrize("part", [0.5, 0.8, 1.0, 1.6])
@@ -363,11 +363,11 @@ def test_the_power_fails_while_directives_are_kept(
             assert (True, serving) == told
         else:
             machine.times.append((f"directives, {part:.0%}: all of it is there", float("nan")))
-            assert (False, 2) == told
-            assert {"ours"} == {file.state for file in found.applied.nginx_files}
-            assert "restored" == rollback(host).outcome
+            assert told == (False, 2)
+            assert {file.state for file in found.applied.nginx_files} == {"ours"}
+            assert rollback(host).outcome == "restored"
         assert (files, serving, before) == (nginx_files(host), workers(host), values(host))
-        assert "" == left(host)
+        assert left(host) == ""
 
 
 @pytest.mark.parametrize("later_s", [0, 3])
@@ -381,13 +381,13 @@ def test_the_power_fails_in_an_apply(
     time.sleep(later_s)
     machine.cut_power()
     _, said = process.communicate(timeout=300)
-    assert 1 == process.returncode, said
+    assert process.returncode == 1, said
     assert "Traceback" not in said
     machine.switch_on()
     assert before == machine.values()
     with machine.connected() as host:
         status(host)
-        assert "" == left(host)
+        assert left(host) == ""
 
 
 @pytest.fixture(scope="module")
@@ -398,8 +398,8 @@ def keep_s(machine: Machine) -> float:
         session.does("keep")
         seconds = machine.took("values kept, with a file for the next boot", since)
     with machine.connected() as host:
-        assert VALUES == values(host)
-        assert "restored" == rollback(host).outcome
+        assert values(host) == VALUES
+        assert rollback(host).outcome == "restored"
     return seconds
 
 
@@ -427,7 +427,7 @@ def test_the_power_fails_while_values_are_kept(
             # Where it was cut off between two renames, `status` has put the file in its place.
             machine.times.append((f"  all of it is there, file: {bool(file)}", float("nan")))
             assert (VALUES if file else before) == booted
-            assert "ours" == found.applied.file_is
-            assert "restored" == rollback(host).outcome
+            assert found.applied.file_is == "ours"
+            assert rollback(host).outcome == "restored"
         assert before == values(host)
-        assert "" == left(host)
+        assert left(host) == ""

@@ -55,13 +55,13 @@ def test_an_upgrade_of_procps_and_systemd_goes_on_under_a_session(
         since = time.monotonic()
         upgrade_system(host, tmp_path)
         machine.took("  procps and systemd upgraded under a session", since)
-        assert VALUES == values(host)
+        assert values(host) == VALUES
         assert watchdog == machine.watchdog(host)
-        assert 0 != watchdog[1]
+        assert watchdog[1] != 0
         session.does("write")
         machine.given_back(host, before, session.kill(), "procps, systemd upgraded, killed")
         until(lambda: machine.watchdog(host) == ("", 0), "the watchdog's unit to be gone")
-        assert "" == left(host)
+        assert left(host) == ""
 
 
 @pytest.mark.parametrize("loading", LOADING)
@@ -71,21 +71,21 @@ def test_what_a_package_sets_under_a_session_is_left_to_it(
     theirs = {**before, KEY: THEIRS}
     with machine.session() as session:
         upgrades.install(host, vendor(tmp_path, loading))
-        assert {**VALUES, KEY: THEIRS} == values(host)
+        assert values(host) == {**VALUES, KEY: THEIRS}
         session.tell("write")
         _, said = session.process.communicate(timeout=120)
-        assert 1 == session.process.returncode
+        assert session.process.returncode == 1
         assert f"{KEY}: it was left at '{VALUES[KEY]}' and is '{THEIRS}'" in said
     # The session has given back all others at once, and a new one does not mind.
     assert theirs == values(host)
     with guarded(host, VALUES) as guard:
         assert theirs == guard.snapshot
     # That the key had another value is known until somebody decides.
-    assert "partly" == rollback(host).outcome
+    assert rollback(host).outcome == "partly"
     assert theirs == values(host)
-    assert "restored" == rollback(host, force=True).outcome
+    assert rollback(host, force=True).outcome == "restored"
     assert before == values(host)
-    assert "" == left(host)
+    assert left(host) == ""
 
 
 def test_what_a_package_sets_when_the_controller_is_dead_is_left_to_it(
@@ -100,9 +100,9 @@ def test_what_a_package_sets_when_the_controller_is_dead_is_left_to_it(
     assert f"somebody else has changed {KEY}, so it was left alone" in told
     assert f"sysctl -w {KEY}={before[KEY]}" in told
     output(host, f"sysctl -w {KEY}={before[KEY]}")
-    assert "restored" == rollback(host).outcome
+    assert rollback(host).outcome == "restored"
     assert before == values(host)
-    assert "" == left(host)
+    assert left(host) == ""
 
 
 def test_applied_values_hold_through_upgrades_and_a_rollback_gives_all_back(
@@ -111,20 +111,20 @@ def test_applied_values_hold_through_upgrades_and_a_rollback_gives_all_back(
     with machine.session() as session:
         session.does("keep")
     upgrade_system(host, tmp_path)
-    assert VALUES == values(host)
+    assert values(host) == VALUES
     for loading in LOADING:
         folder = tmp_path / f"by-{loading}"
         folder.mkdir()
         upgrades.install(host, vendor(folder, loading))
-        assert VALUES == values(host), loading
+        assert values(host) == VALUES, loading
     applied = status(host).applied
     assert applied is not None
-    assert () == drift_of(applied, read_persistent(host))
+    assert drift_of(applied, read_persistent(host)) == ()
 
     machine.restart()
-    assert VALUES == machine.values()
+    assert machine.values() == VALUES
     with machine.connected() as again:
-        assert "restored" == rollback(again).outcome
+        assert rollback(again).outcome == "restored"
         assert before == values(again)
-        assert "" == left(again)
-        assert "" == output(again, f"cat {FILE} 2>/dev/null || :")
+        assert left(again) == ""
+        assert output(again, f"cat {FILE} 2>/dev/null || :") == ""

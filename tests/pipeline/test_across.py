@@ -111,30 +111,30 @@ def test_the_winner_is_measured_under_all_workloads(make_study: Make) -> None:
     wait_for(lambda: len(study.trials("across")) >= 3, "the first trials")
     interrupted.send_signal(signal.SIGINT)
     _, told = interrupted.communicate(timeout=60)
-    assert 130 == interrupted.returncode, told
-    assert "1" == study.balancer("cat /proc/sys/net/ipv4/tcp_slow_start_after_idle").strip()
+    assert interrupted.returncode == 130, told
+    assert study.balancer("cat /proc/sys/net/ipv4/tcp_slow_start_after_idle").strip() == "1"
     found = study.json(*COMMAND, expected=(0, 3))["x86 slt"]
-    assert 20 == len({place for place, *_ in study.trials("across")})
+    assert len({place for place, *_ in study.trials("across")}) == 20
 
-    assert (NAMES, "default", 2) == (
+    assert (
         [one["workload"] for one in found["workloads"]],
         found["reference"],
         found["rounds"],
-    )
+    ) == (NAMES, "default", 2)
     for one in found["workloads"]:
         assert one["verdict"] is not None, one["problem"]
         sides = one["verdict"]["sides"]
-        assert 0 == sides["error_share"]["default"]
+        assert sides["error_share"]["default"] == 0
         for name in ("mean_ms", "received_mb_s", "memory_mib", "achieved_rps", "balancer_cpu"):
             assert sides[name]["tuned"] > 0
     made = conditions(study)
-    assert {"https"} == {c["traffic"].split(";")[0] for c in made if c["workload"] == "tls"}
-    assert {"2 weighted paths"} == {
-        c["paths"].partition(" (")[0] for c in made if c["workload"] == "cdn"
+    assert {c["traffic"].split(";")[0] for c in made if c["workload"] == "tls"} == {"https"}
+    assert {c["paths"].partition(" (")[0] for c in made if c["workload"] == "cdn"} == {
+        "2 weighted paths"
     }
     scripts = {c["workload"]: c["script"] for c in made}
     assert scripts["slt"] == scripts["cdn"] != scripts["mine"]
-    assert {"0"} == {c["server_cpus"] for c in made}
+    assert {c["server_cpus"] for c in made} == {"0"}
 
     log = DISKS_FOLDER / study.labs[0] / "access.log"
     asked = Counter(re.findall(r'"(\S+ \S+) HTTP', log.read_text()))
@@ -144,8 +144,8 @@ def test_the_winner_is_measured_under_all_workloads(make_study: Make) -> None:
 
     # Asked again, nothing is measured; the text has the line, and so have status and report.
     out, _ = study.run(*COMMAND, expected=(0, 3))
-    assert 1 == out.count("worse here: ")
-    assert 20 == len({place for place, *_ in study.trials("across")})
+    assert out.count("worse here: ") == 1
+    assert len({place for place, *_ in study.trials("across")}) == 20
     assert "winner under 5 workloads" in study.run("status", "--campaign")[0]
     study.run("report", "--output", "report.html")
     assert "Under all workloads" in (study.folder / "report.html").read_text()

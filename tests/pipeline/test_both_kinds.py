@@ -20,10 +20,10 @@ def test_both_are_tuned_and_given_back(make_study: Make) -> None:
     before = conf.read_bytes(), conf.stat().st_mode
 
     (found,) = study.json("doctor")
-    assert [] == found["problems"]
+    assert found["problems"] == []
     offered = found["offered"]
     directives = [key for key in offered if key.startswith("nginx:")]
-    assert {"net.core.somaxconn", "net.ipv4.tcp_rmem"} == set(offered) - set(directives)
+    assert set(offered) - set(directives) == {"net.core.somaxconn", "net.ipv4.tcp_rmem"}
     assert {"nginx:main.worker_processes", "nginx:listen.backlog"} < set(directives)
     assert len(directives) > 30
 
@@ -39,9 +39,9 @@ def test_both_are_tuned_and_given_back(make_study: Make) -> None:
 
     cores = ("sweep", "--workload", "slt", "--over", "cores", "--points", "1,2")
     points = study.json(*cores)["x86 slt"]["points"]
-    assert [("1", 3), ("2", 3)] == [(p["label"], p["arms"][0]["trials"]) for p in points]
+    assert [(p["label"], p["arms"][0]["trials"]) for p in points] == [("1", 3), ("2", 3)]
     set_to = {json.loads(values)[WORKERS] for *_, values in study.trials("sweep")}
-    assert {"1", "2"} == set_to
+    assert set_to == {"1", "2"}
     assert before == (conf.read_bytes(), conf.stat().st_mode)
 
     study.run("train", "--workload", "slt")

@@ -109,16 +109,16 @@ def paused_trial(lab: Any, folder: Path, generators: int) -> tuple[Trial, Trial]
 @pytest.mark.parametrize("generators", [1, 3])
 def test_a_generator_that_was_paused(lab: Any, tmp_path: Path, generators: int) -> None:
     healthy, paused = paused_trial(lab, tmp_path, generators)
-    assert "ok" == healthy.status, healthy.detail
+    assert healthy.status == "ok", healthy.detail
     assert healthy.histogram is not None
     assert paused.histogram is not None
     # All generators together send what one would.
     assert 600 == healthy.histogram.total == paused.histogram.total
-    assert "disturbed" == paused.status
+    assert paused.status == "disturbed"
     assert "the load generator was itself" in paused.detail
     late = [m.lag_ms for m in paused.metrics.values() if m.lag_ms is not None]
     assert generators == len(late)
-    assert 1 == sum(lag > 300 for lag in late)
+    assert sum(lag > 300 for lag in late) == 1
 
 
 def test_static_files_of_other_content(lab: Any, tmp_path: Path) -> None:
@@ -131,11 +131,11 @@ def test_static_files_of_other_content(lab: Any, tmp_path: Path) -> None:
         wrong = testbed.trial(BASELINE, "collect", 0)
         file.write_bytes(right)
         again = undisturbed(testbed)
-    assert ("ok", {}) == (healthy.status, healthy.errors), healthy.detail
-    assert "overloaded" == wrong.status
-    assert {"content"} == set(wrong.errors)
+    assert (healthy.status, healthy.errors) == ("ok", {}), healthy.detail
+    assert wrong.status == "overloaded"
+    assert set(wrong.errors) == {"content"}
     assert wrong.p99_ms >= 10_000
-    assert ("ok", {}) == (again.status, again.errors), again.detail
+    assert (again.status, again.errors) == ("ok", {}), again.detail
 
 
 def test_a_dead_backend(lab: Any, tmp_path: Path) -> None:
@@ -144,6 +144,6 @@ def test_a_dead_backend(lab: Any, tmp_path: Path) -> None:
         for pid in pids(lab, "b2", "nginx"):
             os.kill(pid, signal.SIGKILL)
         dead = testbed.trial(BASELINE, "collect", 0)
-    assert "ok" == healthy.status, healthy.detail
-    assert "disturbed" == dead.status
+    assert healthy.status == "ok", healthy.detail
+    assert dead.status == "disturbed"
     assert "-b2: accepted no connection during the load" in dead.detail

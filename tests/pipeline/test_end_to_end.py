@@ -73,7 +73,7 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
             "no significant gain",
         )
         guardrails = {g["quantity"]: g for g in one["verdict"]["guardrails"]}
-        assert {"P50", "rate", "error share", "CPU", "memory"} == guardrails.keys()
+        assert guardrails.keys() == {"P50", "rate", "error share", "CPU", "memory"}
         assert all(g["low"] <= g["effect"] <= g["high"] for g in guardrails.values())
         # Three pairs of 300 requests.
         assert "P99.9" in one["verdict"]["sides"]["untold"]
@@ -93,7 +93,7 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     found = study.json("verify", "--workload", "slt", expected=(0, 3))
     assert found["x86 slt"] == tuned[0]["verdict"]
     (half,) = study.json("sweep", "--workload", "slt", "--points", "0.5x")["x86 slt"]["points"]
-    assert [("default", 3), ("tuned", 3)] == [(a["arm"], a["trials"]) for a in half["arms"]]
+    assert [(a["arm"], a["trials"]) for a in half["arms"]] == [("default", 3), ("tuned", 3)]
     assert half["arms"][0]["achieved_rps"] == pytest.approx(150, rel=0.1)
     closed = ("--over", "connections", "--closed", "--points", "4,16")
     points = study.json("sweep", "--workload", "slt", *closed)["x86 slt"]["points"]
@@ -252,11 +252,11 @@ def test_a_study_without_a_duration_has_a_pilot(make_study: Make) -> None:
     _, err = study.run("collect", "--workload", "slt")
     assert "x86 slt: pilot: " in err
     # A thousand requests take 2 s, and there is no room for twice that.
-    assert [(0, 0), (1, 0), (2, 0)] == [trial[:2] for trial in study.trials("pilot")]
+    assert [trial[:2] for trial in study.trials("pilot")] == [(0, 0), (1, 0), (2, 0)]
     assert len(study.trials("collect")) == 13
-    assert {2} == study.durations()
+    assert study.durations() == {2}
     found = study.json("pilot", "--workload", "slt")["x86 slt"]
-    assert (2, [2]) == (found["duration_s"], [one["duration_s"] for one in found["tried"]])
+    assert (found["duration_s"], [one["duration_s"] for one in found["tried"]]) == (2, [2])
     assert found["tried"][0]["seconds"] > 2
     out, _ = study.run("pilot", "--workload", "slt")
     assert "chosen" in out

@@ -11,7 +11,7 @@ Make = Callable[..., Any]
 def typed(study: Any, line: str, expected: tuple[int, ...] = (0,)) -> tuple[str, str]:
     """What a line of the shell prints; it begins with intop and has no options but its own."""
     program, *words = line.split()
-    assert "intop" == program
+    assert program == "intop"
     return study.run(*words, expected=expected)
 
 
@@ -33,10 +33,10 @@ def test_the_four_lines_in_their_order(study: Any) -> None:
     assert "arm dlt: error of the models" in out
     assert "x86" not in out
     (line,) = (line for line in told.splitlines() if "x86" in line)
-    assert (
+    assert line == (
         "left out: x86: nothing is collected yet: intop lab up --arch x86 && "
         "intop collect --arch x86 && intop train --arch x86"
-    ) == line
+    )
 
     out, told = typed(study, "intop search --workload dlt")
     assert "arm dlt" in out
@@ -49,7 +49,7 @@ def test_the_four_lines_in_their_order(study: Any) -> None:
 
     # Before the other half is made, what is missing is named once, with all that makes it.
     out, told = typed(study, "intop compare x86 arm", expected=(1,))
-    assert "" == out
+    assert out == ""
     (line,) = told.splitlines()
     assert line.startswith("intop: x86: nothing to compare (0 usable trials of the default")
     assert line.endswith(

@@ -86,9 +86,9 @@ def test_doctor_of_two_hosts_needs_no_nginx_luajit_or_qemu_here(
         text=True,
         timeout=120,
     )
-    assert 0 == done.returncode, done.stderr + done.stdout
+    assert done.returncode == 0, done.stderr + done.stdout
     (diagnosis,) = json.loads(done.stdout)
-    assert [] == diagnosis["problems"]
-    assert 3 == len(diagnosis["hosts"])
+    assert diagnosis["problems"] == []
+    assert len(diagnosis["hosts"]) == 3
     assert len(diagnosis["offered"]) > 60
-    assert ["intop.toml"] == [path.name for path in folder.iterdir()]
+    assert [path.name for path in folder.iterdir()] == ["intop.toml"]

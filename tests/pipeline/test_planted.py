@@ -49,7 +49,7 @@ def test_a_wait_is_called_worse(tmp_path: Path) -> None:
     with on_a_lab(name, "dlt", pairs=4) as study, opened(str(tmp_path / "w.db")) as store:
         task: Task = begun(store, study, testbeds=one_sided(Wait(60)))
         verdict = judged(task, SIDE, DEFAULT)
-        assert "worse" == verdict.outcome, verdict
+        assert verdict.outcome == "worse", verdict
 
 
 def test_good_keys_are_called_a_gain(tmp_path: Path) -> None:
@@ -57,9 +57,9 @@ def test_good_keys_are_called_a_gain(tmp_path: Path) -> None:
     with on_a_lab(name, "slt", pairs=3) as study, opened(str(tmp_path / "g.db")) as store:
         task = begun(store, study)
         verdict = judged(task, "deep", DEEP)
-        assert "gain" == verdict.p99_outcome, verdict
+        assert verdict.p99_outcome == "gain", verdict
         assert verdict.causes is not None
-        assert (3, True) == (verdict.causes.pairs, verdict.causes.counters > 5)
+        assert (verdict.causes.pairs, verdict.causes.counters > 5) == (3, True)
         for trial in store.trials(task.subject, "judge"):
             counted = trial.counters[trial.replica]
             assert trial.histogram is not None

@@ -48,7 +48,7 @@ def test_what_is_applied_is_soaked_through_a_kill_and_given_back_at_a_limit(
 
     assert before == study.trials("soak")[: len(before)]
     assert list(range(9)) == [place for place, _, _ in study.trials("soak")]
-    assert "x86 slt of study small, campaign 3, since 2026-11-25T00:00:00Z" == found["applied"]
+    assert found["applied"] == "x86 slt of study small, campaign 3, since 2026-11-25T00:00:00Z"
     assert ("31", began) == (value(), nginx())
     assert (address.name, 9, 0, []) == (
         found["host"],
@@ -67,4 +67,4 @@ def test_what_is_applied_is_soaked_through_a_kill_and_given_back_at_a_limit(
     assert "ended early, P99 above" in out
     assert f"{address.name}: " in err
     assert ("60", began) == (value(), nginx())
-    assert 9 == len(study.trials("soak"))
+    assert len(study.trials("soak")) == 9

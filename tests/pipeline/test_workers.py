@@ -40,9 +40,9 @@ def test_a_worker_that_is_killed_in_a_trial_leaves_it_to_the_next_one(
         # The lease of the first one lasts for half a minute, in which there is nothing to do.
         second = begun(stack, study, "worker", "--name", "second", "--until-idle", "40")
         _, said, code = asking.communicate(300)
-        assert 0 == code, said
+        assert code == 0, said
         _, said, code = second.communicate(300)
-        assert 0 == code, said
+        assert code == 0, said
     assert before == study.balancer("sysctl net.ipv4 net.core.somaxconn")
     found = trials(url)
     assert len(found) == len(set(found)) > 8

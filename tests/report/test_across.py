@@ -33,13 +33,13 @@ def test_one_plain_line_says_where_it_is_worse(capsys: pytest.CaptureFixture[str
         "worse here: api (CPU is higher by 12 points (9 to 15; accepted: 5)), "
         "large (P99 is 2.00 times higher (1.25 to 2.50)), tls (2 of 2 trials fail)"
     )
-    assert expected == worse_here(ACROSS)
+    assert worse_here(ACROSS) == expected
     assert expected in " ".join(shown(capsys, across_section("x86 slt", ACROSS)).split())
     good = replace(ACROSS, workloads=(BETTER,))
-    assert "worse here: in none of these workloads" == worse_here(good)
-    assert "winner under 1 workload: gain in 1" == across_sentence(good)
+    assert worse_here(good) == "worse here: in none of these workloads"
+    assert across_sentence(good) == "winner under 1 workload: gain in 1"
     none = replace(ACROSS, workloads=(replace(UNMEASURED, tuned_failed=0),))
-    assert "winner under 1 workload: no significant gain" == across_sentence(none)
+    assert across_sentence(none) == "winner under 1 workload: no significant gain"
 
 
 def test_markdown_and_json_have_all_of_it() -> None:
@@ -47,17 +47,17 @@ def test_markdown_and_json_have_all_of_it() -> None:
     assert "| large" in text
     assert "worse here: api" in text
     found = json.loads(to_json(ACROSS))
-    assert ("default", False) == (found["reference"], found["is_gain"])
-    assert [
+    assert (found["reference"], found["is_gain"]) == ("default", False)
+    assert [(one["workload"], one["outcome"]) for one in found["workloads"]] == [
         ("small", "gain"),
         ("api", "no gain: it costs"),
         ("large", "worse"),
         ("tls", "worse"),
-    ] == [(one["workload"], one["outcome"]) for one in found["workloads"]]
-    assert ["2 of 2 trials fail"] == found["workloads"][3]["harms"]
+    ]
+    assert found["workloads"][3]["harms"] == ["2 of 2 trials fail"]
 
 
 def test_the_ratios_are_drawn() -> None:
     (drawing,) = figures_of(ACROSS, "x86 slt")
-    assert "x86-slt-speed-up" == drawing.name
-    assert [] == list(figures_of(replace(ACROSS, workloads=(UNMEASURED,)), "x86 slt"))
+    assert drawing.name == "x86-slt-speed-up"
+    assert list(figures_of(replace(ACROSS, workloads=(UNMEASURED,)), "x86 slt")) == []

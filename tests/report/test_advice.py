@@ -82,13 +82,13 @@ def test_every_campaigns_name_leads_to_its_trials(found: Advice) -> None:
     made = document(found)
     tables = {table.name: table for table in made.tables()}
     links = [c for t in tables.values() for row in t.rows for c in row if isinstance(c, Link)]
-    assert {"trials-1", "trials-2"} == {link.table for link in links}
+    assert {link.table for link in links} == {"trials-1", "trials-2"}
     page = html(made)
     for link in links:
         assert f'<a href="#table-{link.table}">{link.text}</a>' in page
         assert f'<table id="table-{link.table}">' in page
     assert len(tables) == len([*made.tables()])
-    assert 10 == len(tables["trials-1"].rows)
+    assert len(tables["trials-1"].rows) == 10
 
 
 def test_what_differs_between_situations_is_told_and_what_does_not_is_left_out(
@@ -106,7 +106,7 @@ def test_what_differs_between_situations_is_told_and_what_does_not_is_left_out(
 
 def test_nothing_general_is_claimed(found: Advice) -> None:
     assert "Nothing here is general wisdom" in told(found, "limits")
-    assert {"measured", ""} == {table.origin for table in document(found).tables()}
+    assert {table.origin for table in document(found).tables()} == {"measured", ""}
 
 
 def test_a_store_of_contests_only_has_sets_and_no_verdicts(found: Advice) -> None:
@@ -137,7 +137,7 @@ def test_the_figure_shows_what_says_most_and_no_more_than_fits(found: Advice) ->
     one = first.evidence[0]
     bare = replace(one, judged=None, left_out=None, missed=None, alone=Interval(1, 0.001, 1e9))
     many = replace(found, changes=(replace(first, evidence=(bare,) * 40 + (one,)),))
-    assert MOST_ROWS == len(shown_rows(many))
+    assert len(shown_rows(many)) == MOST_ROWS
     assert one in [e for _, e in shown_rows(many)]
     assert effects(many).svg()
     with pytest.raises(ValueError, match="no change was measured"):
@@ -168,10 +168,10 @@ def test_it_opens_without_errors_and_a_link_opens_the_trials(
     path.write_text(html(document(found)), encoding="utf-8")
     page = browser.open(path, width=width)
     seen = page.seen()
-    assert [] == seen.errors
+    assert seen.errors == []
     assert [path.as_uri()] == [url for url in seen.requests if not url.startswith("data:")]
     wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert 0 == page.evaluate(wide)
+    assert page.evaluate(wide) == 0
     page.evaluate("document.querySelector('td a').click()")
     # The folded section opens once the page has gone there.
     is_open = "document.querySelector(location.hash).closest('details').open"
@@ -179,7 +179,7 @@ def test_it_opens_without_errors_and_a_link_opens_the_trials(
         f"(async () => {{ for (let n = 0; n < 300 && !{is_open}; n++) "
         f"await new Promise(done => setTimeout(done, 100)); return {is_open} }})()"
     )
-    assert 0 == page.evaluate(wide)
+    assert page.evaluate(wide) == 0
 
 
 # The command --------------------------------------------------------------------------------------
@@ -209,10 +209,10 @@ def test_json_has_counts_and_outcomes(study: Path, capsys: pytest.CaptureFixture
     intop("report", "--advice", "-c", study, "--arch", "x86", "--json")
     found = json.loads(capsys.readouterr().out)
     first = found["changes"][0]
-    assert ([ONE], 1, 1) == (first["keys"], first["winners"], first["gains"])
-    assert 1 == first["by_itself"]["helped"]
-    assert "helped" == first["evidence"][0]["outcome_by_itself"]
-    assert {"judge"} == {row["stage"] for row in found["trials"][0][1]}
+    assert (first["keys"], first["winners"], first["gains"]) == ([ONE], 1, 1)
+    assert first["by_itself"]["helped"] == 1
+    assert first["evidence"][0]["outcome_by_itself"] == "helped"
+    assert {row["stage"] for row in found["trials"][0][1]} == {"judge"}
 
 
 def test_what_can_not_be_is_said(study: Path, tmp_path: Path) -> None:

@@ -81,36 +81,36 @@ def matrix(found: Compared) -> list[tuple[str, ...]]:
 
 def test_the_matrix_has_every_figure_with_its_interval() -> None:
     default, tuned, speed_up, verdict = matrix(compared())
-    assert ("slt", "default", "310 (250 to 384)", "620 (500 to 769)") == default[:4]
-    assert ("+310 (+142 to +470)", "2.00 (1.50 to 2.67)") == default[4:]
-    assert ("slt", "tuned", "100 (80.0 to 125)", "5.50 (5.00 to 6.05)") == tuned[:4]
-    assert ("-94.5 (-119 to -74.0)", "0.055 (0.04 to 0.075)") == tuned[4:]
-    assert ("slt", "speed-up", "3.10 (2.20 to 4.40)", "3.10 (2.20 to 4.40)", "", "") == speed_up
-    assert ("slt", "verdict", "gain", "gain", "", "") == verdict
+    assert default[:4] == ("slt", "default", "310 (250 to 384)", "620 (500 to 769)")
+    assert default[4:] == ("+310 (+142 to +470)", "2.00 (1.50 to 2.67)")
+    assert tuned[:4] == ("slt", "tuned", "100 (80.0 to 125)", "5.50 (5.00 to 6.05)")
+    assert tuned[4:] == ("-94.5 (-119 to -74.0)", "0.055 (0.04 to 0.075)")
+    assert speed_up == ("slt", "speed-up", "3.10 (2.20 to 4.40)", "3.10 (2.20 to 4.40)", "", "")
+    assert verdict == ("slt", "verdict", "gain", "gain", "", "")
 
 
 def test_what_is_not_verified_is_no_figure() -> None:
     _, tuned, speed_up, verdict = matrix(compared(bare()))
-    assert ("slt", "tuned", "100 (80.0 to 125)", "-", "-", "-") == tuned
-    assert ("slt", "speed-up", "3.10 (2.20 to 4.40)", "-", "", "") == speed_up
-    assert ("slt", "verdict", "gain", "not verified", "", "") == verdict
+    assert tuned == ("slt", "tuned", "100 (80.0 to 125)", "-", "-", "-")
+    assert speed_up == ("slt", "speed-up", "3.10 (2.20 to 4.40)", "-", "", "")
+    assert verdict == ("slt", "verdict", "gain", "not verified", "", "")
 
 
 def test_a_verdict_of_another_level_and_failed_tuned_trials_are_said() -> None:
     odd = replace(X86, verdict=replace(VERDICT, level=0.9, failures=2))
     _, _, speed_up, verdict = matrix(compared(comparison(sides=(odd, ARM))))
-    assert "3.10 (2.20 to 4.40), at 90 %" == speed_up[2]
-    assert "worse, 2 tuned trials failed" == verdict[2]
+    assert speed_up[2] == "3.10 (2.20 to 4.40), at 90 %"
+    assert verdict[2] == "worse, 2 tuned trials failed"
 
 
 def test_differences_are_told_in_sentences() -> None:
     flat = Contrast(difference_ms=Interval(1, -5, 7), ratio=Interval(0.999, 0.95, 1.07))
     found = compared(comparison(), bare(workload="dlt", default=flat))
-    assert (
+    assert notes(found, "x86 and arm") == (
         "slt, default: P99 on arm is 100 % higher than on x86 (50 to 167 %)",
         "slt, tuned: P99 on arm is 94 % lower than on x86 (92 to 96 %)",
         "dlt, default: P99 on arm and on x86 is not separated: +0 % (-5 to +7 %)",
-    ) == notes(found, "x86 and arm")
+    )
 
 
 def test_a_warning_of_one_workload_names_it_and_one_of_all_is_told_once() -> None:
@@ -119,7 +119,7 @@ def test_a_warning_of_one_workload_names_it_and_one_of_all_is_told_once() -> Non
         comparison(tuned=None, warnings=(kernel, nginx)),
         comparison(tuned=None, workload="dlt", warnings=(kernel,)),
     )
-    assert (f"Warning: {kernel}", f"slt: Warning: {nginx}") == notes(found, "x86 and arm")[2:]
+    assert notes(found, "x86 and arm")[2:] == (f"Warning: {kernel}", f"slt: Warning: {nginx}")
 
 
 def test_what_emulation_means_is_said_with_the_side_it_is_on() -> None:
@@ -137,8 +137,8 @@ def test_what_emulation_means_is_said_with_the_side_it_is_on() -> None:
 
 def test_what_was_not_compared_is_said_with_the_next_step() -> None:
     assert (
-        f"Not compared: {NOT_MEASURED}"
-        == notes(compared(missing=(NOT_MEASURED,)), "x86 and arm")[-1]
+        notes(compared(missing=(NOT_MEASURED,)), "x86 and arm")[-1]
+        == f"Not compared: {NOT_MEASURED}"
     )
 
 
@@ -147,8 +147,8 @@ def test_by_force_the_first_thing_is_that_it_is_not_comparable() -> None:
     other = replace(ARM, conditions=replace(ARM.conditions, rate_rps=200.0))
     found = compared(comparison(sides=(X86, other), differences=(line,)))
     first = sections(found)[0]
-    assert ("NOT COMPARABLE, shown by --force", (f"slt: {line}",)) == (first.title, lines(first))
-    assert ("100.0", "200.0") == table(found, "Sides")["rate_rps"]
+    assert (first.title, lines(first)) == ("NOT COMPARABLE, shown by --force", (f"slt: {line}",))
+    assert table(found, "Sides")["rate_rps"] == ("100.0", "200.0")
     assert "rate_rps" not in notes(found, "Sides")[0]
     assert "NOT COMPARABLE" not in as_markdown(sections(compared()))
 
@@ -166,7 +166,7 @@ def test_bars_share_a_scale_within_a_workload() -> None:
         tuned=None,
     )
     picture = rows(titled(compared(comparison(), small), "P99 in ms"))
-    assert [
+    assert [(*row[:4], len(row[4]) if set(row[4]) == {"█"} else row[4]) for row in picture] == [
         ("slt", "x86", "default", "310", 20),
         ("", "", "tuned", "100", 6),
         ("", "arm", "default", "620", 40),
@@ -175,7 +175,7 @@ def test_bars_share_a_scale_within_a_workload() -> None:
         ("", "", "tuned", "1.00", 20),
         ("", "arm", "default", "0.01", 1),
         ("", "", "tuned", "-", "not verified"),
-    ] == [(*row[:4], len(row[4]) if set(row[4]) == {"█"} else row[4]) for row in picture]
+    ]
 
 
 # The details --------------------------------------------------------------------------------------
@@ -184,11 +184,11 @@ def test_bars_share_a_scale_within_a_workload() -> None:
 def test_the_sides_say_what_was_measured_on_what() -> None:
     found = compared(bare())
     rows = table(found, "Sides")
-    assert ("x86_64", "aarch64") == rows["machine"]
-    assert ("EPYC", "-") == rows["cpu"]
+    assert rows["machine"] == ("x86_64", "aarch64")
+    assert rows["cpu"] == ("EPYC", "-")
     assert (CONDITIONS.kernel, CONDITIONS.kernel) == rows["kernel"]
-    assert ("30", "5") == rows["usable trials"]
-    assert ("8 judging pairs", "all 4 trials of the default") == rows["P99 from"]
+    assert rows["usable trials"] == ("30", "5")
+    assert rows["P99 from"] == ("8 judging pairs", "all 4 trials of the default")
     same = notes(found, "Sides")[0]
     assert "rate_rps 100.0, connections 8, threads 2" in same
     assert "link tbf" in same
@@ -210,65 +210,66 @@ def test_reference_metrics_of_both_sides_as_far_as_their_verdicts_have_them() ->
 
 def test_errors_of_both_sides_by_family() -> None:
     found = compared()
-    assert {
+    assert table(found, "Error of the models") == {
         "RFR": ("40 %", "0.50", "0.75", "50 %", "0.50", "0.75"),
         "DNN": ("80 %", "0.50", "0.75", "-", "-", "-"),
         "SVR": ("-", "-", "-", "70 %", "0.50", "0.75"),
-    } == table(found, "Error of the models")
+    }
     assert "arm: not trained" in notes(compared(bare()), "Error of the models")
 
 
 def test_convergence_of_both_sides_by_model() -> None:
     found = compared()
-    assert {"RFR": ("29", "0.5 s", "31", "0.2 s"), "XGBoost": ("7", "12.0 s", "-", "-")} == table(
-        found, "Convergence"
-    )
-    assert () == notes(found, "Convergence")
-    assert ("arm: not searched",) == notes(compared(bare()), "Convergence")
+    assert table(found, "Convergence") == {
+        "RFR": ("29", "0.5 s", "31", "0.2 s"),
+        "XGBoost": ("7", "12.0 s", "-", "-"),
+    }
+    assert notes(found, "Convergence") == ()
+    assert notes(compared(bare()), "Convergence") == ("arm: not searched",)
 
 
 def test_parameters_say_where_they_matter_and_why_not_elsewhere() -> None:
     found = compared()
-    assert {
+    assert table(found, "Parameters") == {
         "a": ("0.500 ± 0.062", "0.250 ± 0.062", "both"),
         "b": ("0.250 ± 0.062", "0.001 ± 0.062", "x86; not chosen by arm"),
         "vm.c": ("-", "0.500 ± 0.062", "arm; not offered by x86"),
-    } == table(found, "Parameters")
+    }
     refused, caution = notes(found, "Parameters")
-    assert "Not offered by x86 (this kernel doesn't have it): vm.c" == refused
+    assert refused == "Not offered by x86 (this kernel doesn't have it): vm.c"
     assert caution.startswith("Chosen on one side only does not prove")
 
 
 def test_ranks_stand_side_by_side_where_both_are_screened() -> None:
     found = compared()
-    assert {"b": ("2", "7", "x86")} == table(found, "Ranks of the 1")
+    assert table(found, "Ranks of the 1") == {"b": ("2", "7", "x86")}
     correlation, chosen = notes(found, "Ranks")
     assert correlation.startswith("Rank correlation of the importances: 0.46 (Spearman), 0.30")
-    assert "Chosen by both: 1 of 2 in x86 and 1 in arm: a" == chosen
+    assert chosen == "Chosen by both: 1 of 2 in x86 and 1 in arm: a"
     assert "Ranks of" not in as_markdown(sections(compared(bare())))
 
 
 def test_a_side_that_was_not_screened_has_not_left_anything_out() -> None:
     found = compared(bare())
-    assert {"b": ("0.250 ± 0.062", "-", "x86; arm is not screened")} == table(found, "Parameters")
-    assert "arm: not screened" == notes(found, "Parameters")[0]
+    assert table(found, "Parameters") == {"b": ("0.250 ± 0.062", "-", "x86; arm is not screened")}
+    assert notes(found, "Parameters")[0] == "arm: not screened"
 
 
 def test_tuned_values_side_by_side() -> None:
     found = compared()
-    assert {
+    assert table(found, "Tuned values") == {
         LONGEST: ("4096 131072 6291456", "4677 29946 66011", "-", "-"),
         "b": ("1", "-", "2", "3"),
-    } == table(found, "Tuned values")
-    assert ("x86: gain", "arm: gain") == notes(found, "Tuned values")
+    }
+    assert notes(found, "Tuned values") == ("x86: gain", "arm: gain")
 
 
 def test_values_without_a_gain_are_not_recommended() -> None:
     no_gain = replace(X86, verdict=replace(VERDICT, ratio_low=0.9))
-    assert (
+    assert notes(compared(bare(sides=(no_gain, BARE))), "Tuned values") == (
         "x86: no significant gain: keep the defaults",
         "arm: not verified",
-    ) == notes(compared(bare(sides=(no_gain, BARE))), "Tuned values")
+    )
 
 
 # Both forms ---------------------------------------------------------------------------------------
@@ -315,12 +316,12 @@ def test_as_markdown_it_has_the_same_tables() -> None:
     assert f"| `{LONGEST}` | `4096 131072 6291456` | `4677 29946 66011` | - | - |" in made
     assert f"- Not compared: {NOT_MEASURED}" in made
     heading = made.index("### Convergence of the search")
-    assert [
+    assert made[heading + 1 : heading + 5] == [
         "",
         "| model | x86: generations | x86: time | arm: generations | arm: time |",
         "| --- | ---: | ---: | ---: | ---: |",
         "| RFR | 29 | 0.5 s | 31 | 0.2 s |",
-    ] == made[heading + 1 : heading + 5]
+    ]
 
 
 def test_as_markdown_every_line_of_a_table_has_the_same_cells() -> None:

@@ -26,8 +26,8 @@ FOUND = Components(
 def test_components_are_told_by_what_they_are_made_of(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, components("x86 slt", FOUND))
     assert "x86 slt: principal components of the performance metrics (40 trials)" in out
-    assert ["log", "P99", "+0.90", "+0.30"] == cells(out, "log P99  ")
-    assert ["share", "of", "variance", "70%", "22%"] == cells(out, "share of")
+    assert cells(out, "log P99  ") == ["log", "P99", "+0.90", "+0.30"]
+    assert cells(out, "share of") == ["share", "of", "variance", "70%", "22%"]
     for line in (
         "component 1 (70%): up log P99; down achieved rate\n",
         "component 2 (22%): a little of everything, no correlation reaches 0.5\n",

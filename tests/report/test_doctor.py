@@ -87,7 +87,7 @@ def test_hosts_with_long_names_are_not_cut(capsys: pytest.CaptureFixture[str]) -
     lines = out.splitlines()
     (header,) = [line for line in lines if "role" in line]
     rows = lines[lines.index(header) + 2 : lines.index("load tool: wrk2 4.0.0")]
-    assert NAME == "".join(row[: header.index("role")].strip() for row in rows)
+    assert "".join(row[: header.index("role")].strip() for row in rows) == NAME
     assert "parameters that can be tuned: 1" in out
     assert "PROBLEM  b1: its clock is +9.0 s off ours" in out
     assert "no problem was found" not in out
@@ -109,8 +109,8 @@ def test_a_replica_with_the_same_reasons_does_not_repeat_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     same = shown(capsys, *examined(diagnosis(), diagnosis()))
-    assert 1 == same.count("out of bounds, 6")
-    assert 1 == same.count("out of bounds: the same as above")
+    assert same.count("out of bounds, 6") == 1
+    assert same.count("out of bounds: the same as above") == 1
     for other in (diagnosis(refused={"vm.key0": "can't be read"}), diagnosis(arch="x86")):
         assert "the same as above" not in shown(capsys, *examined(diagnosis(), other))
 
@@ -177,12 +177,12 @@ def test_each_path_has_a_line_with_status_bytes_and_time(
         Fetched(path="/e", status=200, bytes=7, check=1, seconds=0.1, headers=("Token: ge",)),
     )
     out = shown(capsys, *examined(diagnosis(fetched=paths)))
-    assert ["/css/site.css", "200", "28672", "1.23", "ms"] == cells(out, "/css/site.css")
-    assert ["/dynamic?r=1", "502", "157", "1500", "ms"] == cells(out, "/dynamic")
-    assert ["/[b]slow", "timeout", "-", "-"] == cells(out, "/[b]slow")
-    assert ["/c", "(Host:", "c)", "200", "7", "100", "ms"] == cells(out, "/c (")
-    assert ["/d", "(HTTP/2)", "200", "7", "100", "ms"] == cells(out, "/d (")
-    assert ["/e", "(Token:", "***)", "200", "7", "100", "ms"] == cells(out, "/e (")
+    assert cells(out, "/css/site.css") == ["/css/site.css", "200", "28672", "1.23", "ms"]
+    assert cells(out, "/dynamic") == ["/dynamic?r=1", "502", "157", "1500", "ms"]
+    assert cells(out, "/[b]slow") == ["/[b]slow", "timeout", "-", "-"]
+    assert cells(out, "/c (") == ["/c", "(Host:", "c)", "200", "7", "100", "ms"]
+    assert cells(out, "/d (") == ["/d", "(HTTP/2)", "200", "7", "100", "ms"]
+    assert cells(out, "/e (") == ["/e", "(Token:", "***)", "200", "7", "100", "ms"]
     assert "path asked for once" in out
     assert "path asked" not in shown(capsys, *examined(diagnosis()))
 

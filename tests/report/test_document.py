@@ -62,25 +62,25 @@ def test_text_joins_values_that_take_each_others_place_and_tells_units_in_cells(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = shown(capsys, TABLE)
-    assert ["key", "now", "->", "then", "P99", "apart"] == cells(out, "key")
-    assert "net.a 1 -> 2 12.3 ms +3.00 (+1.00 to +5.00)" == " ".join(cells(out, "net.a  "))
-    assert "net.b 4096 131072 6291456 - not measured" == " ".join(cells(out, "net.b"))
-    assert ["->", "4096", "8192"] == cells(out, "->")
-    assert ["net.c", "0", "-", "-"] == cells(out, "net.c  ")
+    assert cells(out, "key") == ["key", "now", "->", "then", "P99", "apart"]
+    assert " ".join(cells(out, "net.a  ")) == "net.a 1 -> 2 12.3 ms +3.00 (+1.00 to +5.00)"
+    assert " ".join(cells(out, "net.b")) == "net.b 4096 131072 6291456 - not measured"
+    assert cells(out, "->") == ["->", "4096", "8192"]
+    assert cells(out, "net.c  ") == ["net.c", "0", "-", "-"]
     assert "net.a: It is long, and it was long before.\n" in out
     assert AS_ABOVE not in out
     sentences = Table(columns=(Column("why", "prose"), *texts("what")), rows=(("So.", "x"),))
-    assert ["So.", "x"] == cells(shown(capsys, sentences), "So.")
+    assert cells(shown(capsys, sentences), "So.") == ["So.", "x"]
     assert "net.c:" not in out
 
 
 def test_elsewhere_the_unit_belongs_to_the_name(tmp_path: Path) -> None:
     lines = as_markdown([TABLE]).splitlines()
-    assert "| key | now | then | P99 in ms | apart | why |" == lines[0]
-    assert "| --- | --- | --- | ---: | ---: | --- |" == lines[1]
+    assert lines[0] == "| key | now | then | P99 in ms | apart | why |"
+    assert lines[1] == "| --- | --- | --- | ---: | ---: | --- |"
     assert (
-        "| `net.b` | `4096 131072 6291456` | `4096 8192` | - | not measured | as above |"
-        == lines[3]
+        lines[3]
+        == "| `net.b` | `4096 131072 6291456` | `4096 8192` | - | not measured | as above |"
     )
     page = html(document(TABLE))
     assert '<th scope="col" class="number">P99 in ms</th>' in page
@@ -88,10 +88,10 @@ def test_elsewhere_the_unit_belongs_to_the_name(tmp_path: Path) -> None:
     (path,) = write_tables(tmp_path, document(TABLE))
     with path.open(newline="") as file:
         head, first, second, third = csv.reader(file)
-    assert ["P99 in ms", "apart", "apart, low", "apart, high"] == head[3:7]
-    assert ["12.345", "3", "1", "5"] == first[3:7]
+    assert head[3:7] == ["P99 in ms", "apart", "apart, low", "apart, high"]
+    assert first[3:7] == ["12.345", "3", "1", "5"]
     # Words in a column of intervals leave the others in their places.
-    assert ["", "not measured", "", "", AS_ABOVE] == second[3:]
+    assert second[3:] == ["", "not measured", "", "", AS_ABOVE]
     assert len(head) == len(third)
 
 
@@ -109,8 +109,8 @@ def test_sections_within_others_have_smaller_headings(capsys: pytest.CaptureFixt
     inner = Section(title="inner", blocks=(Notes(("a note", "another")),))
     outer = Section(title="outer", blocks=(Paragraph("Words.", "A lead:"), inner))
     made = as_markdown([outer])
-    assert "## outer\n\n**A lead:** Words.\n\n### inner\n\n- a note\n- another" == made
-    assert "outer\nA lead: Words.\n\ninner\na note\nanother\n\n" == shown(capsys, outer)
+    assert made == "## outer\n\n**A lead:** Words.\n\n### inner\n\n- a note\n- another"
+    assert shown(capsys, outer) == "outer\nA lead: Words.\n\ninner\na note\nanother\n\n"
     page = html(document(outer))
     assert page.index("<h3>outer</h3>") < page.index("<h4>inner</h4>")
     assert "<li>a note</li>" in page
@@ -133,10 +133,10 @@ def test_sentences_are_wrapped_and_what_is_copied_is_not(
     assert command == first
     assert len(second) <= 100
     assert third.startswith("  word")
-    assert f"  {long.split()[-1]}" == path
-    assert "Type intop up" == last
-    assert "    a\n    # b" == as_markdown([Verbatim(("a\n# b",))])
-    assert "Type `intop up`" == as_markdown([Paragraph("Type", command="intop up")])
+    assert path == f"  {long.split()[-1]}"
+    assert last == "Type intop up"
+    assert as_markdown([Verbatim(("a\n# b",))]) == "    a\n    # b"
+    assert as_markdown([Paragraph("Type", command="intop up")]) == "Type `intop up`"
 
 
 def test_a_figure_is_told_by_its_caption_and_its_data(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,14 +144,14 @@ def test_a_figure_is_told_by_its_caption_and_its_data(capsys: pytest.CaptureFixt
     assert "Steps. What they show.\n" in out
     assert "net.a" in out
     assert "**Steps.** What they show.\n\n| key |" in as_markdown([FIGURE])
-    assert [TABLE] == list(document(FIGURE).tables())
+    assert list(document(FIGURE).tables()) == [TABLE]
 
 
 def test_a_table_without_rows_is_left_out_and_one_can_get_a_column() -> None:
-    assert () == tabled("none", texts("a"), ()).blocks
+    assert tabled("none", texts("a"), ()).blocks == ()
     table = Table(columns=texts("a"), rows=(("x",), ("y",)))
     wide = widened(table, Column("n", "count"), (1, 2))
-    assert (("x", 1), ("y", 2)) == wide.rows
+    assert wide.rows == (("x", 1), ("y", 2))
     assert (*texts("a"), Column("n", "count")) == wide.columns
     with pytest.raises(ValueError, match="shorter"):
         widened(table, *numbers("n"), (1,))

@@ -18,7 +18,7 @@ HELD = Answer(name="lb", said=HostState(holder="root@x (process 8)", changed=CHA
 
 def test_what_would_be_put_back_is_told_key_by_key(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, *rollback([LEFT, Answer(name="gone", error="gone: silent")], force=False))
-    assert ["lb", "net.a", "2", "1"] == cells(out, "lb  ")
+    assert cells(out, "lb  ") == ["lb", "net.a", "2", "1"]
     assert "lb: 1 key would be put back" in out
     assert "left as somebody else has set them: net.b" in out
     assert "gone: silent" in out
@@ -60,7 +60,7 @@ def test_what_is_applied_would_be_undone_but_for_what_is_somebody_elses(
     on = Answer(name="lb", said=HostState(applied=APPLIED, drift=THEIRS))
     out = shown(capsys, *rollback([on], force=False))
     assert "lb: 1 key would be put back" in out
-    assert ["lb", "net.a", "2", "1"] == cells(out, "lb  ")
+    assert cells(out, "lb  ") == ["lb", "net.a", "2", "1"]
     assert "left as somebody else has set them: net.b" in out
     assert "would be undone: x86 slt of study shop, campaign 3, since noon" in out
     assert "/etc/sysctl.d/99-zz-intop.conf would be removed" in out
@@ -88,7 +88,7 @@ def test_directives_are_put_back_after_a_reboot_too_but_not_over_an_edited_file(
     on = Answer(name="lb", said=HostState(applied=replace(staying, was_rebooted=True)))
     out = shown(capsys, *rollback([on], force=False))
     assert "lb: 1 key would be put back" in out
-    assert ["lb", "nginx:main.worker_processes", "2", "1"] == cells(out, "lb  ")
+    assert cells(out, "lb  ") == ["lb", "nginx:main.worker_processes", "2", "1"]
     edited = replace(
         staying,
         keys=(),

@@ -113,7 +113,7 @@ def test_a_share_of_no_gain_is_not_told() -> None:
 
 def test_the_figures_say_what_is_predicted_and_what_is_measured(tmp_path: Path) -> None:
     written = write_figures(tmp_path, "svg", {"x86 slt": FOUND})
-    assert ["x86-slt-contributions.svg", "x86-slt-dependence.svg"] == [p.name for p in written]
+    assert [p.name for p in written] == ["x86-slt-contributions.svg", "x86-slt-dependence.svg"]
     bars, curves = (path.read_text() for path in written)
     assert f"{ONE} (kept)" in bars
     for words in ("(predicted)", "winner, with and without (measured)", "cubic", ONE):

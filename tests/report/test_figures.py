@@ -189,7 +189,7 @@ def test_every_figure_can_stand_in_a_document(draw: Callable[[], Drawing]) -> No
     assert drawing.title in picture.words
     # No date, no picture of pixels, and ink that is dark on light and light on dark.
     assert not re.search(r"date>|20\d\d-\d\d-\d\d|<image", text)
-    assert 1 == text.count(INK)
+    assert text.count(INK) == 1
     assert "prefers-color-scheme:dark" in text
     assert "fill: currentColor" in text
     in_page = drawing.page_svg("figure-1", drawing.title)
@@ -203,10 +203,10 @@ def test_every_figure_can_stand_in_a_document(draw: Callable[[], Drawing]) -> No
 
 def test_every_family_has_a_panel_with_all_its_rows() -> None:
     picture = Picture(predictions("x86 slt", TRAINING))
-    assert (4, 3) == (picture.count("points-DNN"), picture.count("points-SVR"))
+    assert (picture.count("points-DNN"), picture.count("points-SVR")) == (4, 3)
     (intervals,) = picture.groups("intervals-DNN")
     (path,) = intervals.iter(f"{SVG}path")
-    assert 4 == path.get("d", "").count("M")
+    assert path.get("d", "").count("M") == 4
     assert {"DNN: MAPE 12 %", "SVR: MAPE 12 %", "measured P99 in ms"} <= set(picture.words)
     assert {"90% interval", "mean error of a perfect model (7 %)"} <= set(picture.words)
     assert picture.groups("ceiling-DNN")
@@ -226,7 +226,7 @@ def test_a_wild_guess_is_drawn_at_the_edge() -> None:
     )
     training = replace(TRAINING, errors=(error("DNN", (*HELD_OUT, *wild)),), unit="", target="$a$")
     picture = Picture(predictions("table", training))
-    assert 6 == picture.count("points-DNN")
+    assert picture.count("points-DNN") == 6
     assert "measured $a$" in picture.words
     # Three times beyond what was measured is as far as it goes.
     assert not [word for word in picture.words if re.fullmatch(r"[0-9]{4,}|1e.*", word)]
@@ -244,8 +244,8 @@ def test_of_a_large_table_every_so_many_rows_are_drawn() -> None:
 
 def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() -> None:
     picture = Picture(importance("x86 slt", ONE))
-    assert (4, 1) == (len(picture.groups("bar-")), len(picture.groups("bar-a")))
-    assert 1 == len(picture.groups("probe-level"))
+    assert (len(picture.groups("bar-")), len(picture.groups("bar-a"))) == (4, 1)
+    assert len(picture.groups("probe-level")) == 1
     assert {"a", "b", "c", "d", "chosen", "not chosen"} <= set(picture.words)
     assert "not chosen" not in Picture(importance("x86 slt", ranking(*"abcd", chosen=4))).words
 
@@ -254,12 +254,12 @@ def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() ->
 @pytest.mark.parametrize("weight", [0.0, -0.02])
 def test_parameters_of_no_or_less_use_are_drawn_too(weight: float) -> None:
     found = samples.ranking(*(samples.importance(key, weight) for key in "ab"), chosen="ab")
-    assert 2 == len(Picture(importance("x86 slt", found)).groups("bar-"))
+    assert len(Picture(importance("x86 slt", found)).groups("bar-")) == 2
 
 
 def test_a_long_ranking_is_cut_and_says_so() -> None:
     picture = Picture(importance("x86 slt", ranking(*(f"key{n}" for n in range(100)))))
-    assert 30 == len(picture.groups("bar-"))
+    assert len(picture.groups("bar-")) == 30
     assert [word for word in picture.words if "(not shown: 70 with less)" in word]
 
 
@@ -279,7 +279,7 @@ def test_components_are_a_map_of_those_that_are_needed() -> None:
     assert {"log P99", "achieved rate", "balancer's CPU", "70 %", "22 %"} <= set(picture.words)
     assert {"+0.90", "-0.80", "+0.30"} <= set(picture.words)
     assert not {"8 %", "+0.20 "} & set(picture.words)
-    assert 6 == picture.count("loadings", "path")
+    assert picture.count("loadings", "path") == 6
 
 
 # Refinement ---------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def test_components_are_a_map_of_those_that_are_needed() -> None:
 
 def test_a_refinement_has_a_point_for_the_first_design_and_for_each_step() -> None:
     picture = Picture(refinement("x86 slt", REFINED))
-    assert 3 == picture.count("best-known")
+    assert picture.count("best-known") == 3
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_each_model_has_a_line_that_is_marked_where_it_converged() -> None:
 def test_a_front_stands_beside_what_was_measured() -> None:
     picture = Picture(front("x86 slt", SHORT))
     marks = {name: picture.count(f"{name}-p99-cpu") for name in ("front", "measured", "default")}
-    assert {"front": 3, "measured": 2, "default": 1} == marks
+    assert marks == {"front": 3, "measured": 2, "default": 1}
     assert {"measured", "default, measured", "predicted front", "knee, predicted"} <= set(
         picture.words
     )
@@ -317,7 +317,7 @@ def test_a_front_stands_beside_what_was_measured() -> None:
 def test_three_objectives_have_a_panel_for_each_two() -> None:
     picture = Picture(front("x86 slt", tradeoff("p99", "cpu", "throughput")))
     pairs = ("p99-cpu", "p99-throughput", "cpu-throughput")
-    assert [3, 3, 3] == [picture.count(f"front-{pair}") for pair in pairs]
+    assert [picture.count(f"front-{pair}") for pair in pairs] == [3, 3, 3]
 
 
 def test_files_are_named_by_what_they_show(tmp_path: Path) -> None:
@@ -331,14 +331,14 @@ def test_files_are_named_by_what_they_show(tmp_path: Path) -> None:
         "arm dlt refined": replace(REFINED, steps=()),
     }
     written = write_figures(tmp_path, "svg", results)
-    assert [
+    assert [path.name for path in written] == [
         "x86-slt-predictions.svg",
         "x86-slt-components.svg",
         "x86-slt-and-x86-dlt-agreement.svg",
         "arm-slt-convergence.svg",
         "arm-dlt-front-p99-cpu.svg",
         "x86-dlt-refined-refinement.svg",
-    ] == [path.name for path in written]
+    ]
     assert predictions("x86 slt", TRAINING).svg() == next(iter(written)).read_text()
     (png,) = write_figures(tmp_path, "png", {"arm slt": ONE})
     assert png.read_bytes().startswith(b"\x89PNG")

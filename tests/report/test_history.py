@@ -41,11 +41,11 @@ def test_a_row_for_each_campaign_and_what_changed_below() -> None:
     assert isinstance(table, Table)
     assert isinstance(notes, Notes)
     first, second, third = ([*map(worded, row, table.columns)] for row in table.rows)
-    assert ["1", "2026-01-01 10:00"] == first[:2]
-    assert ["-", "3.10 (2.20 to 4.40)", "gain"] == [first[3], *first[6:]]
+    assert first[:2] == ["1", "2026-01-01 10:00"]
+    assert [first[3], *first[6:]] == ["-", "3.10 (2.20 to 4.40)", "gain"]
     assert second[3].startswith("1.95 (")
-    assert ["-", "-", "-", "not verified"] == second[4:]
-    assert "-" == third[3]
+    assert second[4:] == ["-", "-", "-", "not verified"]
+    assert third[3] == "-"
     assert f"Campaign 1 to 4: kernel: {CONDITIONS.kernel} against 6.1" in notes.lines
     assert "Campaign 1 to 4: P99 of the default is 95 % higher" in notes.lines
     assert "Campaign 4 to 5: not comparable, rate_rps: 100.0 against 7.0" in notes.lines
@@ -59,8 +59,8 @@ def test_one_campaign_has_nothing_to_be_compared_with() -> None:
 
 def test_the_figure_has_both_series_and_marks_where_conditions_changed() -> None:
     (drawing,) = figures_of(made(), "x86 slt")
-    assert ("x86-slt-over-time", "x86 slt: P99 by campaign") == (drawing.name, drawing.title)
+    assert (drawing.name, drawing.title) == ("x86-slt-over-time", "x86 slt: P99 by campaign")
     svg = drawing.svg()
     for told in ("default", "tuned", "not comparable", "other conditions"):
-        assert 1 == svg.count(f">{told}<"), told
+        assert svg.count(f">{told}<") == 1, told
     assert "2026-02-01" in svg

@@ -51,10 +51,13 @@ def strict(text: str) -> Any:
 
 def test_a_verdict_has_its_outcome_and_configuration() -> None:
     found = strict(to_json(VERDICT))
-    assert "gain" == found["outcome"]
-    assert {"values": {"net.ipv4.tcp_rmem": "4096 8192 65536"}} == found["configuration"]
-    assert (3.1, 2.2, 4.4, 8) == tuple(
-        found[key] for key in ("ratio", "ratio_low", "ratio_high", "pairs")
+    assert found["outcome"] == "gain"
+    assert found["configuration"] == {"values": {"net.ipv4.tcp_rmem": "4096 8192 65536"}}
+    assert tuple(found[key] for key in ("ratio", "ratio_low", "ratio_high", "pairs")) == (
+        3.1,
+        2.2,
+        4.4,
+        8,
     )
 
 
@@ -74,61 +77,65 @@ def test_a_verdict_has_its_sides_by_name() -> None:
     found = strict(to_json(replace(VERDICT, sides=sides)))["sides"]
     ratio = {"value": 2.0, "low": 1.5, "high": 2.5}
     assert {"default": 2.0, "tuned": 1.0, "ratio": ratio} == found["latencies_ms"]["P50"]
-    assert {"default": 0.0, "tuned": 0.5, "ratio": None} == found["error_share"]
+    assert found["error_share"] == {"default": 0.0, "tuned": 0.5, "ratio": None}
     # What too few requests are behind is null, and has its reason.
-    assert {"default": None, "tuned": 0.5, "ratio": None} == found["latencies_ms"]["P99.9"]
-    assert {"P99.9": "takes 10,000 requests of a side"} == found["untold"]
+    assert found["latencies_ms"]["P99.9"] == {"default": None, "tuned": 0.5, "ratio": None}
+    assert found["untold"] == {"P99.9": "takes 10,000 requests of a side"}
 
 
 def test_a_verdict_has_its_guardrails_with_their_states() -> None:
     found = strict(to_json(findings.DOUBTED))
-    assert "gain, but" == found["outcome"]
+    assert found["outcome"] == "gain, but"
     p50, cpu = found["guardrails"]
-    assert ("P50", "kept", "CPU", "unclear") == (
+    assert (
         p50["quantity"],
         p50["state"],
         cpu["quantity"],
         cpu["state"],
+    ) == ("P50", "kept", "CPU", "unclear")
+    assert tuple(cpu[name] for name in ("effect", "low", "high", "margin", "unit")) == (
+        4.0,
+        0.5,
+        8.0,
+        5.0,
+        "points",
     )
-    assert (4.0, 0.5, 8.0, 5.0, "points") == tuple(
-        cpu[name] for name in ("effect", "low", "high", "margin", "unit")
-    )
-    assert "no gain: it costs" == strict(to_json(findings.COSTLY))["outcome"]
+    assert strict(to_json(findings.COSTLY))["outcome"] == "no gain: it costs"
 
 
 def test_a_sweep_has_the_outcome_of_each_arm_at_each_point() -> None:
     found = strict(to_json({"x86 slt": findings.SWEEP}))["x86 slt"]
-    assert "default" == found["reference"]
+    assert found["reference"] == "default"
     told = [(p["times"], one["arm"], one["outcome"]) for p in found["points"] for one in p["arms"]]
-    assert [(0.5, "tuned", "gain"), (1.0, "tuned", "gain"), (1.5, "tuned", "worse")] == told[1::2]
-    assert {""} == {outcome for _, _, outcome in told[::2]}
+    assert told[1::2] == [(0.5, "tuned", "gain"), (1.0, "tuned", "gain"), (1.5, "tuned", "worse")]
+    assert {outcome for _, _, outcome in told[::2]} == {""}
 
 
 def test_a_trial_has_percentiles_in_place_of_its_histogram() -> None:
     found = strict(to_json(trial(Histogram.from_pairs([(1000, 980), (2000, 20)]))))
-    assert (1.0, 1.0, 2.0, 2.0) == tuple(found[f"{p}_ms"] for p in ("p50", "p90", "p99", "p99.9"))
+    assert tuple(found[f"{p}_ms"] for p in ("p50", "p90", "p99", "p99.9")) == (1.0, 1.0, 2.0, 2.0)
     # What a pruned trial is judged by may be more than what was observed.
-    assert 2.0 == found["judged_p99_ms"]
+    assert found["judged_p99_ms"] == 2.0
     pruned = replace(trial(Histogram.from_pairs([(1000, 980)])), pruned_above_ms=450.0)
     found = strict(to_json(pruned))
-    assert (1.0, 450.0) == (found["p99_ms"], found["judged_p99_ms"])
-    assert {"timeout": 900} == found["errors"]
+    assert (found["p99_ms"], found["judged_p99_ms"]) == (1.0, 450.0)
+    assert found["errors"] == {"timeout": 900}
     assert "histogram" not in found
     assert CONFIGURATION.digest == found["digest"]
-    assert 4 == found["metrics"]["lb"]["retransmits"]
-    assert "x86_64" == found["conditions"]["machine"]
+    assert found["metrics"]["lb"]["retransmits"] == 4
+    assert found["conditions"]["machine"] == "x86_64"
 
 
 def test_a_failed_trial_has_no_percentiles() -> None:
     found = strict(to_json(trial(None)))
-    assert ("failed", None) == (found["status"], found["judged_p99_ms"])
+    assert (found["status"], found["judged_p99_ms"]) == ("failed", None)
     assert "p99_ms" not in found
 
 
 def test_what_is_no_number_becomes_null() -> None:
     wild = model_error("svr", float("inf"), r2=float("-inf"), spearman=float("nan"))
     (found,) = strict(to_json(training(wild)))["errors"]
-    assert (None, None, None) == (found["mape"], found["r2"], found["spearman"])
+    assert (found["mape"], found["r2"], found["spearman"]) == (None, None, None)
 
 
 def test_a_training_says_which_family_is_best() -> None:
@@ -139,13 +146,13 @@ def test_a_training_says_which_family_is_best() -> None:
         model_error("SVR", 20.0, held_out=held_out),
     )
     found = strict(to_json(trained))
-    assert ("SVR", False) == (found["best"], found["is_at_ceiling"])
-    assert [{"measured": 2.0, "predicted": 3.0, "low": 1.0, "high": 4.0}] == found["errors"][2][
-        "held_out"
+    assert (found["best"], found["is_at_ceiling"]) == ("SVR", False)
+    assert found["errors"][2]["held_out"] == [
+        {"measured": 2.0, "predicted": 3.0, "low": 1.0, "high": 4.0}
     ]
     ceiling = Ceiling(mape=17.0, r2=0.9, spearman=0.9, sd=0.2, configurations=3)
     assert strict(to_json(replace(trained, ceiling=ceiling)))["is_at_ceiling"]
-    assert "" == training().best
+    assert training().best == ""
 
 
 @dataclass
@@ -155,14 +162,16 @@ class Nested:
 
 def test_verdicts_deep_inside_have_their_outcome_too() -> None:
     found = strict(to_json([Nested({"x86 slt": (VERDICT,)})]))
-    assert "gain" == found[0]["inside"]["x86 slt"][0]["outcome"]
+    assert found[0]["inside"]["x86 slt"][0]["outcome"] == "gain"
 
 
 def test_agreeing_rankings_have_what_both_chose() -> None:
     one = ranking(chosen=("a", "b"))
     found = strict(to_json(rank_agreement(("slt", "dlt"), one, replace(one, chosen=("b",)))))
-    assert (["a", "b"], ["b"], ["b"]) == tuple(
-        found[key] for key in ("chosen_one", "chosen_other", "chosen_by_both")
+    assert tuple(found[key] for key in ("chosen_one", "chosen_other", "chosen_by_both")) == (
+        ["a", "b"],
+        ["b"],
+        ["b"],
     )
 
 
@@ -178,5 +187,5 @@ def test_no_secret_of_a_load_is_in_what_programs_get() -> None:
     )
     text = to_json({"trials": [measured], "fetched": fetched})
     assert "geheim" not in text
-    assert ["Token: ***"] == strict(text)["fetched"]["headers"]
-    assert "/x?token=***" == strict(text)["trials"][0]["conditions"]["paths"]
+    assert strict(text)["fetched"]["headers"] == ["Token: ***"]
+    assert strict(text)["trials"][0]["conditions"]["paths"] == "/x?token=***"

@@ -171,11 +171,11 @@ def test_a_figure_of_a_page_has_the_pages_colours_and_a_label() -> None:
     text = percentiles("x86 slt", LATENCIES).page_svg("figure-1", 'a "b" <c> & d')
     assert percentiles("x86 slt", LATENCIES).page_svg("figure-1", 'a "b" <c> & d') == text
     root = ElementTree.fromstring(text)
-    assert ("img", 'a "b" <c> & d') == (root.attrib["role"], root.attrib["aria-label"])
-    assert {"--series-1", "--series-2"} == set(re.findall(r"var\(([\w-]+)\)", text))
+    assert (root.attrib["role"], root.attrib["aria-label"]) == ("img", 'a "b" <c> & d')
+    assert set(re.findall(r"var\(([\w-]+)\)", text)) == {"--series-1", "--series-2"}
     assert not re.search(r"#[0-9a-f]{6}\b|<metadata|<title|<\?|<!", text)
     # Style rules hold for all of a page, so they name the figure.
-    assert ["#figure-1 *"] == re.findall(r"([^{}<>]+)\{", text)
+    assert re.findall(r"([^{}<>]+)\{", text) == ["#figure-1 *"]
 
 
 def test_figures_of_a_page_have_no_id_in_common() -> None:
@@ -214,14 +214,14 @@ def test_a_percentile_with_fewer_than_ten_slower_requests_is_not_drawn(
 
 def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:
     found = {"x86 slt": (VERDICT, LATENCIES), "x86 and arm": COMPARED, "arm slt": (VERDICT, None)}
-    assert [
+    assert [path.name for path in write_figures(tmp_path, "svg", found)] == [
         "x86-slt-percentiles.svg",
         "x86-and-arm-speed-up.svg",
         "x86-and-arm-p99.svg",
         "x86-and-arm-errors.svg",
         "x86-and-arm-generations.svg",
         "x86-and-arm-search-time.svg",
-    ] == [path.name for path in write_figures(tmp_path, "svg", found)]
+    ]
 
 
 @pytest.mark.parametrize(

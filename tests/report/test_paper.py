@@ -44,40 +44,40 @@ def both() -> Compared:
 
 def test_every_headline_figure_of_the_paper_is_there() -> None:
     made = rows(both())
-    assert ("16 %", "15 %") == made["model error, XGBoost"].paper
-    assert ("26 %", "22 %") == made["model error, SVR"].paper
+    assert made["model error, XGBoost"].paper == ("16 %", "15 %")
+    assert made["model error, SVR"].paper == ("26 %", "22 %")
     tree = "generations, four tree models"
-    assert ("34 to 77", "22 to 54") == made[tree].paper
+    assert made[tree].paper == ("34 to 77", "22 to 54")
     xgboost = made["generations, XGBoost"]
-    assert ("slt: 35; dlt: 60", "slt: 23; dlt: 44") == xgboost.paper
+    assert xgboost.paper == ("slt: 35; dlt: 60", "slt: 23; dlt: 44")
     lightgbm = made["search time, LightGBM"]
-    assert ("slt: 4 min; dlt: 4 min", "slt: 2 min; dlt: 12 min") == lightgbm.paper
-    assert ("3.8", "3.3") == made["speed-up, mean over the models"].paper
-    assert ("22", "12") == made["speed-up, best of the models"].paper
+    assert lightgbm.paper == ("slt: 4 min; dlt: 4 min", "slt: 2 min; dlt: 12 min")
+    assert made["speed-up, mean over the models"].paper == ("3.8", "3.3")
+    assert made["speed-up, best of the models"].paper == ("22", "12")
     lower = made["tuned P99, lower by"]
-    assert ("dlt: 515 ms (287 %)", "slt: 220 ms (60 %)") == lower.paper
+    assert lower.paper == ("dlt: 515 ms (287 %)", "slt: 220 ms (60 %)")
     assert set(TREE_MODELS) < set(figures.ERRORS)
     assert all(row.why for row in made.values())
 
 
 def test_ours_are_by_workload_and_what_is_not_measured_says_so() -> None:
     made = rows(both())
-    assert ("slt: 33 %; dlt: 33 %", "not measured") == made["model error, XGBoost"].here
-    assert "slt: without bounds; dlt: without bounds" == made["model error, SVR"].here[0]
-    assert "not measured" == made["model error, DNN"].here[0]
+    assert made["model error, XGBoost"].here == ("slt: 33 %; dlt: 33 %", "not measured")
+    assert made["model error, SVR"].here[0] == "slt: without bounds; dlt: without bounds"
+    assert made["model error, DNN"].here[0] == "not measured"
     assert "noise alone makes x86 slt 31 %, x86 dlt 31 %" in made["model error, XGBoost"].why
     tree = "generations, four tree models"
-    assert ("7 to 60", "not measured") == made[tree].here  # without the ensemble
-    assert "slt: 7; dlt: 60" == made["generations, XGBoost"].here[0]
-    assert "slt: 90.0 s" == made["search time, LightGBM"].here[0]
+    assert made[tree].here == ("7 to 60", "not measured")  # without the ensemble
+    assert made["generations, XGBoost"].here[0] == "slt: 7; dlt: 60"
+    assert made["search time, LightGBM"].here[0] == "slt: 90.0 s"
     mean = made["speed-up, mean over the models"].here[0]
-    assert "slt: 3.00 (1.80 to 5.00); dlt: 3.00 (1.80 to 5.00)" == mean
+    assert mean == "slt: 3.00 (1.80 to 5.00); dlt: 3.00 (1.80 to 5.00)"
     best = made["speed-up, best of the models"]
     assert best.here[0].startswith("slt: 4.50 (2.50 to 8.10), XGBoost; dlt:")
     assert "flattered by luck; ours is of 3 rounds." in best.why
     verdict = made["speed-up, verdict in fresh pairs"].here
     assert verdict[0].startswith("slt: 3.10 (2.20 to 4.40), gain; dlt:")
-    assert "not measured" == verdict[1]
+    assert verdict[1] == "not measured"
 
 
 CONTRAST = Contrast(difference_ms=Interval(20, 10, 30), ratio=Interval(2.0, 1.5, 2.5))
@@ -112,5 +112,5 @@ def test_an_emulated_side_is_why_architectures_can_not_be_told_apart() -> None:
 def test_one_architecture_alone_has_its_table() -> None:
     (x86, _) = paper.outcomes(compared(comparison(sides=(MEASURED, BARE), tuned=None)))
     made = paper.paper_rows([x86], None)
-    assert {"not measured"} == {row.here[1] for row in made}
+    assert {row.here[1] for row in made} == {"not measured"}
     assert len(paper.COLUMNS) == len(made[0].cells)

@@ -58,7 +58,7 @@ def test_a_front_is_told_as_predicted_with_its_errors(capsys: pytest.CaptureFixt
     assert cells(out, "P99")[:6] == ["P99", "lower", "52.3", "%", "0.50", "0.60"]
     assert cells(out, "2 ") == ["2", "21.0", "ms", "12.50", "%", "←", "knee"]
     assert cells(out, "default") == ["default", "97.0", "ms", "12.50", "%"]
-    assert ["predicted", "P99", "predicted", "balancer's", "CPU"] == cells(out, "predicted")
+    assert cells(out, "predicted") == ["predicted", "P99", "predicted", "balancer's", "CPU"]
     assert "(error 52.3 %)" in out
     # What was measured of a configuration has no place beside it.
     assert "101.5" not in out
@@ -81,7 +81,7 @@ def test_a_long_front_is_shown_from_end_to_end_with_its_knee(
     rows = [line.split() for line in out.splitlines() if " ms " in line and " to " not in line]
     numbers = [int(row[0]) for row in rows if row[0] != "default"]
     assert {1, 58, 100} <= set(numbers)
-    assert MOST_ROWS >= len(numbers)
+    assert len(numbers) <= MOST_ROWS
     assert numbers == sorted(set(numbers))
     assert "The front has 100 configurations" in out
 

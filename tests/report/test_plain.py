@@ -27,8 +27,8 @@ SHOWN = r"a\u001b]0;title\u0007b\u000dc\u009b2Jd\u202ee\u2028f\udcffg"
 
 
 def test_control_characters_are_shown() -> None:
-    assert SHOWN == inert(EVIL)
-    assert "ä one\n\ttwo █ 5 µs" == inert("ä one\n\ttwo █ 5 µs")
+    assert inert(EVIL) == SHOWN
+    assert inert("ä one\n\ttwo █ 5 µs") == "ä one\n\ttwo █ 5 µs"
 
 
 @given(st.text(st.characters()))
@@ -47,14 +47,14 @@ def test_messages_of_progress_are_inert() -> None:
         progress.say(EVIL)
         progress.begin("work", 1)
         progress.step(EVIL)
-    assert 2 == told.getvalue().count(SHOWN)
+    assert told.getvalue().count(SHOWN) == 2
     assert "\x1b" not in told.getvalue()
 
 
 @pytest.mark.parametrize("markup", ["[red]x[/red]", "[/x]", "[link=http://evil]x", ":smile:", "[b"])
 def test_what_a_host_says_is_no_markup(markup: str, capsys: pytest.CaptureFixture[str]) -> None:
     show(Table(columns=texts(markup), rows=((markup,),)))
-    assert 2 == capsys.readouterr().out.count(markup)
+    assert capsys.readouterr().out.count(markup) == 2
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -79,7 +79,7 @@ def test_a_diagnosis_full_of_escapes_is_plain(capsys: pytest.CaptureFixture[str]
     out = capsys.readouterr().out
     assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(out)
     assert r"a\u001b]0;title" in out
-    assert EVIL == json.loads(to_json(found))["link"]
+    assert json.loads(to_json(found))["link"] == EVIL
 
 
 def test_json_stays_json_when_it_is_made_inert() -> None:
@@ -135,7 +135,7 @@ def on_a_terminal(code: str) -> bytes:
                 shown += os.read(controller, 65_536)
             except OSError:  # how a terminal says that nobody has it open any more
                 break
-        assert 0 == done.wait(timeout=60), shown
+        assert done.wait(timeout=60) == 0, shown
     finally:
         os.close(controller)
     return shown
@@ -145,7 +145,7 @@ def test_a_real_terminal_gets_no_escapes_but_ours() -> None:
     """Bold and the bar are there, so it is the way of a terminal that is tried."""
     shown = on_a_terminal(SHOW.format(evil=EVIL.replace("\udcff", "")))
     assert b"\x1b[1ma heading" in shown
-    assert 6 <= shown.count(rb"\u001b]0;title")
+    assert shown.count(rb"\u001b]0;title") >= 6
     assert b"\x1b]" not in shown
     assert b"\x07" not in shown
     assert "\x9b" not in shown.decode()
@@ -173,6 +173,6 @@ def test_a_table_of_any_name_is_trained_on_a_terminal(tmp_path: Path, name: str)
 def test_usage_errors_show_what_was_typed_inertly(command: str) -> None:
     code = COMMAND.format(words=[*command.split(), EVIL.replace("\udcff", ""), "x\x1b[2J"])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert "Usage: " in done.stderr
     assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(done.stderr)

@@ -56,7 +56,7 @@ def text(capsys: pytest.CaptureFixture[str], plan: Plan | None = PLAN) -> str:
 
 def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -> None:
     out = text(capsys)
-    assert 100 >= max(len(line.rstrip()) for line in out.splitlines())
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 100
     said = " ".join(out.split())
     for told in (
         "x86 slt: P99 is 3.10 times lower (95% interval 2.20 to 4.40)",
@@ -93,7 +93,7 @@ def test_what_apply_does_on_each_host_is_said(capsys: pytest.CaptureFixture[str]
     assert "apply: it has these values already, and is left alone" in said
     assert "IMPOSSIBLE is held by me" in said
     assert f"IMPOSSIBLE {LONGEST}: can't be" in said
-    assert 3 == said.count("apply: ")
+    assert said.count("apply: ") == 3
     said = steps(capsys, able, persist=True)
     assert f"set 2 keys, write {FILE}" in said
     assert f"our file is {FILE} CONFLICT" in said
@@ -261,25 +261,25 @@ def test_what_a_change_is_worth_is_said_in_words(
 ) -> None:
     ratios = {name: Interval(*ratio) for name, ratio in known.items()}
     found = Contribution(keys=(RMEM.key,), before=("1",), after=("2",), **ratios)
-    assert expected == worth(replace(RMEM, contribution=found), origin)
+    assert worth(replace(RMEM, contribution=found), origin) == expected
     both = replace(found, keys=(RMEM.key, "net.a.b"), before=("1", "1"), after=("2", "2"))
     assert bool(ratios) == ("it and net.a.b" in worth(replace(RMEM, contribution=both), origin))
 
 
 def test_what_was_never_explained_says_what_would() -> None:
-    assert "not measured by itself (intop explain does that)" == worth(SOMAXCONN, "winner")
+    assert worth(SOMAXCONN, "winner") == "not measured by itself (intop explain does that)"
 
 
 def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixture[str]) -> None:
     out = as_markdown(sections({"x86": PLAN}))
     rows = [line for line in out.splitlines() if line.startswith("|")]
-    assert "| key | now | then | why | risk | to do |" == rows[0]
-    assert {7} == {row.replace("\\|", "").count("|") for row in rows}
+    assert rows[0] == "| key | now | then | why | risk | to do |"
+    assert {row.replace("\\|", "").count("|") for row in rows} == {7}
     assert "### gone: could not be asked" in out
     assert f"| `{RMEM.key}` | `4096 131072 33554432` | `4096 8192 65536` | without it" in rows[2]
     assert "https://docs.kernel.org/networking/ip-sysctl.html" in out
     assert out.count("<details>") == out.count("</details>") == 1
-    assert "" == capsys.readouterr().err
+    assert capsys.readouterr().err == ""
 
 
 def test_no_value_of_a_host_is_markup() -> None:
@@ -287,13 +287,13 @@ def test_no_value_of_a_host_is_markup() -> None:
     host = HostPlan(file=FILE, keys=(key,))
     out = as_markdown(sections({"x86": replace(PLAN, hosts=(Answer(name="lb", said=host),))}))
     assert r"\`\|\<img src=x>\*" in out
-    assert ("`a b`", r"a\`b") == (code("a b"), code("a`b"))
-    assert r"\|\[x" == escaped("|[x")
+    assert (code("a b"), code("a`b")) == ("`a b`", r"a\`b")
+    assert escaped("|[x") == r"\|\[x"
 
 
 def test_programs_are_told_what_would_happen() -> None:
     found = json.loads(to_json({"x86": PLAN, "arm": None}))
     assert found["arm"] is None
     keys = found["x86"]["hosts"][0]["said"]["keys"]
-    assert ["changes", "is so", "impossible"] == [key["outcome"] for key in keys]
-    assert "at boot" == keys[0]["rivals"][0]["wins"]
+    assert [key["outcome"] for key in keys] == ["changes", "is so", "impossible"]
+    assert keys[0]["rivals"][0]["wins"] == "at boot"

@@ -41,14 +41,14 @@ def test_without_a_terminal_progress_is_lines_on_stderr_without_control_characte
         shown.step("abcdef: P99 2.0 ms")
         shown.end()
     out, err = capsys.readouterr()
-    assert "" == out
+    assert out == ""
     assert all(c == "\n" or c.isprintable() for c in err)
     # Each after its time, of 20 characters and a blank.
-    assert [
+    assert [line[21:] for line in err.splitlines()] == [
         "x86 slt: collect: 2 steps",
         "lb is held by somebody",
         "x86 slt: collect: 2/2, 0 s left (abcdef: P99 2.0 ms)",
-    ] == [line[21:] for line in err.splitlines()]
+    ]
 
 
 def test_on_a_terminal_it_is_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def test_the_bar_does_all_that_the_lines_do(
         shown.end()
         shown.end()
     out, err = capsys.readouterr()
-    assert "" == out
+    assert out == ""
     assert "lb is [held] by somebody" in err
 
 
@@ -84,7 +84,7 @@ def test_a_line_comes_only_when_the_last_one_is_long_ago(clock: Clock) -> None:
     for _ in range(5):
         clock.now += LINE_EVERY_S / 4
         shown.step("some")
-    assert ["work: 100 steps", "work: 4/100, 24 min 0 s left (some)"] == lines(stream)
+    assert lines(stream) == ["work: 100 steps", "work: 4/100, 24 min 0 s left (some)"]
 
 
 def test_the_last_step_is_always_told(clock: Clock) -> None:
@@ -94,7 +94,7 @@ def test_the_last_step_is_always_told(clock: Clock) -> None:
     clock.now += 1
     shown.step()
     shown.step()
-    assert ["work: 2 steps", "work: 2/2, 0 s left"] == lines(stream)
+    assert lines(stream) == ["work: 2 steps", "work: 2/2, 0 s left"]
 
 
 def test_a_resumed_piece_of_work_says_what_was_done_earlier_and_does_not_count_it_as_quick(
@@ -105,10 +105,10 @@ def test_a_resumed_piece_of_work_says_what_was_done_earlier_and_does_not_count_i
     shown.begin("work", 100, 90)
     clock.now += LINE_EVERY_S
     shown.step()
-    assert [
+    assert lines(stream) == [
         "work: 100 steps, 90 of them done earlier",
         "work: 91/100, 9 min 0 s left",
-    ] == lines(stream)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_resumed_piece_of_work_says_what_was_done_earlier_and_does_not_count_i
 def test_remaining_time_goes_on_as_it_went(
     done: int, left: int, elapsed_s: float, expected: float
 ) -> None:
-    assert expected == remaining_s(done, left, elapsed_s)
+    assert remaining_s(done, left, elapsed_s) == expected
 
 
 @pytest.mark.parametrize(
@@ -135,4 +135,4 @@ def test_remaining_time_goes_on_as_it_went(
     ],
 )
 def test_durations_as_a_person_says_them(seconds: float, expected: str) -> None:
-    assert expected == duration(seconds)
+    assert duration(seconds) == expected

@@ -30,20 +30,20 @@ def test_both_ranks_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> No
     pairs += [pair(n) for n in range(5, 20)]
     out = shown(capsys, agreement("x86 slt and x86 dlt", found(*pairs)))
     assert "x86 slt and x86 dlt: ranks of the 19 parameters that both rank" in out
-    assert ["net.ipv4.tcp_01", "1", "2", "both"] == cells(out, "net.ipv4.tcp_01")
+    assert cells(out, "net.ipv4.tcp_01") == ["net.ipv4.tcp_01", "1", "2", "both"]
     words = [" ".join(cells(out, f"net.ipv4.tcp_0{n}")[3:]) for n in (2, 3, 4)]
-    assert ["x86 slt", "x86 dlt", "neither"] == words
-    assert MOST_RANKS == out.count("net.ipv4.tcp_")
+    assert words == ["x86 slt", "x86 dlt", "neither"]
+    assert out.count("net.ipv4.tcp_") == MOST_RANKS
 
 
 def test_agreement_in_numbers() -> None:
     correlation, chosen = rank_notes(found(pair(1)))
     assert correlation.startswith("Rank correlation of the importances: 0.46 (Spearman), 0.30 (K")
-    assert "Chosen by both: 1 of 3 in x86 slt and 1 in x86 dlt: net.b" == chosen
+    assert chosen == "Chosen by both: 1 of 3 in x86 slt and 1 in x86 dlt: net.b"
 
 
 def test_without_a_correlation_there_is_none() -> None:
     assert (
-        "Rank correlation of the importances: none can be told"
-        == rank_notes(found(pair(1), spearman=None))[0]
+        rank_notes(found(pair(1), spearman=None))[0]
+        == "Rank correlation of the importances: none can be told"
     )

@@ -77,7 +77,7 @@ def test_what_is_not_known_asks_for_a_longer_soak(capsys: pytest.CaptureFixture[
 def test_it_is_drawn_over_time() -> None:
     (drawing,) = figures_of(SOAK, "x86 slt")
     svg = drawing.svg()
-    assert "x86-slt-soak" == drawing.name
+    assert drawing.name == "x86-slt-soak"
     assert all(f"line-{name}" in svg for name in ("P99", "P50", "reached", "TIME_WAIT"))
     assert "minutes since the first block" in svg
     assert "limit" in svg
@@ -86,4 +86,4 @@ def test_it_is_drawn_over_time() -> None:
     none = [replace(b, nginx_memory_mib=None, nginx_files=None) for b in (SOAK_BLOCK, gap)]
     (drawing,) = figures_of(replace(SOAK, blocks=tuple(none)), "x86 slt")
     assert "line-of nginx" not in drawing.svg()
-    assert [] == list(figures_of(replace(SOAK, blocks=(gap,)), "x86 slt"))
+    assert list(figures_of(replace(SOAK, blocks=(gap,)), "x86 slt")) == []

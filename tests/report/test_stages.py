@@ -69,8 +69,8 @@ def test_a_ranking_has_a_line_at_the_level_of_the_probes(
     assert LONG_KEYS[1] not in out
     assert collect.drift_sentence(FEW) in out
     line = " ".join(cells(out, LONG_KEYS[0]))
-    assert f"{LONG_KEYS[0]} 25.0 % 12.5 % 95.0 % 40.0 % {20 * '█'}" == line
-    assert ["probe", "level", "5.00", "%", 4 * "┄"] == cells(out, "probe level")
+    assert line == f"{LONG_KEYS[0]} 25.0 % 12.5 % 95.0 % 40.0 % {20 * '█'}"
+    assert cells(out, "probe level") == ["probe", "level", "5.00", "%", 4 * "┄"]
     assert out.index("probe level") > out.index(LONG_KEYS[0])
     said = " ".join(out.split())
     assert "1 of 3 parameters is above the probe level, which parameters without effect" in said
@@ -142,15 +142,16 @@ def test_a_ranking_in_which_nothing_matters_is_shown_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = ranking(importance("vm.swappiness", 0.0, above=0.0), chosen=["vm.swappiness"])
-    assert ["vm.swappiness", *("0", "%") * 4] == cells(
-        shown(capsys, screen.ranking("x86 slt", found)), "vm.swappiness"
-    )
+    assert cells(shown(capsys, screen.ranking("x86 slt", found)), "vm.swappiness") == [
+        "vm.swappiness",
+        *("0", "%") * 4,
+    ]
 
 
 def test_errors_of_the_families(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, train.errors("x86 slt", TRAINING))
     assert "(24 trials of 20 configurations, 3 parameters)" in out
-    assert "svr 120 % -0.25 0.50 90.0 % 3.50 % 1.25 s" == " ".join(cells(out, "svr"))
+    assert " ".join(cells(out, "svr")) == "svr 120 % -0.25 0.50 90.0 % 3.50 % 1.25 s"
     assert "Best by cross-validation: gradient boosting." in out
     assert "Noise ceiling: can't be told, nothing was measured twice." in out
 
@@ -162,8 +163,9 @@ def test_errors_stand_beside_those_of_a_perfect_model(capsys: pytest.CaptureFixt
     training = replace(TRAINING, errors=(svr, judged), ceiling=ceiling, target="time", unit="s")
     out = shown(capsys, train.errors("x86 slt", training))
     assert "R² of log time" in out
-    assert "gradient boosting 48.6 % 0.75 0.88 93.4 % 3.20 % 12.0 s" == " ".join(
-        cells(out, "gradient")
+    assert (
+        " ".join(cells(out, "gradient"))
+        == "gradient boosting 48.6 % 0.75 0.88 93.4 % 3.20 % 12.0 s"
     )
     out = " ".join(out.split())
     assert "which is to hold 95%" in out
@@ -205,7 +207,7 @@ def test_every_algorithm_has_a_name_for_readers(capsys: pytest.CaptureFixture[st
     ],
 )
 def test_a_sparkline_goes_from_high_to_low(best_ms: tuple[float, ...], expected: str) -> None:
-    assert expected == report_search.sparkline(run("m", *best_ms))
+    assert report_search.sparkline(run("m", *best_ms)) == expected
 
 
 @pytest.mark.parametrize("count", [1, 29, 30, 31, 59, 60, 61, 1000])
@@ -247,9 +249,9 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
     )
     out = shown(capsys, collect.collected("arm dlt", found))
     assert "arm dlt: trials" in out
-    assert ["default", "1", "2.0", "ms", "2.0", "ms", "none"] == cells(out, "default")
+    assert cells(out, "default") == ["default", "1", "2.0", "ms", "2.0", "ms", "none"]
     line = " ".join(cells(out, "configurations"))
-    assert "configurations 6 1.0 ms 1.5 ms 1 disturbed, 2 failed, 1 overloaded" == line
+    assert line == "configurations 6 1.0 ms 1.5 ms 1 disturbed, 2 failed, 1 overloaded"
     assert "2 of these trials are replicates" in out
     assert collect.noise_sentence("configurations", QUIET) in out
     assert collect.drift_sentence(FEW) in out
@@ -258,15 +260,15 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
 def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None:
     found = Collected(trials=(), replicates=0, drift=FEW, noise=QUIET, default_noise=QUIET)
     out = shown(capsys, collect.collected("arm dlt", found))
-    assert ["default", "0", "-", "-", "none"] == cells(out, "default")
+    assert cells(out, "default") == ["default", "0", "-", "-", "none"]
 
 
 def test_noise_is_told_in_percent() -> None:
     found = Noise(configurations=5, freedom=8, level=0.9, sd=0.2, low=0.1, high=0.7)
-    assert (
+    assert collect.noise_sentence("the default", found) == (
         "noise of the default: a trial's P99 scatters by 22 % (90% interval 11 to 101 %, degrees "
         "of freedom: 8)"
-    ) == collect.noise_sentence("the default", found)
+    )
     wild = collect.noise_sentence("configurations", replace(found, high=900))
     assert "by 22 % (90% interval 11 to 1e+306 %" in wild
     assert "can't be told" in collect.noise_sentence("configurations", QUIET)
@@ -317,7 +319,7 @@ def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
     ],
 )
 def test_drift_in_a_sentence(found: Drift, expected: str) -> None:
-    assert expected == collect.drift_sentence(found)
+    assert collect.drift_sentence(found) == expected
 
 
 # Verdicts -----------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def test_files_are_called_by_their_paths(capsys: pytest.CaptureFixture[str]) -> 
         for n, (point, path) in enumerate(((AT_HALF, "/a.css"), (TOO_MUCH, "/b.jpg")), 1)
     )
     found = replace(SWEEP, axis="file", points=(one, other), knees=())
-    assert "with other files: tuned gain at /a.css, worse at /b.jpg" == sweep_sentence(found)
+    assert sweep_sentence(found) == "with other files: tuned gain at /a.css, worse at /b.jpg"
     assert "/b.jpg tuned 900 (810 to 990) ms" in said(capsys, found)
     (drawing,) = figures_of(found, "x86 slt")
     assert "/a.css" in drawing.svg()
@@ -97,7 +97,7 @@ def test_files_are_called_by_their_paths(capsys: pytest.CaptureFixture[str]) -> 
 def test_a_sweep_without_a_winner_has_the_default_alone() -> None:
     points = tuple(replace(p, arms=p.arms[:1]) for p in SWEEP.points)
     alone = replace(SWEEP, arms=SWEEP.arms[:1], points=points)
-    assert "at other rates: default alone" == sweep_sentence(alone)
+    assert sweep_sentence(alone) == "at other rates: default alone"
 
 
 @pytest.mark.parametrize("limit", [None, 50.0])
@@ -108,11 +108,11 @@ def test_a_figure_has_a_line_for_each_arm_in_each_panel(limit: float | None) -> 
             [line.get_label() for line in axes.get_lines() if str(line.get_label())[0] != "_"]
             for axes in figure.get_axes()
         ]
-        assert [["default", "tuned"]] * 4 == labels
+        assert labels == [["default", "tuned"]] * 4
     assert (limit is not None) == ('id="figure-x86-slt-sweep-rate-open-limit"' in drawing.svg())
 
 
 def test_nothing_usable_has_no_figure() -> None:
     arms = tuple(replace(one, p99_ms=None) for one in AT_ONCE.arms)
     found = replace(SWEEP, points=(replace(AT_ONCE, arms=arms),))
-    assert [] == list(figures_of(found, "x86 slt"))
+    assert list(figures_of(found, "x86 slt")) == []

@@ -58,7 +58,7 @@ def test_what_there_is_none_of_is_not_told(capsys: pytest.CaptureFixture[str]) -
     plain = replace(FOUND, failed=0, copies=0, lost=0, replicated=0, left_out={})
     out = shown(capsys, inventory("runs.csv p95", replace(TABLE, inventory=plain)))
     first, choices, empty = out.splitlines()[1:]
-    assert ("  choices, not numbers: c", "") == (choices, empty)
+    assert (choices, empty) == ("  choices, not numbers: c", "")
     assert first == (
         "  26 trials of 20 configurations; none has several, which would tell how much they scatter"
     )
@@ -67,9 +67,9 @@ def test_what_there_is_none_of_is_not_told(capsys: pytest.CaptureFixture[str]) -
 def test_a_single_one_is_no_plural(capsys: pytest.CaptureFixture[str]) -> None:
     single = replace(FOUND, rows=1, failed=1, trials=1, configurations=1, copies=1, lost=1)
     table = replace(TABLE, variables=TABLE.variables[:1], inventory=single)
-    assert [
+    assert shown(capsys, inventory("x", table)).splitlines()[:4] == [
         "x: 1 row, 1 variable: 1 number (1 on a logarithmic scale), 0 choices",
         "  1 trial of 1 configuration, 5 with several",
         "  1 exact copy of earlier trials of the same configuration",
         "  nothing to learn from 1 failed trial; 1 configuration without others left out",
-    ] == shown(capsys, inventory("x", table)).splitlines()[:4]
+    ]

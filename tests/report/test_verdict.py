@@ -53,11 +53,11 @@ def test_a_verdict_says_why_by_what_the_kernel_counted(capsys: pytest.CaptureFix
 def test_both_sides_stand_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, verdict.verdict("x86 slt", VERDICT))
     p99 = cells(out, "P99 ")
-    assert "P99 in ms 310 100 3.10 (2.20 to 4.40)" == " ".join(p99[:9])
-    assert "max in ms 500 800 -" == " ".join(cells(out, "max")[:6])
+    assert " ".join(p99[:9]) == "P99 in ms 310 100 3.10 (2.20 to 4.40)"
+    assert " ".join(cells(out, "max")[:6]) == "max in ms 500 800 -"
     achieved = "requests/s achieved 150 150 1.00 (0.99 to 1.01)"
     assert achieved == " ".join(cells(out, "requests/s"))
-    assert "failed requests in % 0 1.23 -" == " ".join(cells(out, "failed"))
+    assert " ".join(cells(out, "failed")) == "failed requests in % 0 1.23 -"
     cpu = "balancer's CPU in % 25.0 20.0 1.25 (1.10 to 1.40)"
     assert cpu == " ".join(cells(out, "balancer's"))
     assert "3000 and 2990" in out
@@ -86,9 +86,9 @@ def test_latencies_are_drawn_on_one_logarithmic_scale(capsys: pytest.CaptureFixt
         for name in ("P50", "P90", "P99 ", "max")
     }
     # The lowest of all stands at the beginning, the highest at the end.
-    assert verdict.BOTH_MARK == drawn["P50"].strip()
+    assert drawn["P50"].strip() == verdict.BOTH_MARK
     assert drawn["P50"].startswith(verdict.BOTH_MARK)
-    assert verdict.WIDTH - 1 == drawn["max"].index(verdict.TUNED_MARK)
+    assert drawn["max"].index(verdict.TUNED_MARK) == verdict.WIDTH - 1
     assert drawn["max"].index(verdict.DEFAULT_MARK) < drawn["max"].index(verdict.TUNED_MARK)
     # Equal ratios are equally long: 20 to 40 ms are log(2) / log(400) of it, 3.6 of 32.
     apart = drawn["P90"].index(verdict.DEFAULT_MARK) - drawn["P90"].index(verdict.TUNED_MARK)
@@ -182,7 +182,7 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
-    assert expected == verdict_sentence(replace(VERDICT, **changes))
+    assert verdict_sentence(replace(VERDICT, **changes)) == expected
 
 
 # Guardrails, and what too few requests are behind -------------------------------------------------
@@ -214,8 +214,8 @@ def test_what_is_not_told_is_a_dash_and_says_why(capsys: pytest.CaptureFixture[s
     found = replace(VERDICT, sides=replace(SIDES, latencies_ms=few))
     out = shown(capsys, verdict.verdict("x86 slt", found))
     # The judged ratio stays, and nothing is drawn of what is not told.
-    assert "P99 in ms - 100 3.10 (2.20 to 4.40)" == " ".join(cells(out, "P99 in"))
-    assert "P99.9 in ms - - -" == " ".join(cells(out, "P99.9 in"))
+    assert " ".join(cells(out, "P99 in")) == "P99 in ms - 100 3.10 (2.20 to 4.40)"
+    assert " ".join(cells(out, "P99.9 in")) == "P99.9 in ms - - -"
     said = " ".join(out.split())
     assert "not told (-): P99 takes 1,000 requests of a side; P99.9 takes 10,000" in said
     assert "not told" not in shown(capsys, verdict.verdict("x86 slt", VERDICT))
@@ -237,10 +237,10 @@ def test_a_single_trial_with_few_requests_is_told(
 
 def test_each_models_own_winner_has_its_speed_up(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, models=MODELS)))
-    assert "RFR 155 ms 2.00 (1.40 to 2.86) 3 -" == " ".join(cells(out, "RFR"))
+    assert " ".join(cells(out, "RFR")) == "RFR 155 ms 2.00 (1.40 to 2.86) 3 -"
     xgboost = "XGBoost 70.0 ms 4.50 (2.50 to 8.10) 3 same as candidate 1"
     assert xgboost == " ".join(cells(out, "XGBoost  "))
-    assert "LightGBM 90.0 ms - 2 failed in 1 round" == " ".join(cells(out, "LightGBM"))
+    assert " ".join(cells(out, "LightGBM")) == "LightGBM 90.0 ms - 2 failed in 1 round"
     mean = "mean over 2 models 3.00 (1.80 to 5.00), best XGBoost 4.50 (2.50 to 8.10)"
     assert mean in " ".join(out.split())
     assert "flattered by luck" in out

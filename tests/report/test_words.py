@@ -21,12 +21,12 @@ from intop.words import counted, interval, number, percent
     ],
 )
 def test_numbers_have_the_digits_that_say_something(value: float, expected: str) -> None:
-    assert expected == number(value)
+    assert number(value) == expected
 
 
 def test_signs_and_intervals() -> None:
-    assert "0" == number(-0.0)
-    assert "+1.50" == number(1.5, "+")
-    assert "11.7 (10.1 to 13.7)" == interval(11.7, 10.13, 13.7)
-    assert ("95 %", "99.5 %") == (percent(0.95), percent(0.995))
-    assert ("1 key", "0 keys", "2 keys") == tuple(counted(n, "key") for n in (1, 0, 2))
+    assert number(-0.0) == "0"
+    assert number(1.5, "+") == "+1.50"
+    assert interval(11.7, 10.13, 13.7) == "11.7 (10.1 to 13.7)"
+    assert (percent(0.95), percent(0.995)) == ("95 %", "99.5 %")
+    assert tuple(counted(n, "key") for n in (1, 0, 2)) == ("1 key", "0 keys", "2 keys")

@@ -37,7 +37,7 @@ def test_a_campaign_goes_on_only_with_the_nginx_conf_that_it_began_with(
         kernel, cpus = platform.release(), os.cpu_count()
         assert (cpus, 8) == (began.cpus, len(began.nginx_conf))
         host, _, load = began.generator.rpartition(", ")
-        assert "load on CPUs 0-1" == load
+        assert load == "load on CPUs 0-1"
         assert host.endswith(f" CPUs, Linux {kernel}" if cpus != 1 else f"Linux {kernel}")
         assert began.backends.startswith(f"3 x {host}, nginx 1.")
         metrics = trial.metrics[ready.name]

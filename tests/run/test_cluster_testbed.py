@@ -62,12 +62,12 @@ def test_a_trial_has_the_load_of_its_place(
     assert [(rate_rps or 150, connections, duration_s, traffic)] == [
         (w.rate_rps, w.connections, w.duration_s, w.traffic) for w in asked
     ]
-    assert expected == (
+    assert (
         found.conditions.rate_rps,
         found.conditions.connections,
         found.conditions.duration_s,
         found.conditions.traffic,
-    )
+    ) == expected
     path = coordinates.get("path", "")
     assert (path, path or CONDITIONS.paths) == (asked[0].only_path, found.conditions.paths)
     guard.draining = 3
@@ -105,7 +105,7 @@ def test_a_place_with_a_load_that_no_command_plans_is_not_measured(
     )
     with pytest.raises(UsageError, match=f"trial 3 is planned .* doesn't allow, {re.escape(why)}"):
         measuring(testbed, guard).trial(planned, "sweep", 0)
-    assert [] == guard.applied
+    assert guard.applied == []
 
 
 def test_a_block_of_a_soak_is_measured_as_the_host_is(
@@ -130,9 +130,9 @@ def test_a_block_of_a_soak_is_measured_as_the_host_is(
     planned = PlannedTrial(index=0, role="soak", configuration=DEFAULT, duration_s=60)
     ready.trial(planned, "soak", 0)
     assert [found] == applied
-    assert [(1, True)] == [(one["points"], one["footprint"]) for one in asked]
-    assert "x86 slt of study s, campaign 3, since then" == ready.applied
-    assert "" == measuring(testbed, SimpleNamespace(applied={})).applied
+    assert [(one["points"], one["footprint"]) for one in asked] == [(1, True)]
+    assert ready.applied == "x86 slt of study s, campaign 3, since then"
+    assert measuring(testbed, SimpleNamespace(applied={})).applied == ""
 
 
 def test_a_trial_under_another_workload_has_all_of_its_load(
@@ -267,7 +267,7 @@ def test_a_directive_that_does_not_fit_the_host_is_never_written(
     ready = with_nginx(measuring(testbed, guard))
     with pytest.raises(UsageError, match=re.escape(f"'nginx:{name}' = {value!r}, {why}")):
         ready.refusal(Configuration({f"nginx:{name}": value}))
-    assert [DEFAULT] == guard.applied
+    assert guard.applied == [DEFAULT]
     fit = Configuration({"nginx:main.worker_processes": "2", "nginx:http.sendfile": "off"})
     assert ready.refusal(fit) is None
     assert fit in guard.applied
@@ -313,7 +313,7 @@ def test_a_value_that_does_not_fit_the_host_is_never_written(
     with pytest.raises(UsageError, match=re.escape(f"{key!r} = {value!r}, {why}")):
         ways(measuring(testbed, guard))[way](Configuration(FIT | {key: value}))
     assert not any(configuration.values for configuration in guard.applied)
-    assert [] == guard.kept
+    assert guard.kept == []
 
 
 def test_values_of_the_host_and_within_hard_bounds_are_written(
@@ -332,7 +332,7 @@ def test_values_of_the_host_and_within_hard_bounds_are_written(
         ready = replace(measuring(testbed, guard), probe=probe_of(own))
         for way in ways(ready):
             way(Configuration(values))
-        assert 3 == guard.applied.count(Configuration(values))
+        assert guard.applied.count(Configuration(values)) == 3
         assert [Configuration(values)] == guard.kept
 
 
@@ -357,7 +357,7 @@ def test_a_configuration_that_nginx_refuses_is_a_failed_trial_with_its_words(
     planned = PlannedTrial(index=0, role="design", configuration=wanted)
     ready = with_nginx(measuring(testbed, SimpleNamespace(apply=apply)))
     found = ready.trial(planned, "screen", 0)
-    assert ("failed", "lb: nginx: [emerg] no such thing") == (found.status, found.detail)
+    assert (found.status, found.detail) == ("failed", "lb: nginx: [emerg] no such thing")
 
 
 def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
@@ -395,8 +395,8 @@ def test_nginx_is_restarted_under_the_hosts_own_values_before_it_is_given_back(
         done.append("restored")
 
     guard = SimpleNamespace(is_left=is_left, was_tuned=was_tuned, as_found=DEFAULT, apply=apply)
-    assert [] == ended(guard)
-    assert expected == done
+    assert ended(guard) == []
+    assert done == expected
     assert not guard.was_tuned or is_left
 
 
@@ -423,4 +423,4 @@ def test_both_sides_at_a_rate_have_the_same_load_as_all_of_their_round() -> None
         for index, arm, rate in ((0, "tuned", 75.0), (1, "default", 150.0))
     )
     assert "2.3" == load_words(one) == load_words(other)
-    assert (3, (2, 3)) == (one.turn, other.block)
+    assert (one.turn, other.block) == (3, (2, 3))

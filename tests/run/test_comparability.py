@@ -36,10 +36,10 @@ def described(testbed: FakeTestbed, **changes: Any) -> Conditions:
 
 
 def test_the_load_tool_and_its_threads_are_told(testbed: FakeTestbed) -> None:
-    assert 1 < testbed.task.workload.threads
+    assert testbed.task.workload.threads > 1
     facts, made = ClusterFacts(hosts=SAME), cluster()
     found = conditions_of(testbed.task, made, facts, TOOL, PROBE)
-    assert ("engine LuaJIT 2.1.0", 1) == (found.load_tool, found.threads)
+    assert (found.load_tool, found.threads) == ("engine LuaJIT 2.1.0", 1)
     wrk2 = LoadTool(name="wrk2", version="4.0.0", path="wrk2")
     found = conditions_of(testbed.task, made, facts, wrk2, PROBE)
     assert ("wrk2 4.0.0", testbed.task.workload.threads) == (found.load_tool, found.threads)
@@ -47,12 +47,12 @@ def test_the_load_tool_and_its_threads_are_told(testbed: FakeTestbed) -> None:
 
 def test_traffic_is_told_where_it_is_not_the_usual_one(testbed: FakeTestbed) -> None:
     task = testbed.task
-    assert "" == conditions_of(task, cluster(), ClusterFacts(hosts=SAME), TOOL, PROBE).traffic
+    assert conditions_of(task, cluster(), ClusterFacts(hosts=SAME), TOOL, PROBE).traffic == ""
     workload = replace(task.workload, arrivals="poisson", clients=(Clients(think_ms=5),))
     found = conditions_of(
         replace(task, workload=workload), cluster(), ClusterFacts(hosts=SAME), TOOL, PROBE
     )
-    assert "poisson arrivals; think_ms=5" == found.traffic
+    assert found.traffic == "poisson arrivals; think_ms=5"
 
 
 def test_all_generators_of_a_load_are_told(testbed: FakeTestbed) -> None:
@@ -60,21 +60,21 @@ def test_all_generators_of_a_load_are_told(testbed: FakeTestbed) -> None:
     hosts = {**SAME, "lg2": replace(FACTS, cpus=2)}
     made = cluster(more_generators=(more,))
     found = conditions_of(testbed.task, made, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
-    assert "EPYC, 2 CPUs, Linux 6.1.0; EPYC, 4 CPUs, Linux 6.1.0" == found
+    assert found == "EPYC, 2 CPUs, Linux 6.1.0; EPYC, 4 CPUs, Linux 6.1.0"
     pinned = replace(made, more_generators=(replace(more, load_cpus="0"),))
     found = conditions_of(testbed.task, pinned, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
-    assert "EPYC, 2 CPUs, Linux 6.1.0, load on CPUs 0; EPYC, 4 CPUs, Linux 6.1.0" == found
+    assert found == "EPYC, 2 CPUs, Linux 6.1.0, load on CPUs 0; EPYC, 4 CPUs, Linux 6.1.0"
 
 
 def test_what_the_load_balancer_starts_with_is_told(testbed: FakeTestbed) -> None:
     """The same host gains by other keys with another one, so these are never mixed."""
-    assert "" == described(testbed).congestion_control
+    assert described(testbed).congestion_control == ""
     probe = probe_of({"net.ipv4.tcp_congestion_control": "cubic"})
     facts = ClusterFacts(hosts=SAME)
     found = conditions_of(testbed.task, cluster(), facts, TOOL, probe)
-    assert "cubic" == found.congestion_control
+    assert found.congestion_control == "cubic"
     (line,) = replace(found, congestion_control="bbr").differences(found)
-    assert "congestion_control: bbr against cubic" == line
+    assert line == "congestion_control: bbr against cubic"
 
 
 # In words -----------------------------------------------------------------------------------------
@@ -82,8 +82,8 @@ def test_what_the_load_balancer_starts_with_is_told(testbed: FakeTestbed) -> Non
 
 def test_hosts_that_are_alike_are_counted(testbed: FakeTestbed) -> None:
     found = described(testbed)
-    assert (4, "EPYC, 4 CPUs, Linux 6.1.0") == (found.cpus, found.generator)
-    assert "3 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1" == found.backends
+    assert (found.cpus, found.generator) == (4, "EPYC, 4 CPUs, Linux 6.1.0")
+    assert found.backends == "3 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1"
 
 
 def test_hosts_that_differ_are_told_apart_in_any_order(testbed: FakeTestbed) -> None:
@@ -97,15 +97,15 @@ def test_hosts_that_differ_are_told_apart_in_any_order(testbed: FakeTestbed) -> 
 
 def test_what_nobody_asked_is_not_recorded(testbed: FakeTestbed) -> None:
     found = described(testbed, hosts={"lg": None, "b2": None})
-    assert ("", "", "") == (found.generator, found.backends, found.nginx_conf)
+    assert (found.generator, found.backends, found.nginx_conf) == ("", "", "")
 
 
 def test_of_nginx_there_is_a_fingerprint_or_the_word_that_it_is_not_known(
     testbed: FakeTestbed,
 ) -> None:
     found = [described(testbed, nginx_conf=(text,)).nginx_conf for text in ("a 1;", "a 2;", "")]
-    assert 2 == len(set(found[:2]))
-    assert [8, 8] == [len(text) for text in found[:2]]
+    assert len(set(found[:2])) == 2
+    assert [len(text) for text in found[:2]] == [8, 8]
     assert UNKNOWN == found[2] == described(testbed, nginx_conf=()).nginx_conf
 
 
@@ -164,7 +164,7 @@ def test_a_campaign_does_not_go_on_where_its_hosts_have_changed(
     testbed: FakeTestbed, changes: dict[str, Any], line: str
 ) -> None:
     stored(testbed, ("lb", "0a1b2c3d"))
-    assert "" == refusal(testbed)
+    assert refusal(testbed) == ""
     told = refusal(testbed, **changes)
     assert f"\n  {line}\n" in told
     assert "Bring them back, or start anew with --new" in told
@@ -177,7 +177,7 @@ def test_what_an_earlier_intop_did_not_record_does_not_keep_a_campaign_from_goin
     before = replace(CONDITIONS, cpus=None, nginx_conf="", generator="", backends="")
     task.store.write_plan(task.subject, "collect", [trial().planned])
     task.store.add(task.subject, replace(trial(conditions=before), replica="lb"))
-    assert "" == refusal(testbed)
+    assert refusal(testbed) == ""
     assert "kernel: " in refusal(testbed, kernel="9.9")
 
 
@@ -186,12 +186,12 @@ def test_a_replicas_nginx_is_held_against_its_own_of_before(testbed: FakeTestbed
     assert "" == refusal(testbed, "lb") == refusal(testbed, "lb-2", nginx_conf="22222222")
     assert "nginx.conf on lb," in refusal(testbed, "lb", nginx_conf="22222222")
     assert "nginx.conf on lb-2," in refusal(testbed, "lb-2")
-    assert "" == refusal(testbed, "lb-3", nginx_conf="33333333")
+    assert refusal(testbed, "lb-3", nginx_conf="33333333") == ""
 
 
 def test_what_could_not_be_read_then_and_can_be_now_is_a_difference(testbed: FakeTestbed) -> None:
     stored(testbed, ("lb", UNKNOWN))
-    assert "" == refusal(testbed, nginx_conf=UNKNOWN)
+    assert refusal(testbed, nginx_conf=UNKNOWN) == ""
     assert "unknown against 0a1b2c3d: nginx -T could not be run on lb then" in refusal(testbed)
 
 
@@ -199,8 +199,8 @@ def test_the_server_is_a_condition(testbed: FakeTestbed) -> None:
     facts = ClusterFacts(hosts=SAME | {"lb": replace(FACTS, nginx="haproxy/2.6.12")})
     made = cluster(server=SERVERS["haproxy"], backends=BACKENDS)
     found = conditions_of(testbed.task, made, facts, TOOL, PROBE)
-    assert ("haproxy", "haproxy/2.6.12") == (found.server, found.nginx)
-    assert "nginx" == described(testbed).server
+    assert (found.server, found.nginx) == ("haproxy", "haproxy/2.6.12")
+    assert described(testbed).server == "nginx"
 
 
 def test_trials_of_several_servers_are_never_mixed(testbed: FakeTestbed) -> None:

@@ -150,9 +150,9 @@ def test_a_replica_that_grows_slower_is_named_and_set_aside(
     assert f"{name} has drifted: since 2026-11-25T" in testbed.told.getvalue()
     # Found within eight sentinels, and all that it measured since the change was repeated.
     assert made.testbeds[slow].sentinels <= 8 + 8
-    assert {"ok"} == {t.status for t in trials}
+    assert {t.status for t in trials} == {"ok"}
     slowed = [t for t in trials if t.replica == name and t.p99_ms > 11]
-    assert [] == slowed
+    assert slowed == []
     kept = made.task.store.trials(made.task.subject, "collect")
     disturbed = [t for t in kept if t.status == "disturbed"]
     assert disturbed
@@ -169,7 +169,7 @@ def test_replicas_that_stay_as_they_are_are_all_kept(
 ) -> None:
     made = pair(None, None)
     made.stage()
-    assert (0, 1) == made.agreement().in_use
+    assert made.agreement().in_use == (0, 1)
     assert "drifted" not in testbed.told.getvalue()
 
 
@@ -183,8 +183,8 @@ def test_a_replica_that_makes_the_other_one_slower_is_named_and_set_aside(
     assert (disturbed,) == made.agreement().in_use
     assert [other] == [r.disturbs for r in made.agreement().replicas if r.is_set_aside]
     assert f"{name} disturbs {other}: the default's P50 there is 1.20 (" in testbed.told.getvalue()
-    assert {"ok"} == {t.status for t in trials}
-    assert [] == [t for t in trials if t.p99_ms > 11]
+    assert {t.status for t in trials} == {"ok"}
+    assert [t for t in trials if t.p99_ms > 11] == []
     kept = made.task.store.trials(made.task.subject, "collect")
     spoiled = [t for t in kept if t.status == "disturbed"]
     assert spoiled
@@ -200,7 +200,7 @@ def test_a_stage_that_compares_on_one_replica_keeps_it(
     monkeypatch.setattr(Stage, "stays_on_replicas", True)
     made = pair(None, 8)
     made.stage()
-    assert (0, 1) == made.agreement().in_use
+    assert made.agreement().in_use == (0, 1)
     assert Explain.stays_on_replicas
 
 
@@ -212,18 +212,18 @@ def test_all_arms_of_a_round_come_from_one_replica(
     (tuned,) = [p.configuration for p in places(1)]
     plan = blocks(made.task, "pick", {HOST: DEFAULT, "tuned": tuned}, 40)
     trials = measured(made.task, "pick", plan)
-    assert (0,) == made.agreement().in_use
-    assert {"ok"} == {t.status for t in trials}
+    assert made.agreement().in_use == (0,)
+    assert {t.status for t in trials} == {"ok"}
     where: dict[object, set[str]] = defaultdict(set)
     for one in trials:
         where[one.planned.block].add(one.replica)
-    assert {1} == {len(replicas) for replicas in where.values()}
-    assert 2 == len(set.union(*where.values()))
+    assert {len(replicas) for replicas in where.values()} == {1}
+    assert len(set.union(*where.values())) == 2
 
 
 def test_what_has_no_attempt_left_is_told(pair: Callable[..., Pair], testbed: FakeTestbed) -> None:
     made = pair(None, 8, retries=0)
     trials = made.stage()
     spoiled = sum(t.status == "disturbed" for t in trials)
-    assert 0 < spoiled
+    assert spoiled > 0
     assert f"except for {spoiled} that have no attempt left (retries)" in testbed.told.getvalue()

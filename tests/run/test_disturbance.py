@@ -56,7 +56,7 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
     path.write_text(path.read_text().replace("max_foreign_cores = 1000 ", limit))
     study = load_study(path)
     study = replace(study, workloads={"slt": study.workloads["slt"]})
-    assert LIMIT == study.budget.max_foreign_cores
+    assert study.budget.max_foreign_cores == LIMIT
 
     quiet: list[Trial] = []
     crowded: list[Trial] = []
@@ -67,7 +67,7 @@ def test_a_hog_on_the_hosts_disturbs_and_the_load_itself_does_not(
                 with hogs():
                     crowded += [ready.trial(BASELINE, "collect", attempt) for attempt in range(2)]
 
-    assert ["disturbed"] * 2 == [t.status for t in crowded]
+    assert [t.status for t in crowded] == ["disturbed"] * 2
     for trial in crowded:
         # No name is wanted: other tests, beside this one, may be busier than the hogs.
         assert re.search(r": other programs used \d+\.\d\d of its \d+ cores", trial.detail)
@@ -109,7 +109,7 @@ def test_somebody_who_changes_keys_meanwhile_disturbs_and_then_ends_the_measurin
             ready.check_connections()
             measured = ready.trial(set_to_777, "collect", 1)
             set_by_somebody("66")
-    assert ("disturbed", False) == (disturbed.status, disturbed.usable)
+    assert (disturbed.status, disturbed.usable) == ("disturbed", False)
     assert f"{SOMAXCONN} ({before!r} is '55' now)" in disturbed.detail
-    assert "failed" != measured.status
+    assert measured.status != "failed"
     assert str(caught.value).endswith(f"so it was left alone: sysctl -w {SOMAXCONN}={before}")

@@ -27,37 +27,38 @@ def plan(count: int) -> list[PlannedTrial]:
 
 def test_what_is_stored_is_not_measured_again(testbed: FakeTestbed) -> None:
     first = measured(testbed.task, "collect", plan(4))
-    assert [0, 1, 2, 3, 4, 5, 6] == testbed.measured
+    assert testbed.measured == [0, 1, 2, 3, 4, 5, 6]
     again = measured(testbed.task, "collect", lambda _: pytest.fail("a new plan"))
     assert first == again
-    assert 7 == len(testbed.measured)
+    assert len(testbed.measured) == 7
 
 
 def test_a_disturbed_trial_is_put_off_to_the_end_and_both_are_kept(testbed: FakeTestbed) -> None:
     testbed.statuses = ["ok", "disturbed", "ok"]
     trials = measured(testbed.task, "collect", plan(2))
-    assert [0, 1, 2, 3, 1] == testbed.measured
-    assert 1 == testbed.waited
-    assert [0, 1, 2, 3] == [t.planned.index for t in trials]
-    assert {"ok"} == {t.status for t in trials}
+    assert testbed.measured == [0, 1, 2, 3, 1]
+    assert testbed.waited == 1
+    assert [t.planned.index for t in trials] == [0, 1, 2, 3]
+    assert {t.status for t in trials} == {"ok"}
     stored = testbed.task.store.trials(testbed.task.subject, "collect")
-    assert [(1, 0, "disturbed"), (1, 1, "ok")] == [
-        (t.planned.index, t.attempt, t.status) for t in stored if t.planned.index == 1
+    assert [(t.planned.index, t.attempt, t.status) for t in stored if t.planned.index == 1] == [
+        (1, 0, "disturbed"),
+        (1, 1, "ok"),
     ]
 
 
 def test_all_that_is_disturbed_is_put_off(testbed: FakeTestbed) -> None:
     testbed.statuses = ["ok", *("disturbed",) * 3]
     trials = measured(testbed.task, "collect", plan(2))
-    assert [0, 1, 2, 3, 1, 2, 3] == testbed.measured
-    assert {"ok"} == {t.status for t in trials}
+    assert testbed.measured == [0, 1, 2, 3, 1, 2, 3]
+    assert {t.status for t in trials} == {"ok"}
 
 
 def test_a_trial_that_stays_disturbed_is_given_up_at_last(testbed: FakeTestbed) -> None:
     testbed.statuses = ["ok", "disturbed", "ok", "ok", "disturbed", "disturbed"]
     trials = measured(testbed.task, "collect", plan(2))
-    assert [0, 1, 2, 3, 1, 1] == testbed.measured
-    assert "disturbed" == next(t.status for t in trials if t.planned.index == 1)
+    assert testbed.measured == [0, 1, 2, 3, 1, 1]
+    assert next(t.status for t in trials if t.planned.index == 1) == "disturbed"
 
 
 def test_a_lost_connection_stops_and_the_trial_is_due_again(testbed: FakeTestbed) -> None:
@@ -66,7 +67,7 @@ def test_a_lost_connection_stops_and_the_trial_is_due_again(testbed: FakeTestbed
         measured(testbed.task, "collect", plan(2))
     testbed.connected = True
     measured(testbed.task, "collect", plan(2))
-    assert [0, 1, 1, 2, 3] == testbed.measured
+    assert testbed.measured == [0, 1, 1, 2, 3]
     assert testbed.aborted is False  # no other trial was under way
 
 
@@ -74,16 +75,16 @@ def test_nothing_goes_on_after_a_failed_baseline(testbed: FakeTestbed) -> None:
     testbed.statuses = ["failed"]
     with pytest.raises(BaselineError, match="intop doctor --arch x86"):
         measured(testbed.task, "collect", plan(4))
-    assert [0] == testbed.measured
+    assert testbed.measured == [0]
     measured(testbed.task, "collect", plan(4))
-    assert [0, 0, 1, 2, 3, 4, 5, 6] == testbed.measured
+    assert testbed.measured == [0, 0, 1, 2, 3, 4, 5, 6]
 
 
 def test_a_failed_configuration_is_a_result(testbed: FakeTestbed) -> None:
     testbed.statuses = ["ok", "failed"]
     trials = measured(testbed.task, "collect", plan(4))
-    assert [0, 1, 2, 3, 4, 5, 6] == testbed.measured
-    assert [False, True] == [t.usable for t in trials[1:3]]
+    assert testbed.measured == [0, 1, 2, 3, 4, 5, 6]
+    assert [t.usable for t in trials[1:3]] == [False, True]
 
 
 def test_too_many_failures_stop_the_stage(testbed: FakeTestbed) -> None:
@@ -130,12 +131,12 @@ def test_a_stage_ends_as_soon_as_there_is_enough(testbed: FakeTestbed) -> None:
         return len(trials) == 3
 
     first = execute(Looked(testbed.task, (2, 3, 5), enough))
-    assert [0, 1, 2] == [t.planned.index for t in first]
-    assert {2, 3} == set(looked_at)
-    assert 7 == len(testbed.task.store.plan(testbed.task.subject, "collect"))
+    assert [t.planned.index for t in first] == [0, 1, 2]
+    assert set(looked_at) == {2, 3}
+    assert len(testbed.task.store.plan(testbed.task.subject, "collect")) == 7
     # Ended, not unfinished.
     assert first == execute(Looked(testbed.task, (2, 3, 5), enough))
-    assert [0, 1, 2] == testbed.measured
+    assert testbed.measured == [0, 1, 2]
 
 
 def test_what_is_due_again_is_measured_before_it_is_enough(testbed: FakeTestbed) -> None:
@@ -143,14 +144,14 @@ def test_what_is_due_again_is_measured_before_it_is_enough(testbed: FakeTestbed)
     with pytest.raises(BaselineError):
         measured(testbed.task, "collect", plan(4))
     made = execute(Looked(testbed.task, (4,), lambda _: True))
-    assert [0, 1, 2, 3, 3] == testbed.measured
-    assert {"ok"} == {t.status for t in made}
+    assert testbed.measured == [0, 1, 2, 3, 3]
+    assert {t.status for t in made} == {"ok"}
 
 
 def test_what_is_disturbed_is_put_off_no_further_than_to_the_look(testbed: FakeTestbed) -> None:
     testbed.statuses = ["disturbed"]
     execute(Looked(testbed.task, (3,)))
-    assert [0, 1, 2, 0, 3, 4, 5, 6] == testbed.measured
+    assert testbed.measured == [0, 1, 2, 0, 3, 4, 5, 6]
 
 
 # What a stage is given ----------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def test_a_stage_that_asks_for_what_is_measured_is_stopped(testbed: FakeTestbed)
 
     with pytest.raises(RuntimeError, match="collect asks for what is measured already"):
         execute(Endless(testbed.task, "collect", (), ends_by_failures=True))
-    assert [0, 1, 2, 3] == testbed.measured
+    assert testbed.measured == [0, 1, 2, 3]
 
 
 def test_testbeds_are_opened_once_and_only_for_trials(testbed: FakeTestbed) -> None:
@@ -176,9 +177,9 @@ def test_testbeds_are_opened_once_and_only_for_trials(testbed: FakeTestbed) -> N
 
     task = replace(testbed.task, context=replace(testbed.task.context, testbeds=counted))
     execute(Looked(task, (2, 3, 5)))
-    assert 1 == len(opened)
+    assert len(opened) == 1
     execute(Looked(task, (2, 3, 5)))
-    assert 1 == len(opened)
+    assert len(opened) == 1
 
 
 def test_testbeds_are_held_for_stages_of_one_task(testbed: FakeTestbed) -> None:
@@ -210,5 +211,5 @@ def test_places_before_the_start_are_left_alone(testbed: FakeTestbed) -> None:
     testbed.task.store.write_plan(testbed.task.subject, "collect", plan(4))
     stage = FixedPlan(testbed.task, "collect", (), ends_by_failures=True)
     stage.start = 5
-    assert [5, 6] == [t.planned.index for t in execute(stage)]
-    assert [5, 6] == testbed.measured
+    assert [t.planned.index for t in execute(stage)] == [5, 6]
+    assert testbed.measured == [5, 6]

@@ -151,7 +151,7 @@ class Site:
 
     def ours_is_measured(self) -> bool:
         subject = Subject(campaign=self.ours, arch="x86", workload="slt")
-        return 1 == len(self.worker.store.trials(subject))
+        return len(self.worker.store.trials(subject)) == 1
 
     def plan(self, **changes: Any) -> int:
         """A row of the hostile campaign's plan."""
@@ -404,7 +404,7 @@ def test_a_bad_row_fails_its_own_job_with_its_reason_and_the_worker_goes_on(
         site.offer_ours()
         site.work()
         ((state, reason),) = site.rows(f"select state, answer from job where id = {numbers[0]}")
-        assert b"failed" == state
+        assert state == b"failed"
         assert re.search(f"one says of .*{why}", reason.decode()), reason
         assert site.ours_is_measured()
         check(site)
@@ -425,7 +425,7 @@ def test_a_planned_value_that_does_not_fit_is_not_set_whoever_has_measured_it(
     )
     site.work()
     ((state, reason),) = site.rows(f"select state, answer from job where id = {number}")
-    assert (b"failed", True) == (state, b"1024 is below 32768" in reason)
+    assert (state, b"1024 is below 32768" in reason) == (b"failed", True)
     check(site)
 
 
@@ -434,9 +434,9 @@ def test_a_job_does_not_add_to_what_a_workers_study_tunes(site: Site) -> None:
     site.worker.studies = {site.study.name: replace(site.study, tunes=("kernel",))}
     site.work()
     ((state, reason),) = site.rows(f"select state, answer from job where id = {number}")
-    assert b"failed" == state
+    assert state == b"failed"
     assert b"asked is to tune kernel and nginx, and tunes in [study] of " in reason
-    assert [] == site.host.opened
+    assert site.host.opened == []
 
 
 def test_what_a_command_may_change_is_measured(site: Site) -> None:
@@ -455,13 +455,13 @@ def test_what_a_command_may_change_is_measured(site: Site) -> None:
     numbers = [site.job(**columns) for columns in good]
     site.host.refuses = LINGER
     site.work()
-    assert [] == site.rows("select id, answer from job where state <> 'done'")
+    assert site.rows("select id, answer from job where state <> 'done'") == []
     assert {numbers[0], numbers[1], numbers[6]} == {n for (n,) in site.rows("select id from job")}
     ((answer,),) = site.rows(f"select answer from job where id = {numbers[6]}")
     assert json.loads(answer) == {"host": "lb", "key": LINGER, "value": "5", "got": "1"}
-    assert 4 == len(site.host.sent)
-    assert {("kernel",), ("kernel", "nginx")} == {t.context.study.tunes for t in site.host.opened}
-    assert {2, 7} == {task.workload.duration_s for task in site.host.opened}
+    assert len(site.host.sent) == 4
+    assert {t.context.study.tunes for t in site.host.opened} == {("kernel",), ("kernel", "nginx")}
+    assert {task.workload.duration_s for task in site.host.opened} == {2, 7}
     check(site)
 
 

@@ -28,9 +28,9 @@ def fetched(path: str, status: int = 200, length: int = 9, problem: str = "") ->
 
 
 def test_the_paths_are_those_of_all_workloads_each_once() -> None:
-    assert {PLAIN: ("/a", "/b", "/dynamic?r=1")} == asked([SLT, DLT, SLT], PLACE)
-    assert {PLAIN: ("/dynamic?r=1",)} == asked([DLT], PLACE)
-    assert {PLAIN: ("/large",)} == asked([replace(SLT, paths=("/large",))], PLACE)
+    assert asked([SLT, DLT, SLT], PLACE) == {PLAIN: ("/a", "/b", "/dynamic?r=1")}
+    assert asked([DLT], PLACE) == {PLAIN: ("/dynamic?r=1",)}
+    assert asked([replace(SLT, paths=("/large",))], PLACE) == {PLAIN: ("/large",)}
 
 
 def test_each_class_of_clients_asks_with_its_headers_and_none_posts() -> None:
@@ -42,31 +42,31 @@ def test_each_class_of_clients_asks_with_its_headers_and_none_posts() -> None:
     )
     both = replace(SLT, clients=clients)
     assert {("1.1", headers): ("/a", "/b"), PLAIN: ("/a", "/b")} == asked([both], PLACE)
-    assert {} == asked([replace(SLT, clients=clients[2:])], PLACE)
+    assert asked([replace(SLT, clients=clients[2:])], PLACE) == {}
 
 
 def test_classes_of_another_http_ask_over_it() -> None:
     clients = (Clients(name="one", share=0.5), Clients(name="two", share=0.5, http="2"))
     both = replace(SLT, clients=clients)
-    assert {PLAIN: ("/a", "/b"), ("2", ()): ("/a", "/b")} == asked([both], PLACE)
+    assert asked([both], PLACE) == {PLAIN: ("/a", "/b"), ("2", ()): ("/a", "/b")}
 
 
 def test_a_page_is_asked_for_with_a_number_as_its_load_does() -> None:
     other = replace(PLACE, dynamic_path="/page?id=7")
-    assert {PLAIN: ("/page?id=7&r=1",)} == asked([DLT], other)
+    assert asked([DLT], other) == {PLAIN: ("/page?id=7&r=1",)}
 
 
 def test_good_answers_are_no_problem() -> None:
-    assert [] == problems("lg", URL, [fetched("/a"), fetched("/b", 206)])
-    assert [] == warnings("lg", URL, [fetched("/a"), fetched("/b", 404, problem="status")])
+    assert problems("lg", URL, [fetched("/a"), fetched("/b", 206)]) == []
+    assert warnings("lg", URL, [fetched("/a"), fetched("/b", 404, problem="status")]) == []
 
 
 def test_a_problem_names_paths_answer_and_next_step() -> None:
     (line,) = problems("lg", URL, [fetched("/a"), fetched("/b", 404, problem="status")])
-    assert (
+    assert line == (
         "lg: /b: answers 404: correct the path in the study, or what the server has there. "
         "By hand, on that host: curl -i http://lb:81/b"
-    ) == line
+    )
 
 
 def test_what_is_wrong_alike_is_one_line_and_what_is_not_has_its_own() -> None:
@@ -91,11 +91,11 @@ def test_what_was_asked_with_headers_can_be_asked_so_by_hand() -> None:
 def test_a_server_without_http2_is_told_how_to_have_it() -> None:
     wrong = [replace(fetched(path, 0, 0, "http2"), http="2") for path in ("/a", "/b")]
     (line,) = problems("lg", URL, wrong)
-    assert (
+    assert line == (
         "lg: /a, /b: the server doesn't offer HTTP/2: switch it on there (nginx: listen ... http2; "
         'from 1.25.1 on http2 on), or leave http = "2" out of the study. '
         "By hand, on that host: curl -i --http2-prior-knowledge http://lb:81/a"
-    ) == line
+    )
     (line,) = problems("lg", "https://lb", wrong)
     assert line.endswith("curl -i --http2 https://lb/a")
 

@@ -33,16 +33,20 @@ def made_on(testbeds: Any, due: list[PlannedTrial]) -> dict[int, Trial]:
 
 def test_replicas_take_turns(testbed: FakeTestbed) -> None:
     made = made_on(two(testbed), places(5))
-    assert ["lb", "other", "lb", "other", "lb"] == [made[n].replica for n in range(5)]
+    assert [made[n].replica for n in range(5)] == ["lb", "other", "lb", "other", "lb"]
     stored = testbed.task.store.trials(testbed.task.subject, "collect")
-    assert ["lb", "other", "lb", "other", "lb"] == [
-        t.replica for t in sorted(stored, key=lambda t: t.planned.index)
+    assert [t.replica for t in sorted(stored, key=lambda t: t.planned.index)] == [
+        "lb",
+        "other",
+        "lb",
+        "other",
+        "lb",
     ]
 
 
 def test_all_arms_of_a_round_are_measured_on_the_same_replica(testbed: FakeTestbed) -> None:
     made = made_on(two(testbed), places(6, rounds=True))
-    assert ["other", "other", "lb", "lb", "other", "other"] == [made[n].replica for n in range(6)]
+    assert [made[n].replica for n in range(6)] == ["other", "other", "lb", "lb", "other", "other"]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +85,9 @@ def test_a_disturbed_trial_is_measured_again_on_the_same_replica(testbed: FakeTe
     testbeds = two(testbed)
     testbeds[1].statuses = ["disturbed"]
     made = made_on(testbeds, places(4))
-    assert [[0, 2], [1, 3, 1]] == [one.measured for one in testbeds]
-    assert (1, "other", "ok") == (made[1].attempt, made[1].replica, made[1].status)
-    assert [0, 1] == [one.waited for one in testbeds]
+    assert [one.measured for one in testbeds] == [[0, 2], [1, 3, 1]]
+    assert (made[1].attempt, made[1].replica, made[1].status) == (1, "other", "ok")
+    assert [one.waited for one in testbeds] == [0, 1]
 
 
 @dataclass
@@ -102,7 +106,7 @@ class Meeting(FakeTestbed):
 def test_they_are_measured_at_the_same_time(testbed: FakeTestbed) -> None:
     barrier = threading.Barrier(2)
     testbeds = [Meeting(testbed.task, name=name, barrier=barrier) for name in ("one", "two")]
-    assert 6 == len(made_on(testbeds, places(6)))
+    assert len(made_on(testbeds, places(6))) == 6
 
 
 @dataclass
@@ -143,7 +147,7 @@ def test_what_is_under_way_elsewhere_is_aborted_and_not_stored(testbed: FakeTest
     with pytest.raises(KeyboardInterrupt):
         made_on([Stopped(testbed.task, other=long), long], places(4))
     assert long.aborted
-    assert [] == testbed.task.store.trials(testbed.task.subject, "collect")
+    assert testbed.task.store.trials(testbed.task.subject, "collect") == []
 
 
 def test_a_failed_default_stops_all_replicas(testbed: FakeTestbed) -> None:

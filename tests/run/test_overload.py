@@ -58,41 +58,41 @@ def test_one_among_good_ones_is_a_bad_result_and_no_more(testbed: FakeTestbed) -
     testbed.statuses = ["ok", "ok", "ok", LOW]
     trials = collected(testbed)
     assert list(range(10)) == testbed.measured
-    assert [LOW] == [t.status for t in trials if t.status != "ok"]
+    assert [t.status for t in trials if t.status != "ok"] == [LOW]
 
 
 def test_two_in_a_row_end_the_stage(testbed: FakeTestbed) -> None:
     testbed.statuses = ["ok", "ok", "ok", LOW, "ok", "ok", LOW]
     ended(testbed)
     assert list(range(7)) == testbed.measured
-    assert [(0, 0, "ok"), (3, 0, LOW), (6, 0, LOW)] == stored(testbed)
+    assert stored(testbed) == [(0, 0, "ok"), (3, 0, LOW), (6, 0, LOW)]
 
 
 def test_two_with_a_good_one_between_them_do_not(testbed: FakeTestbed) -> None:
     testbed.statuses = ["ok", "ok", "ok", LOW, "ok", "ok", "ok", "ok", "ok", LOW]
-    assert 2 == sum(t.status == LOW for t in collected(testbed))
+    assert sum(t.status == LOW for t in collected(testbed)) == 2
 
 
 def test_the_first_one_is_doubted_and_measured_again_at_once(testbed: FakeTestbed) -> None:
     testbed.statuses = [LOW]
     trials = collected(testbed)
     assert [0, *range(10)] == testbed.measured
-    assert {"ok"} == {t.status for t in trials}
-    assert [(0, 0, LOW), (0, 1, "ok")] == stored(testbed)[:2]
+    assert {t.status for t in trials} == {"ok"}
+    assert stored(testbed)[:2] == [(0, 0, LOW), (0, 1, "ok")]
     assert "the first default of collect is overloaded" in testbed.told.getvalue()
     # Steps are counted, not attempts.
-    assert 1 == testbed.told.getvalue().count("collect: 10/10")
+    assert testbed.told.getvalue().count("collect: 10/10") == 1
 
 
 def test_the_first_one_ends_the_stage_when_it_is_overloaded_twice(testbed: FakeTestbed) -> None:
     testbed.statuses = [LOW, LOW]
     ended(testbed)
-    assert [0, 0] == testbed.measured
+    assert testbed.measured == [0, 0]
 
 
 def test_a_configuration_may_be_overloaded_as_often_as_it_likes(testbed: FakeTestbed) -> None:
     testbed.statuses = [LOW if not p.configuration.is_default else "ok" for p in PLAN]
-    assert 6 == sum(t.status == LOW for t in collected(testbed))
+    assert sum(t.status == LOW for t in collected(testbed)) == 6
 
 
 def test_a_default_that_was_disturbed_is_none_before_another(testbed: FakeTestbed) -> None:
@@ -119,7 +119,7 @@ def test_each_replica_has_its_own_row(testbed: FakeTestbed) -> None:
     made: dict[int, Trial] = {}
     measure(testbeds, Collect(task), plan, made)
     assert len(plan) == len(made)
-    assert 2 == sum(t.status == LOW for t in made.values())
+    assert sum(t.status == LOW for t in made.values()) == 2
 
 
 def test_a_replica_that_is_too_weak_ends_the_stage_by_its_name(testbed: FakeTestbed) -> None:
@@ -129,21 +129,21 @@ def test_a_replica_that_is_too_weak_ends_the_stage_by_its_name(testbed: FakeTest
     task.store.write_plan(task.subject, "collect", plan)
     with pytest.raises(BaselineError, match="x86 slt: weak does not carry this load"):
         measure([testbed, weak], Collect(task), plan, {})
-    assert [1, 1] == weak.measured
+    assert weak.measured == [1, 1]
 
 
 def test_which_stages_end_by_it() -> None:
     """A contest, an explanation and a transfer say what becomes of each arm, whatever that is; a
     host that a deployment comes to may need it for that reason."""
     ends = {s.name for s in registry.stages() if s.measures and s.ends_by_overload}
-    assert {"pilot", "replicas", "screen", "collect", "refine", "pick", "judge"} == ends
+    assert ends == {"pilot", "replicas", "screen", "collect", "refine", "pick", "judge"}
     assert Replicas.ends_by_overload
 
 
 def test_in_others_it_is_a_result(testbed: FakeTestbed) -> None:
     plan = blocks(testbed.task, "contest", {"default": DEFAULT, "one": CONFIGURATIONS[0]}, 3)
     testbed.statuses = [LOW] * 6
-    assert {LOW} == {t.status for t in measured(testbed.task, "contest", plan)}
+    assert {t.status for t in measured(testbed.task, "contest", plan)} == {LOW}
     assert list(range(6)) == testbed.measured
 
 
@@ -175,7 +175,7 @@ def test_the_evidence_and_the_next_step_are_said(testbed: FakeTestbed) -> None:
         "\n  trial 0: 81 of 97 requests/s (answered: 81 requests/s, errors: 40 timeout, 3 status, "
         "P99 5.0 ms)"
     )
-    assert 2 == said.count(line)
+    assert said.count(line) == 2
     assert "intop doctor --arch x86" in said
     assert "the same command measures this default again and goes on" in said
     assert "lower rate_rps in [workload.slt] of" in said
@@ -199,16 +199,16 @@ def test_once_the_cause_is_gone_the_first_default_is_measured_and_all_goes_on(
     ended(testbed)
     trials = collected(testbed)
     assert [0, 0, *range(10)] == testbed.measured
-    assert {"ok"} == {t.status for t in trials}
+    assert {t.status for t in trials} == {"ok"}
     # Nothing that was measured is lost.
-    assert [(0, 0, LOW), (0, 1, LOW), (0, 2, "ok")] == stored(testbed)[:3]
+    assert stored(testbed)[:3] == [(0, 0, LOW), (0, 1, LOW), (0, 2, "ok")]
 
 
 def test_while_the_cause_is_there_it_ends_again(testbed: FakeTestbed) -> None:
     for _ in range(3):
         testbed.statuses = [LOW, LOW]
         ended(testbed)
-    assert [0] * 6 == testbed.measured
+    assert testbed.measured == [0] * 6
     assert list(range(6)) == [attempt for _, attempt, _ in stored(testbed)]
 
 
@@ -217,10 +217,10 @@ def test_of_two_in_a_row_the_one_that_ended_it_is_measured_again(testbed: FakeTe
     ended(testbed)
     trials = collected(testbed)
     assert [*range(7), 6, 7, 8, 9] == testbed.measured
-    assert {3: LOW, 6: "ok"} == {n: trials[n].status for n in (3, 6)}
+    assert {n: trials[n].status for n in (3, 6)} == {3: LOW, 6: "ok"}
     # And that was all: the same again measures nothing.
     assert trials == collected(testbed)
-    assert 11 == len(testbed.measured)
+    assert len(testbed.measured) == 11
 
 
 def test_of_two_in_a_row_it_may_end_the_stage_again(testbed: FakeTestbed) -> None:
@@ -252,7 +252,7 @@ def test_one_that_was_put_off_and_makes_two_in_a_row_is_seen(testbed: FakeTestbe
     testbed.statuses = ["ok", "ok", "ok", "disturbed", "ok", "ok", LOW, "ok", "ok", "ok", LOW]
     collected(testbed)
     assert [*range(10), 3, 6] == testbed.measured
-    assert (6, 1, "ok") == stored(testbed)[-1]
+    assert stored(testbed)[-1] == (6, 1, "ok")
 
 
 # In the stages ------------------------------------------------------------------------------------
@@ -268,8 +268,8 @@ def test_a_pilot_ends_by_it_and_goes_on(testbed: FakeTestbed) -> None:
     assert list(range(5)) == testbed.measured
     assert task.store.get(task.subject, Pilot) is None
     found = pilot.pilot(task)
-    assert 4 == testbed.measured[5]
-    assert 5 == found.tried[0].trials
+    assert testbed.measured[5] == 4
+    assert found.tried[0].trials == 5
     assert list(range(len(set(testbed.measured)))) == sorted(set(testbed.measured))
 
 
@@ -287,7 +287,7 @@ def test_a_verdict_ends_by_it_and_goes_on(testbed: FakeTestbed) -> None:
     verdict = verify.execute(judge)
     assert [*range(third + 1), third, *range(third + 1, 14)] == testbed.measured
     # The overloaded one that did not end it counts, and so does its pair.
-    assert (7, 7, "gain") == (verdict.pairs, verdict.rounds, verdict.outcome)
+    assert (verdict.pairs, verdict.rounds, verdict.outcome) == (7, 7, "gain")
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_a_stage_whose_default_is_due_again_has_not_ended(
     budget = replace(task.context.study.budget, replicate_trials=0, collect_trials=6)
     study = replace(task.context.study, budget=replace(budget, sentinel_every=2))
     prospect = Prospect.of(study, task.workload, task.subject, task.store)
-    assert expected == Collect.is_done(prospect)
+    assert Collect.is_done(prospect) == expected
 
 
 def store_trials(testbed: FakeTestbed, status: Callable[[int], Status]) -> None:
@@ -338,15 +338,15 @@ def test_a_cluster_that_does_not_carry_its_load_is_mended_and_goes_on(
     study.balancer(SHAPE.format(mbit=4))
     _, said = study.run(*collect, expected=(1,))
     assert f"x86 slt: {study.labs[0]}-lb does not carry this load" in said
-    assert 2 == said.count("\n  trial 0: ")
+    assert said.count("\n  trial 0: ") == 2
     assert " requests/s (answered: " in said
     assert "intop doctor --arch x86" in said
-    assert [(0, 0), (0, 1)] == [(place, attempt) for place, attempt, _ in study.trials("collect")]
+    assert [(place, attempt) for place, attempt, _ in study.trials("collect")] == [(0, 0), (0, 1)]
 
     study.balancer(SHAPE.format(mbit=300))
     study.run(*collect)
     places = [(place, attempt) for place, attempt, _ in study.trials("collect")]
-    assert [(0, 0), (0, 1), (0, 2)] == places[:3]
+    assert places[:3] == [(0, 0), (0, 1), (0, 2)]
     # 8 configurations and 2 replicates, with the default among them.
     assert set(range(13)) <= {place for place, _ in places}
 

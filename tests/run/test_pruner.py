@@ -40,7 +40,7 @@ DEFAULTS = [trial(DEFAULT, 1000), trial(OTHER, 77), trial(DEFAULT, 2000, index=1
 def test_the_limit_is_a_multiple_of_the_defaults_p99(
     testbed: FakeTestbed, made: list[Trial], expected: float | None
 ) -> None:
-    assert pytest.approx(expected) == prune_above_ms(Collect(testbed.task), DESIGN, made)
+    assert prune_above_ms(Collect(testbed.task), DESIGN, made) == pytest.approx(expected)
 
 
 def test_zero_prunes_none_and_the_default_never_is(testbed: FakeTestbed) -> None:
@@ -53,16 +53,16 @@ def test_zero_prunes_none_and_the_default_never_is(testbed: FakeTestbed) -> None
 
 
 def test_what_a_verdict_rests_on_is_never_pruned(testbed: FakeTestbed) -> None:
-    assert ["screen", "collect", "refine"] == [s.name for s in stages() if s.explores]
+    assert [s.name for s in stages() if s.explores] == ["screen", "collect", "refine"]
     judge = FixedPlan(testbed.task, "judge", (), ends_by_failures=True)
     assert prune_above_ms(judge, DESIGN, DEFAULTS) is None
 
 
 def test_why_it_was_pruned_is_said() -> None:
-    assert (
+    assert pruned(3.14, 30, 450.0) == (
         "pruned after 3.1 of 30 s: its P99 is certainly above 450 ms (prune_factor x the default's)"
-    ) == pruned(3.14, 30, 450.0)
-    assert "" == pruned(None, 30, 450.0)
+    )
+    assert pruned(None, 30, 450.0) == ""
 
 
 def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(
@@ -70,12 +70,12 @@ def test_each_trial_of_a_stage_has_the_limit_of_the_defaults_before_it(
 ) -> None:
     plan = with_sentinels([OTHER, replace(OTHER)], 1)
     testbed.latency = lambda planned: {0: 1000, 2: 2000}.get(planned.index, 500)
-    assert 5.0 == testbed.task.context.study.budget.prune_factor
+    assert testbed.task.context.study.budget.prune_factor == 5.0
     measured(testbed.task, "collect", plan)
     expected = [None, 5.0, None, 5 * 2**0.5, None]
-    assert expected == [
+    assert [
         limit if limit is None else pytest.approx(limit) for limit in testbed.limits_ms
-    ]
+    ] == expected
 
 
 # On a real lab ------------------------------------------------------------------------------------
@@ -97,9 +97,9 @@ def test_a_bad_trial_is_pruned_and_a_healthy_one_is_not(
             with cluster_testbed(task) as ready:
                 trials.append(ready.trial(DESIGN, "collect", 0, LIMIT_MS))
     healthy, bad = trials
-    assert ("ok", None) == (healthy.status, healthy.pruned_above_ms), healthy.detail
+    assert (healthy.status, healthy.pruned_above_ms) == ("ok", None), healthy.detail
 
-    assert "pruned" == bad.status, bad.detail
+    assert bad.status == "pruned", bad.detail
     assert bad.detail.startswith("pruned after ")
     assert bad.detail.endswith(
         " of 10 s: its P99 is certainly above 400 ms (prune_factor x the default's)"

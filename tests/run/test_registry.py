@@ -91,23 +91,23 @@ def test_it_is_carried_out_and_goes_on_after_a_kill(testbed: FakeTestbed) -> Non
         execute(Watch(testbed.task))
     testbed.dies_after = None
     found = execute(Watch(testbed.task))
-    assert [0, 1, 2, 3] == testbed.measured
+    assert testbed.measured == [0, 1, 2, 3]
     assert found == execute(Watch(testbed.task))
     assert 4 == len(found.p99_ms) == len(testbed.measured)
 
 
 def test_tune_ends_with_it(made_up: Task, testbed: FakeTestbed) -> None:
     tune(made_up.context, lambda _: None)
-    assert [0, 1, 2, 3] == testbed.measured
+    assert testbed.measured == [0, 1, 2, 3]
     tune(made_up.context, lambda _: None)
-    assert 4 == len(testbed.measured)
+    assert len(testbed.measured) == 4
 
 
 def test_tune_leaves_out_what_is_begun_by_itself(
     made_up: Task, testbed: FakeTestbed, by_itself: None
 ) -> None:
     tune(made_up.context, lambda _: None)
-    assert [] == testbed.measured
+    assert testbed.measured == []
 
 
 def test_its_state_is_seen(made_up: Task, testbed: FakeTestbed) -> None:
@@ -116,14 +116,14 @@ def test_its_state_is_seen(made_up: Task, testbed: FakeTestbed) -> None:
         assert found is not None
         return found.state, found.done, found.trials
 
-    assert ("to come", 0, 4) == seen()
+    assert seen() == ("to come", 0, 4)
     testbed.dies_after = 1
     with pytest.raises(KeyboardInterrupt):
         execute(Watch(made_up))
-    assert ("begun", 1, 4) == seen()
+    assert seen() == ("begun", 1, 4)
     testbed.dies_after = None
     execute(Watch(made_up))
-    assert ("done", 4, 4) == seen()
+    assert seen() == ("done", 4, 4)
 
 
 def test_one_by_itself_is_seen_once_it_is_begun(made_up: Task, by_itself: None) -> None:
@@ -131,7 +131,7 @@ def test_one_by_itself_is_seen_once_it_is_begun(made_up: Task, by_itself: None) 
     execute(WatchByItself(made_up))
     found = status_of(made_up)
     assert found is not None
-    assert ("done", 4) == (found.state, found.done)
+    assert (found.state, found.done) == ("done", 4)
 
 
 def test_one_that_tune_does_not_want_is_seen_where_it_is_asked_for(
@@ -153,16 +153,16 @@ def test_a_dry_run_has_it(made_up: Task, stages: Callable[[], tuple[str, ...]]) 
         Request(stages=stages()),
     )
     (intended,) = found.intended
-    assert 4 == next(s for s in intended.stages if s.name == "watch").left
-    assert () == intended.lacking
+    assert next(s for s in intended.stages if s.name == "watch").left == 4
+    assert intended.lacking == ()
 
 
 def test_a_report_has_it_among_the_stages(made_up: Task) -> None:
     execute(Watch(made_up))
     (findings,) = gather(made_up.context).findings
     record = findings.stages[-1]
-    assert ("watch", "whether the default stays as it is", 4) == (
+    assert (
         record.stage,
         record.description,
         record.measured,
-    )
+    ) == ("watch", "whether the default stays as it is", 4)

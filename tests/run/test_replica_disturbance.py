@@ -43,7 +43,7 @@ def test_a_replica_that_makes_another_one_slower_by_a_fifth_is_named(others: tup
     for seed in range(20):
         found = named(seed, 1.2, loads)
         assert found is not None
-        assert ("lb0", "lb1") == (found.replica, found.disturbed)
+        assert (found.replica, found.disturbed) == ("lb0", "lb1")
         assert 1.05 < found.ratio.low < 1.2 < found.ratio.high < 1.4
 
 

@@ -35,7 +35,7 @@ def test_a_replica_slowed_by_a_fifth_is_named_within_eight_sentinels(replicas: i
         assert alarm is not None
         found = replica_drift({name: values[:alarm] for name, values in made.items()})
         assert found is not None
-        assert "lb1" == found.replica
+        assert found.replica == "lb1"
         assert 1.1 < found.ratio < 1.35
         assert 8 <= found.first <= 12
 
@@ -63,7 +63,7 @@ def test_too_few_sentinels_or_replicas_tell_nothing() -> None:
 def test_exact_values_have_no_doubt() -> None:
     found = replica_drift({"lb0": [10.0] * 8, "lb1": [10.0] * 4 + [12.0] * 4})
     assert found is not None
-    assert ("lb1", 4) == (found.replica, found.first)
+    assert (found.replica, found.first) == ("lb1", 4)
     assert found.ratio == pytest.approx(1.2)
 
 

@@ -69,9 +69,9 @@ def cluster(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
 def test_replicas_that_agree_are_all_measured_on(cluster: Callable[..., Cluster]) -> None:
     made = cluster(5_000, 5_003)
-    assert 1 == replicas.replicas_in_use(made.task)
+    assert replicas.replicas_in_use(made.task) == 1
     made.stage()
-    assert 2 == replicas.replicas_in_use(made.task)
+    assert replicas.replicas_in_use(made.task) == 2
     rounds = made.task.context.study.budget.agree_rounds
     first, second = (one.measured for one in made.testbeds)
     assert [*range(0, 2 * rounds, 2), 0, 2, 4, 6] == first
@@ -79,7 +79,7 @@ def test_replicas_that_agree_are_all_measured_on(cluster: Callable[..., Cluster]
     # They have agreed once and for all: a further stage opens both at once.
     made.opened.clear()
     measured(made.task, "screen", places(2))
-    assert [0, 1] == made.opened
+    assert made.opened == [0, 1]
     assert len(first) == rounds + 5
 
 
@@ -90,7 +90,7 @@ def test_one_that_measures_something_else_is_left_out(
     made.stage()
     found = made.task.store.get(made.task.subject, Agreement)
     assert found is not None
-    assert (0,) == found.in_use
+    assert found.in_use == (0,)
     assert "replica lb-1 is left out, it measures something else: the first one's P99 /" in (
         testbed.told.getvalue()
     )
@@ -98,7 +98,7 @@ def test_one_that_measures_something_else_is_left_out(
     assert [rounds + 8, rounds] == [len(one.measured) for one in made.testbeds]
     made.opened.clear()
     measured(made.task, "screen", places(2))
-    assert [0] == made.opened
+    assert made.opened == [0]
 
 
 def test_one_that_is_disturbed_throughout_is_left_out(
@@ -108,7 +108,7 @@ def test_one_that_is_disturbed_throughout_is_left_out(
     made.testbeds[1].statuses = ["disturbed"] * 100
     made.stage()
     assert "replica lb-1 is left out: too few trials of the default" in testbed.told.getvalue()
-    assert 1 == replicas.replicas_in_use(made.task)
+    assert replicas.replicas_in_use(made.task) == 1
 
 
 def test_the_comparison_goes_on_where_it_was_interrupted(cluster: Callable[..., Cluster]) -> None:
@@ -116,10 +116,10 @@ def test_the_comparison_goes_on_where_it_was_interrupted(cluster: Callable[..., 
     made.testbeds[0].dies_after = 3
     with pytest.raises(KeyboardInterrupt):
         made.stage()
-    assert 1 == replicas.replicas_in_use(made.task)
+    assert replicas.replicas_in_use(made.task) == 1
     made.testbeds[0].dies_after = None
     made.stage()
-    assert [0, 2, 4, 6] == made.testbeds[0].measured[:4]
+    assert made.testbeds[0].measured[:4] == [0, 2, 4, 6]
     assert len(made.testbeds[0].measured) == made.task.context.study.budget.agree_rounds + 4
 
 
@@ -129,7 +129,7 @@ def test_a_replica_more_is_for_a_new_campaign(
     cluster(5_000, 5_000).stage()
     made = cluster(5_000, 5_000, 5_000)
     measured(made.task, "screen", places(2))
-    assert [0, 1] == made.opened
+    assert made.opened == [0, 1]
     assert "began with 2 replicas, and goes on with 2 of them; --new begins one with 3" in (
         testbed.told.getvalue()
     )

@@ -34,7 +34,7 @@ def test_every_round_has_every_arm_in_an_order_of_its_own(testbed: FakeTestbed) 
     rounds = [made[start : start + 4] for start in range(0, 24, 4)]
     for number, one in enumerate(rounds, start=1):
         assert {(name, (1, number)) for name in arms} == {(p.arm, p.block) for p in one}
-    assert 1 < len({tuple(p.configuration.digest for p in one) for one in rounds})
+    assert len({tuple(p.configuration.digest for p in one) for one in rounds}) > 1
 
 
 def test_a_further_series_has_places_rounds_and_orders_of_its_own(testbed: FakeTestbed) -> None:
@@ -44,10 +44,10 @@ def test_a_further_series_has_places_rounds_and_orders_of_its_own(testbed: FakeT
     assert list(range(35)) == [p.index for p in first + second]
     assert {p.block for p in first}.isdisjoint(p.block for p in second)
     assert [p.arm for p in first[:15]] != [p.arm for p in second]
-    assert (1, []) == latest_series([])
+    assert latest_series([]) == (1, [])
     assert (1, first) == latest_series(first)
     assert (2, second) == latest_series(first + second)
-    assert (4, 3) == (planned_rounds(first), planned_rounds(second))
+    assert (planned_rounds(first), planned_rounds(second)) == (4, 3)
     assert arms == planned_arms(second)
 
 
@@ -58,27 +58,27 @@ def test_only_rounds_that_both_arms_have_are_pairs(testbed: FakeTestbed) -> None
     lost = {(1, "one"), (3, "other")}
     testbed.statuses = ["failed" if (p.round, p.arm) in lost else "ok" for p in made]
     found = p99_by_round(measured(testbed.task, "contest", made))
-    assert {(1, 2), (1, 3), (1, 4)} == set(found["one"])
-    assert {(1, 1), (1, 2), (1, 4)} == set(found["other"])
+    assert set(found["one"]) == {(1, 2), (1, 3), (1, 4)}
+    assert set(found["other"]) == {(1, 1), (1, 2), (1, 4)}
     before, after = paired(found["other"], found["one"])
-    assert (2, 2) == (len(before), len(after))
+    assert (len(before), len(after)) == (2, 2)
     assert all(b > a for b, a in zip(before, after, strict=True))
 
 
 def test_pairs_of_several_arms_are_the_rounds_that_all_of_them_have() -> None:
-    assert ([1, 3], [10, 30], [100, 300]) == paired(
+    assert paired(
         {(1, 1): 1, (1, 2): 2, (1, 3): 3},
         {(1, 3): 30, (1, 1): 10},
         {(1, 1): 100, (1, 2): 200, (1, 3): 300},
-    )
+    ) == ([1, 3], [10, 30], [100, 300])
 
 
 def test_a_series_with_the_same_cells_and_rounds_is_the_same(testbed: FakeTestbed) -> None:
     one, other = configurations(2)
     cells = [cell("one", one, rate_rps=50.0), cell("one", one, rate_rps=60.0), cell("other", other)]
     planned = in_rounds(cells, 3, Random(1), series=2, start=7)
-    assert [] == differences(planned, cells[::-1], 3)
-    assert [] == differences(planned, cells, None)
+    assert differences(planned, cells[::-1], 3) == []
+    assert differences(planned, cells, None) == []
 
 
 @pytest.mark.parametrize(
@@ -106,10 +106,10 @@ def test_arms_are_compared_with_a_reference_by_round(testbed: FakeTestbed) -> No
     testbed.statuses = ["failed" if (p.round, p.arm) == (1, "other") else "ok" for p in plan]
     trials = measured(testbed.task, "contest", plan)
     arms = compare(trials, ("one", "other", "none"), "one", level=0.95)
-    assert (None, 0, "") == (arms["one"].ratio, arms["one"].failures, arms["one"].problem)
+    assert (arms["one"].ratio, arms["one"].failures, arms["one"].problem) == (None, 0, "")
     other = arms["other"]
-    assert (3, 1, "because") == (len(other.trials), other.failures, other.problem)
+    assert (len(other.trials), other.failures, other.problem) == (3, 1, "because")
     assert other.ratio is not None
     assert other.p99_ms is not None
-    assert (2.0, 2.0) == pytest.approx((other.ratio.value, other.p99_ms.value), rel=0.01)
-    assert (None, None, ()) == (arms["none"].ratio, arms["none"].p99_ms, arms["none"].trials)
+    assert pytest.approx((other.ratio.value, other.p99_ms.value), rel=0.01) == (2.0, 2.0)
+    assert (arms["none"].ratio, arms["none"].p99_ms, arms["none"].trials) == (None, None, ())

@@ -149,7 +149,7 @@ def judged(**changes: Any) -> Validity:
     ],
 )
 def test_judge(changes: dict[str, Any], expected: Validity) -> None:
-    assert expected == judged(**changes)
+    assert judged(**changes) == expected
 
 
 TOO_LATE = replace(QUIET, lag_ms=21.0)
@@ -182,7 +182,7 @@ TOO_LATE = replace(QUIET, lag_ms=21.0)
 def test_a_generator_that_was_late_or_whose_clock_was_set_disturbs(
     metric: HostMetrics, p99_ms: float, expected: Validity
 ) -> None:
-    assert expected == judged(metrics={"lg": metric, "lb": QUIET}, p99_ms=p99_ms)
+    assert judged(metrics={"lg": metric, "lb": QUIET}, p99_ms=p99_ms) == expected
 
 
 @pytest.mark.parametrize(
@@ -207,12 +207,12 @@ def test_a_backend_that_took_no_part_disturbs(
     names = ("b1", "b2", "b3")
     backends = {n: replace(QUIET, accepted=a) for n, a in zip(names, accepted, strict=True)}
     metrics = {"lg": QUIET, "lb": replace(QUIET, accepted=9)} | backends
-    assert expected == judged(metrics=metrics, backends=names)
+    assert judged(metrics=metrics, backends=names) == expected
 
 
 def test_where_no_request_was_answered_a_trial_has_failed() -> None:
     expected = Validity("failed", "no request was answered; errors: {'refused': 1000}")
-    assert expected == judged(errors={"refused": 1000}, achieved_rps=0.0)
+    assert judged(errors={"refused": 1000}, achieved_rps=0.0) == expected
 
 
 TOO_FEW = "its 10 connections carried 5.0 of 100 requests/s"
@@ -230,11 +230,11 @@ TOO_FEW = "its 10 connections carried 5.0 of 100 requests/s"
 def test_why_no_request_was_answered_is_named(errors: dict[str, int], expected: str) -> None:
     requests = sum(errors.values())
     found = judged(requests=requests, errors=errors, achieved_rps=5.0, too_few=TOO_FEW)
-    assert "failed" == found.status
+    assert found.status == "failed"
     assert expected in found.detail
 
 
 def test_a_generator_without_ports_is_named_where_some_requests_fail() -> None:
     found = judged(errors={"ports": 100})
-    assert "overloaded" == found.status
+    assert found.status == "overloaded"
     assert "the load generator itself had no port left" in found.detail

@@ -141,11 +141,11 @@ def test_workers_measure_what_a_command_asks_for(fleet: Callable[[int], Fleet]) 
     made = fleet(1)
     made.start("one", 0)
     trials = made.stage()
-    assert [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] == [t.planned.index for t in trials]
+    assert [t.planned.index for t in trials] == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert trials == made.task.trials("collect")
     assert [*range(10)] == made.testbeds[0].measured
-    assert 10 == made.workers[0].counted.measured
-    assert {} == made.task.store.jobs.waiting()
+    assert made.workers[0].counted.measured == 10
+    assert made.task.store.jobs.waiting() == {}
     # What is measured is measured.
     assert trials == made.stage()
 
@@ -158,9 +158,9 @@ def test_replicas_are_measured_on_by_whoever_serves_them(fleet: Callable[[int], 
     rounds = made.task.context.study.budget.agree_rounds
     agreement = made.task.store.get(made.task.subject, Agreement)
     assert agreement is not None
-    assert ("lb-0", "lb-1", "lb-2") == tuple(r.name for r in agreement.replicas)
-    assert [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]] == [one.measured[rounds:] for one in made.testbeds]
-    assert {2} == {replica for name, replica in made.opened if name == "two"}
+    assert tuple(r.name for r in agreement.replicas) == ("lb-0", "lb-1", "lb-2")
+    assert [one.measured[rounds:] for one in made.testbeds] == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
+    assert {replica for name, replica in made.opened if name == "two"} == {2}
 
 
 def test_a_command_of_workers_goes_on_with_what_is_known(fleet: Callable[[int], Fleet]) -> None:
@@ -169,7 +169,7 @@ def test_a_command_of_workers_goes_on_with_what_is_known(fleet: Callable[[int], 
     made.stage()
     made.stage("screen", 2)
     with OpenTestbeds() as held:
-        assert ["lb-0", "lb-1"] == [one.name for one in held.of(made.task)]
+        assert [one.name for one in held.of(made.task)] == ["lb-0", "lb-1"]
 
 
 def test_a_replica_without_a_worker_leaves_its_trials_to_others(
@@ -183,8 +183,8 @@ def test_a_replica_without_a_worker_leaves_its_trials_to_others(
     made.ended.clear()
     before = [len(one.measured) for one in made.testbeds]
     made.start("two", 1)
-    assert 10 == len(made.stage("screen"))
-    assert [0, 10] == [len(one.measured) - n for one, n in zip(made.testbeds, before, strict=True)]
+    assert len(made.stage("screen")) == 10
+    assert [len(one.measured) - n for one, n in zip(made.testbeds, before, strict=True)] == [0, 10]
     assert "replica 1 has no worker" in testbed.told.getvalue()
 
 
@@ -289,8 +289,8 @@ def test_a_trial_comes_back_to_a_replica_that_has_a_worker_again(
     found = jobs.next(spots)
     assert (job, spots[0]) == (found and found.id, found and found.spot)
     told = testbed.told.getvalue()
-    assert 1 == told.count("replica 1 has no worker: this trial goes to replica 2")
-    assert 1 == told.count("replica 1 has a worker again: this trial comes back")
+    assert told.count("replica 1 has no worker: this trial goes to replica 2") == 1
+    assert told.count("replica 1 has a worker again: this trial comes back") == 1
 
 
 def test_workers_get_what_a_process_that_died_was_measuring_itself(
@@ -369,7 +369,7 @@ def test_a_trial_whose_worker_died_is_measured_by_another(fleet: Callable[[int],
     late = replace(trials[0], planned=planned, seconds=500.0)
     assert not store.jobs.complete(taken[0], late)
     assert trials == made.task.trials("collect")
-    assert ["dead"] == [name for name, _ in store.jobs.late(subject)]
+    assert [name for name, _ in store.jobs.late(subject)] == ["dead"]
 
 
 def test_a_host_that_is_in_use_is_tried_again(
@@ -378,8 +378,8 @@ def test_a_host_that_is_in_use_is_tried_again(
     made = fleet(1)
     made.errors[0] = HostLockedError("lb-0", "is held by campaign 7")
     made.start("one", 0)
-    assert 10 == len(made.stage())
-    assert 1 == made.workers[0].counted.failures
+    assert len(made.stage()) == 10
+    assert made.workers[0].counted.failures == 1
     assert "held by campaign 7" in testbed.told.getvalue()
 
 
@@ -389,17 +389,17 @@ def test_what_no_worker_could_do_ends_the_command(fleet: Callable[[int], Fleet])
     made.start("one", 0)
     with pytest.raises(IntopError, match=r"one says of .* replica 1: kernel: 6.1 against 6.2"):
         made.stage()
-    assert 10 == len(made.stage())
+    assert len(made.stage()) == 10
 
 
 def test_a_disturbed_trial_is_measured_again(fleet: Callable[[int], Fleet]) -> None:
     made = fleet(1)
     made.testbeds[0].statuses = ["ok", "disturbed", "ok"]
     made.start("one", 0)
-    assert {"ok"} == {t.status for t in made.stage()}
+    assert {t.status for t in made.stage()} == {"ok"}
     assert [*range(10), 1] == made.testbeds[0].measured
-    assert 1 == made.testbeds[0].waited
-    assert {"ok": 10, "disturbed": 1} == made.workers[0].counted.trials
+    assert made.testbeds[0].waited == 1
+    assert made.workers[0].counted.trials == {"ok": 10, "disturbed": 1}
 
 
 def test_a_worker_asks_the_kernel(fleet: Callable[[int], Fleet]) -> None:
@@ -410,7 +410,7 @@ def test_a_worker_asks_the_kernel(fleet: Callable[[int], Fleet]) -> None:
         assert one.refusal(DEFAULT) is None
         error = one.refusal(Configuration({"net.core.somaxconn": "9"}))
     assert error is not None
-    assert ("net.core.somaxconn", "9", "128") == (error.key, error.value, error.got)
+    assert (error.key, error.value, error.got) == ("net.core.somaxconn", "9", "128")
 
 
 def test_a_pruning_limit_reaches_the_worker(fleet: Callable[[int], Fleet]) -> None:
@@ -420,7 +420,7 @@ def test_a_pruning_limit_reaches_the_worker(fleet: Callable[[int], Fleet]) -> No
         plan = [PlannedTrial(index=0, role="design", configuration=DEFAULT)]
         made.task.store.write_plan(made.task.subject, "screen", plan)
         one.trial(plan[0], "screen", 0, 77.5)
-    assert [77.5] == made.testbeds[0].limits_ms
+    assert made.testbeds[0].limits_ms == [77.5]
 
 
 def test_a_worker_that_ends_is_no_longer_known(
@@ -431,7 +431,7 @@ def test_a_worker_that_ends_is_no_longer_known(
     made.stage()
     assert "one" in {w.name for w in made.task.store.workers.all()}
     made.end()
-    assert [] == made.task.store.workers.all()
+    assert made.task.store.workers.all() == []
 
 
 def test_workers_of_one_store_serve_several_campaigns(fleet: Callable[[int], Fleet]) -> None:
@@ -446,5 +446,5 @@ def test_workers_of_one_store_serve_several_campaigns(fleet: Callable[[int], Fle
     thread.start()
     made.stage()
     thread.join(timeout=60)
-    assert 10 == len(second.task.trials("collect"))
-    assert 10 == len(made.task.trials("collect"))
+    assert len(second.task.trials("collect")) == 10
+    assert len(made.task.trials("collect")) == 10

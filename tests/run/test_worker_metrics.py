@@ -71,10 +71,10 @@ def test_silent_clients_hold_few_threads_and_keep_nobody_away(server: Server, sa
         for _ in range(5 * MOST):
             client = stack.enter_context(connected(server))
             client.sendall(said)
-        assert b"up 1\n" == answer(server)[-5:]
+        assert answer(server)[-5:] == b"up 1\n"
         wait_for(lambda: threads() <= before + MOST, "too many threads")
     wait_for(lambda: threads() <= before, "threads are left")
-    assert {} == server._begun
+    assert server._begun == {}
 
 
 def test_a_silent_client_is_sent_away_when_its_time_is_over(
@@ -117,15 +117,15 @@ def test_clients_that_go_away_say_nothing_on_stderr(
     with connected(server) as late:
         wait_for(lambda: is_over(late), "it is still connected")
     wait_for(lambda: threads() <= before, "threads are left")
-    assert ("", "") == tuple(capfd.readouterr())
+    assert tuple(capfd.readouterr()) == ("", "")
 
 
 def test_it_serves_on_ipv6_too() -> None:
     made = Server("::1", 0, application)
     made.start()
     try:
-        assert socket.AF_INET6 == made.address_family
-        assert b"up 1\n" == answer(made)[-5:]
+        assert made.address_family == socket.AF_INET6
+        assert answer(made)[-5:] == b"up 1\n"
     finally:
         made.shutdown()
         made.server_close()

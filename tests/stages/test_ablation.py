@@ -18,21 +18,21 @@ NOISE = (0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0)
 def test_the_needed_changes_are_found_and_all_others_dropped(seed: int) -> None:
     run = simulated(NEEDED["large effects"], 0.3, seed)
     minimal = set(run.found.minimal)
-    assert {"a", "b"} == minimal - set(TWINS)
-    assert 1 == len(minimal & set(TWINS))
-    assert 14 - 3 == len(run.found.dropped)
+    assert minimal - set(TWINS) == {"a", "b"}
+    assert len(minimal & set(TWINS)) == 1
+    assert len(run.found.dropped) == 14 - 3
     assert minimal.isdisjoint(run.found.dropped)
     assert run.kept == pytest.approx(1)
-    assert "a" == run.found.minimal[0]
-    assert 3 == len(run.found.interactions)
+    assert run.found.minimal[0] == "a"
+    assert len(run.found.interactions) == 3
 
 
 @pytest.mark.parametrize("seed", [37, 54])
 def test_what_was_dropped_to_noise_is_given_back(seed: int) -> None:
     run = simulated(NEEDED["as on the lab"], 0.3, seed)
-    assert {"a", "b"} == set(run.found.minimal) - set(TWINS)
+    assert set(run.found.minimal) - set(TWINS) == {"a", "b"}
     assert run.kept == pytest.approx(1)
-    assert 14 - 3 == len(run.found.dropped)
+    assert len(run.found.dropped) == 14 - 3
 
 
 def test_a_set_that_falls_short_says_so() -> None:
@@ -74,25 +74,25 @@ def test_what_was_promised_rightly_is_found_without_a_look_at_each_change() -> N
     asked, found = asked_and_found("kcabdefghijl", {"c": 1.0, "k": 0.7})
     whole = frozenset("abcdefghijkl")
     assert asked[0] == (NOTHING, whole, *map(frozenset, ("k", "kc", "kcab", "kcabdef")))
-    assert ("c", "k") == found.minimal
+    assert found.minimal == ("c", "k")
     assert found.keeps_gain
-    assert {"the 2 changes of which the models expect most keep the gain"} == set(
-        found.dropped.values()
-    )
+    assert set(found.dropped.values()) == {
+        "the 2 changes of which the models expect most keep the gain"
+    }
     assert tuple("kcabdefghijl") == found.order
     assert not [s for sets in asked for s in sets if len(s) == 11], "none is left out of all"
 
 
 def test_superfluous_ones_among_the_promised_are_dropped() -> None:
     _, found = asked_and_found("kcabdefghijl", {"c": 1.0})
-    assert ("c",) == found.minimal
-    assert "leaving it out does not measurably hurt" == found.dropped["k"]
+    assert found.minimal == ("c",)
+    assert found.dropped["k"] == "leaving it out does not measurably hurt"
 
 
 @pytest.mark.parametrize("promised", ["abcdefghijkl", ""])
 def test_where_the_promised_fall_short_all_changes_are_looked_at(promised: str) -> None:
     asked, found = asked_and_found(promised, {"j": 1.0, "k": 0.7})
-    assert ("j", "k") == found.minimal
+    assert found.minimal == ("j", "k")
     assert found.keeps_gain
     assert {"the 3 strongest keep the gain"} <= set(found.dropped.values())
     assert frozenset("abcdefghijk") in asked[bool(promised)]
@@ -113,7 +113,7 @@ def test_a_promised_set_that_was_only_lucky_is_given_up() -> None:
         return [{s: -gain + 0.01 * n for s, gain in gains.items()} for n in range(rounds)]
 
     found, _ = searched(list("abcdefghijkl"), measured, "abcdefghiklj")
-    assert {"a", "j"} == set(found.minimal)
+    assert set(found.minimal) == {"a", "j"}
     assert set("bcdefghikl") == set(found.dropped)
     assert found.keeps_gain
 
@@ -161,7 +161,7 @@ def test_one_change_alone_stays() -> None:
         return [{s: 1.0 - len(s) for s in sets} for _ in range(rounds)]
 
     found, _ = searched(["a"], measured)
-    assert ("a",) == found.minimal
+    assert found.minimal == ("a",)
     assert all(sets <= {NOTHING, frozenset("a")} for sets in asked)
 
 
@@ -173,28 +173,28 @@ def test_changes_that_only_act_together_are_both_kept() -> None:
         return [{s: -2.0 * (both <= s) + next(noise) for s in sets} for _ in range(rounds)]
 
     found, _ = searched(list("abcdef"), measured)
-    assert {"b", "e"} == set(found.minimal)
+    assert set(found.minimal) == {"b", "e"}
     (interaction,) = found.interactions.values()
     assert 1.8 < interaction.low < 2.2
 
 
 def test_a_search_ends_where_nothing_can_be_measured() -> None:
     found, _ = searched(list("abcd"), lambda _, rounds: [{} for _ in range(rounds)])
-    assert 1 == len(found.minimal)
+    assert len(found.minimal) == 1
 
 
 def test_a_contrast_is_over_the_rounds_that_have_all_of_its_sets() -> None:
     one, both = frozenset("a"), frozenset("ab")
     rounds = [{one: 2.0, both: 1.0}, {one: 5.0}, {one: 2.2, both: 1.0}, {both: 9.0}]
     found = Rounds(rounds).effects({"b": {one: 1, both: -1}}, 0.95)["b"]
-    assert (2, pytest.approx(1.1)) == (found.rounds, found.mean)
+    assert (found.rounds, found.mean) == (2, pytest.approx(1.1))
     # t with one degree of freedom, standard error 0.1
     assert (pytest.approx(1.1 - 12.706 * 0.1, abs=1e-3)) == found.low
-    assert {} == Rounds(rounds[:1]).effects({"b": {one: 1, both: -1}}, 0.95)
+    assert Rounds(rounds[:1]).effects({"b": {one: 1, both: -1}}, 0.95) == {}
 
 
 def test_the_kept_share_counts_gains_as_ratio_less_one() -> None:
-    assert 1 == kept_share(math.log(5), 0)
-    assert 0.75 == pytest.approx(kept_share(math.log(5), math.log(5 / 4)))
+    assert kept_share(math.log(5), 0) == 1
+    assert pytest.approx(kept_share(math.log(5), math.log(5 / 4))) == 0.75
     with pytest.raises(ValueError, match="no gain"):
         kept_share(0, 0)

@@ -45,9 +45,9 @@ def sides(
 def test_a_full_queue_of_handshakes_is_told_from_a_full_accept_queue() -> None:
     found = sides(4, lambda rng: {"TcpExt.ListenDrops": rng.randint(40, 60)})
     assert found is not None
-    assert [("syn-backlog", True)] == [(c.mechanism, c.eased) for c in found.found]
+    assert [(c.mechanism, c.eased) for c in found.found] == [("syn-backlog", True)]
     (moved,) = found.found[0].counters
-    assert (0, 30) < (moved.tuned, moved.least)
+    assert (moved.tuned, moved.least) > (0, 30)
     assert moved.times.low < moved.times.value < moved.times.high
     assert found.told.startswith("less of syn-backlog (TcpExt.ListenDrops ")
 
@@ -57,7 +57,7 @@ def test_a_full_queue_of_handshakes_is_told_from_a_full_accept_queue() -> None:
 
     found = sides(4, overflowing)
     assert found is not None
-    assert ["accept-queue"] == [c.mechanism for c in found.found]
+    assert [c.mechanism for c in found.found] == ["accept-queue"]
 
 
 def test_what_became_worse_is_told_as_that() -> None:
@@ -66,7 +66,7 @@ def test_what_became_worse_is_told_as_that() -> None:
     tuned = [counted({**noise(rng), "TcpExt.TCPTimeouts": 80 + n}) for n in range(5)]
     found = causes(default, tuned, CATALOGUE)
     assert found is not None
-    assert ((), ["rto"]) == (found.eased, [c.mechanism for c in found.worsened])
+    assert (found.eased, [c.mechanism for c in found.worsened]) == ((), ["rto"])
     assert found.told.startswith("more of rto (TcpExt.TCPTimeouts ")
 
 
@@ -79,21 +79,21 @@ def test_sockets_that_one_side_did_not_list_are_no_cause() -> None:
     unread = [replace(one, growth={}, unread=("sockets",)) for one in read]
     found = causes(read, [replace(one, growth={}) for one in read], CATALOGUE)
     assert found is not None
-    assert ["congestion"] == [cause.mechanism for cause in found.found]
+    assert [cause.mechanism for cause in found.found] == ["congestion"]
     found = causes(read, unread, CATALOGUE)
     assert found is not None
-    assert () == found.found
+    assert found.found == ()
 
 
 def test_clients_know_what_the_receive_window_held_back() -> None:
     balancer = HostCounters(at_s=(1.0, 2.0), growth={"Tcp.InSegs": (5, 6)})
     client = HostCounters(at_s=(1.0,), growth={"upstreams.rwnd_limited_ms": (300,)})
     both = with_clients(balancer, [client, client])
-    assert {"Tcp.InSegs": 11, HELD_BACK: 600} == both.totals
+    assert both.totals == {"Tcp.InSegs": 11, HELD_BACK: 600}
     free = with_clients(balancer, [replace(client, growth={})])
     found = causes([both] * 5, [free] * 5, CATALOGUE)
     assert found is not None
-    assert ["receive-window"] == [cause.mechanism for cause in found.eased]
+    assert [cause.mechanism for cause in found.eased] == ["receive-window"]
     # Of clients that have too many sockets, or have counted nothing, nothing is known.
     for unknown in ([client, replace(client, unread=("sockets",))], []):
         assert not with_clients(balancer, unknown).shows(HELD_BACK)
@@ -104,7 +104,7 @@ def test_a_level_that_is_better_higher() -> None:
     tuned = [counted({}, cwnd=40 - n / 10) for n in range(5)]
     found = causes(default, tuned, CATALOGUE)
     assert found is not None
-    assert [("congestion", True)] == [(c.mechanism, c.eased) for c in found.found]
+    assert [(c.mechanism, c.eased) for c in found.found] == [("congestion", True)]
 
 
 def test_the_one_that_changed_most_comes_first() -> None:
@@ -113,7 +113,7 @@ def test_the_one_that_changed_most_comes_first() -> None:
 
     found = sides(6, both)
     assert found is not None
-    assert ["rto", "accept-queue"] == [c.mechanism for c in found.found]
+    assert [c.mechanism for c in found.found] == ["rto", "accept-queue"]
 
 
 def test_a_change_that_is_clear_and_small_explains_nothing() -> None:
@@ -121,8 +121,8 @@ def test_a_change_that_is_clear_and_small_explains_nothing() -> None:
     tuned = [counted({"TcpExt.TCPTimeouts": 8_500 + n}) for n in range(8)]
     found = causes(default, tuned, CATALOGUE)
     assert found is not None
-    assert () == found.found
-    assert "no known mechanism: none of 1 counters changed clearly in 8 pairs" == found.told
+    assert found.found == ()
+    assert found.told == "no known mechanism: none of 1 counters changed clearly in 8 pairs"
 
 
 @pytest.mark.parametrize("pairs", [3, 10])
@@ -135,7 +135,7 @@ def test_what_happened_once_on_one_side_is_no_cause() -> None:
     once = [counted({"TcpExt.TCPTimeouts": 1})] * 2
     found = causes(once, [counted({})] * 2, CATALOGUE)
     assert found is not None
-    assert () == found.found
+    assert found.found == ()
 
 
 def test_of_one_pair_nothing_can_be_said() -> None:

@@ -75,11 +75,11 @@ def numbers(places: Sequence[PlannedTrial]) -> list[int]:
 
 def test_a_quarter_as_many_replicates_go_to_the_most_promising(first_pass: FakeTestbed) -> None:
     found = collect(first_pass.task)
-    assert [1, 2, 3, 4] == sorted(numbers(replicates(first_pass)))
-    assert 4 == found.replicates
-    assert 1 + COUNT + COUNT // EVERY + 4 + 1 == len(found.trials)
-    assert (4, 4) == (found.noise.configurations, found.noise.freedom)
-    assert (1, 5) == (found.default_noise.configurations, found.default_noise.freedom)
+    assert sorted(numbers(replicates(first_pass))) == [1, 2, 3, 4]
+    assert found.replicates == 4
+    assert len(found.trials) == 1 + COUNT + COUNT // EVERY + 4 + 1
+    assert (found.noise.configurations, found.noise.freedom) == (4, 4)
+    assert (found.default_noise.configurations, found.default_noise.freedom) == (1, 5)
 
 
 def test_what_acts_is_always_varied_and_what_is_open_in_turns(testbed: FakeTestbed) -> None:
@@ -98,7 +98,7 @@ def test_what_acts_is_always_varied_and_what_is_open_in_turns(testbed: FakeTestb
     collected = collect(testbed.task, 24)
     design = [t.configuration.values for t in collected.trials if t.planned.role == "design"]
     assert all("net.core.somaxconn" in values for values in design)
-    assert {2} == {len(values) for values in design if len(values) > 1}
+    assert {len(values) for values in design if len(values) > 1} == {2}
     assert set(still) < set().union(*design)
     assert frozen not in set().union(*design)
     assert "configurations varies" not in testbed.told.getvalue()
@@ -118,8 +118,8 @@ def test_sentinels_go_on_at_their_distance(first_pass: FakeTestbed) -> None:
     with_budget(first_pass, replicate_trials=10, sentinel_every=3)
     collect(first_pass.task)
     plan = first_pass.task.store.plan(first_pass.task.subject, "collect")[21:]
-    assert ["replicate"] * 3 + ["sentinel"] == [p.role for p in plan[:4]]
-    assert 3 * (["replicate"] * 3 + ["sentinel"]) + ["replicate"] == [p.role for p in plan]
+    assert [p.role for p in plan[:4]] == ["replicate"] * 3 + ["sentinel"]
+    assert [p.role for p in plan] == 3 * (["replicate"] * 3 + ["sentinel"]) + ["replicate"]
     assert list(range(21, 34)) == [p.index for p in plan]
     assert first_pass.measured == list(range(34))
 
@@ -131,22 +131,22 @@ def test_later_batches_go_by_what_the_earlier_ones_showed(first_pass: FakeTestbe
     first_pass.latency = lambda p: 900 if p.role == "design" and number(p) == lucky else latency(p)
     collect(first_pass.task)
     places = numbers(replicates(first_pass))
-    assert 12 == len(places)
+    assert len(places) == 12
     batches = [places[n : n + 4] for n in (0, 4, 8)]
-    assert [4, 4, 4] == [len(set(batch)) for batch in batches]
-    assert [True, True, False] == [lucky in batch for batch in batches]
+    assert [len(set(batch)) for batch in batches] == [4, 4, 4]
+    assert [lucky in batch for batch in batches] == [True, True, False]
     assert lucky - 1 not in places
 
 
 def test_a_refinement_has_replicates_of_its_own(first_pass: FakeTestbed) -> None:
     with_budget(first_pass, refine_trials=4)
-    assert 0 == collect(first_pass.task).replicates
+    assert collect(first_pass.task).replicates == 0
 
 
 def test_there_may_be_none(first_pass: FakeTestbed) -> None:
     with_budget(first_pass, replicate_trials=0)
-    assert 0 == collect(first_pass.task).replicates
-    assert 21 == len(first_pass.measured)
+    assert collect(first_pass.task).replicates == 0
+    assert len(first_pass.measured) == 21
 
 
 def test_what_failed_gets_none(first_pass: FakeTestbed) -> None:
@@ -161,7 +161,7 @@ def test_where_everything_failed_there_is_nothing_to_replicate(first_pass: FakeT
     with_budget(first_pass, max_failures=99)
     plan = first_pass.task.store.plan(first_pass.task.subject, "collect")
     first_pass.statuses = ["failed" if p.role == "design" else "ok" for p in plan]
-    assert 0 == collect(first_pass.task).replicates
+    assert collect(first_pass.task).replicates == 0
 
 
 def test_nothing_is_measured_again_when_it_is_asked_for_again(first_pass: FakeTestbed) -> None:
@@ -184,7 +184,7 @@ def test_a_killed_collect_comes_to_the_same_replicates(
 ) -> None:
     with_budget(first_pass, replicate_trials=8)
     undisturbed = collect(first_pass.task)
-    assert 31 == len(undisturbed.trials)
+    assert len(undisturbed.trials) == 31
     places = replicates(first_pass)
 
     another_campaign(first_pass)
@@ -200,15 +200,15 @@ def test_a_killed_collect_comes_to_the_same_replicates(
 def test_what_is_collected_counts_once_for_each_configuration(first_pass: FakeTestbed) -> None:
     collect(first_pass.task)
     found = by_configuration(collected_trials(first_pass.task))
-    assert 1 + COUNT == len(found)
-    assert [6, 2, 2, 2, 2, 1] == [len(m.p99_ms) for m in found[:6]]
+    assert len(found) == 1 + COUNT
+    assert [len(m.p99_ms) for m in found[:6]] == [6, 2, 2, 2, 2, 1]
     assert found[0].configuration.is_default
 
 
 def test_it_has_the_drift_of_its_sentinels(first_pass: FakeTestbed) -> None:
     found = collect(first_pass.task)
     # The made-up trials are all of one moment.
-    assert (6, None) == (found.drift.sentinels, found.drift.change)
+    assert (found.drift.sentinels, found.drift.change) == (6, None)
     assert first_pass.task.context.study.budget.level == found.drift.level
 
 

@@ -38,10 +38,10 @@ def test_a_screening_is_lent_to_the_models(testbed: FakeTestbed) -> None:
     collect(testbed)
     _, samples, trials = learned_samples(testbed.task)
     check(samples.own)
-    assert {"collect"} == {t.stage for t in trials}
+    assert {t.stage for t in trials} == {"collect"}
     # A row of its own beside the same configuration of the collection, and no default.
-    assert (2, [[30], [20]]) == (samples.lent, samples.values[3:].tolist())
-    assert [0.2, 0.3] == pytest.approx([p99 for (p99,) in samples.measured[3:]], rel=1e-3)
+    assert (samples.lent, samples.values[3:].tolist()) == (2, [[30], [20]])
+    assert pytest.approx([p99 for (p99,) in samples.measured[3:]], rel=1e-3) == [0.2, 0.3]
     check(collected_samples(testbed.task)[1])
 
 
@@ -49,7 +49,7 @@ def test_models_that_had_no_screening_are_fitted_without_it(testbed: FakeTestbed
     screen(testbed)
     collect(testbed)
     check(learned_samples(testbed.task, training())[1])
-    assert 2 == learned_samples(testbed.task, training(lent=2))[1].lent
+    assert learned_samples(testbed.task, training(lent=2))[1].lent == 2
 
 
 def test_without_a_screening_nothing_is_lent(testbed: FakeTestbed) -> None:

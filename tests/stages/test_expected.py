@@ -73,15 +73,15 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
         found = expected(stage, replicas=2)
         return found.trials, found.bound
 
-    assert (5, "at least") == trials("pilot")
-    assert (12, "") == trials("replicas")
-    assert (56, "") == trials("screen")
-    assert (24, "") == trials("collect")
-    assert (24, "at most") == trials("refine")
+    assert trials("pilot") == (5, "at least")
+    assert trials("replicas") == (12, "")
+    assert trials("screen") == (56, "")
+    assert trials("collect") == (24, "")
+    assert trials("refine") == (24, "at most")
     # 3 finalists, the one with few keys, 4 models' own winners and the default, in 3 rounds.
-    assert (27, "at most") == trials("pick")
-    assert (20, "at most") == trials("judge")
-    assert "about" == trials("explain")[1]
+    assert trials("pick") == (27, "at most")
+    assert trials("judge") == (20, "at most")
+    assert trials("explain")[1] == "about"
 
 
 @pytest.mark.parametrize(
@@ -103,16 +103,16 @@ def test_a_stage_of_its_own_has_what_is_asked_of_it_until_it_has_a_plan(
     stage: str, request_of: object, trials: int
 ) -> None:
     assert trials == expected(stage, request=request_of).trials
-    assert 1 == expected(stage, place(stage, 0), request=request_of).trials
+    assert expected(stage, place(stage, 0), request=request_of).trials == 1
 
 
 def test_a_screening_that_may_end_before_its_plan_has_it_at_most() -> None:
-    assert "at most" == expected("screen", screen_stable=3).bound
+    assert expected("screen", screen_stable=3).bound == "at most"
 
 
 def test_what_is_planned_is_no_longer_at_most() -> None:
     found = expected("pick", place("pick", 0), place("pick", 1))
-    assert (2, "") == (found.trials, found.bound)
+    assert (found.trials, found.bound) == (2, "")
 
 
 def test_what_meets_in_a_round_of_picking_is_counted_in_one_place() -> None:
@@ -129,7 +129,7 @@ def test_a_judgement_likely_ends_at_its_first_look() -> None:
 
 def test_a_judgement_of_longer_trials_takes_longer() -> None:
     found = expected("judge", replicas=2, judge_duration_s=60)
-    assert (20, 14) == (found.trials, found.likely)
+    assert (found.trials, found.likely) == (20, 14)
     assert found.time is not None
     assert 7 * 60 < found.time.likely_s < 10 * 60 < found.time.most_s
     measured = [replace(place("judge", n), attempts=1, status="ok") for n in range(4)]

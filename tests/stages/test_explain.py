@@ -65,13 +65,13 @@ def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
 ) -> None:
     found = explained(won)
     assert NEEDED == sorted(found.minimal.values) == sorted(found.keys)
-    assert ("net.ipv4.tcp_fin_timeout",) == found.same
-    assert "gain" == found.verdict.outcome
+    assert found.same == ("net.ipv4.tcp_fin_timeout",)
+    assert found.verdict.outcome == "gain"
     assert found.minimal == found.verdict.configuration
-    assert 5 == pytest.approx(found.verdict.ratio, rel=0.2)
-    assert 1 == pytest.approx(found.kept.share, abs=0.2)
+    assert pytest.approx(found.verdict.ratio, rel=0.2) == 5
+    assert pytest.approx(found.kept.share, abs=0.2) == 1
     assert found.offer is None
-    assert 4 == len(found.contributions)
+    assert len(found.contributions) == 4
     for one in found.contributions:
         assert one.left_out is not None
         assert one.alone is not None
@@ -89,7 +89,7 @@ def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
     assert "no curves of dependence, since there are no models: intop train" in told.lower()
     assert '"dropped"' in to_json(found)
     (drawn,) = write_figures(tmp_path, "svg", {"x86 slt": found})
-    assert "x86-slt-contributions.svg" == drawn.name
+    assert drawn.name == "x86-slt-contributions.svg"
 
 
 def test_killed_and_resumed_it_comes_to_the_same(won: FakeTestbed) -> None:
@@ -129,7 +129,7 @@ def test_no_gain_is_told_and_nothing_is_measured(
     begin(testbed, replace(VERDICT, ratio_low=0.9))
     found = explain(testbed.task)
     assert isinstance(found, Verdict)
-    assert [] == testbed.measured
+    assert testbed.measured == []
     show(text("x86 slt", found))
     assert "no gain to explain, nothing was measured" in capsys.readouterr().out
 
@@ -141,11 +141,11 @@ def test_a_gain_that_costs_too_much_is_not_explained_and_one_in_doubt_is(
     begin(won, replace(COSTLY, configuration=winner))
     found = explain(won.task)
     assert isinstance(found, Verdict)
-    assert [] == won.measured
+    assert won.measured == []
     show(text("x86 slt", found))
     assert "no gain: it costs CPU: CPU is higher by 12 points" in capsys.readouterr().out
     begin(won, replace(DOUBTED, configuration=winner))
-    assert NEEDED == sorted(explained(won).keys)
+    assert sorted(explained(won).keys) == NEEDED
     Explain.begin(won.task)
     assert "x86 slt: gain, but CPU is unclear: P99 is 3.10 times lower" in won.told.getvalue()
 
@@ -155,24 +155,24 @@ def test_a_winner_of_one_change_is_its_own_smallest_set(won: FakeTestbed) -> Non
     one = {key: WINNER[key] for key in ("net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_reordering")}
     begin(won, replace(VERDICT, configuration=Configuration(one)))
     found = explained(won)
-    assert [] == won.measured
-    assert ("net.ipv4.tcp_reordering",) == found.keys
-    assert {"net.ipv4.tcp_reordering": "100"} == found.minimal.values
-    assert ("net.ipv4.tcp_fin_timeout",) == found.same
+    assert won.measured == []
+    assert found.keys == ("net.ipv4.tcp_reordering",)
+    assert found.minimal.values == {"net.ipv4.tcp_reordering": "100"}
+    assert found.same == ("net.ipv4.tcp_fin_timeout",)
     assert (VERDICT.ratio, "") == (found.verdict.ratio, found.obstacle)
     assert found == explained(won)
 
 
 def test_a_smallest_set_that_costs_too_much_is_not_what_leaves(won: FakeTestbed) -> None:
     found = explained(won)
-    assert "" == found.obstacle
+    assert found.obstacle == ""
     costly = replace(found.verdict, guardrails=(BROKEN_CPU,))
-    assert (
+    assert replace(found, verdict=costly).obstacle == (
         "by itself it costs more than is accepted: CPU is higher by 12 points (9 to 15; "
         "accepted: 5)"
-    ) == replace(found, verdict=costly).obstacle
+    )
     doubted = replace(found.verdict, guardrails=(UNCLEAR_CPU,))
-    assert "" == replace(found, verdict=doubted).obstacle
+    assert replace(found, verdict=doubted).obstacle == ""
 
 
 def test_without_a_verdict_it_says_what_to_type(testbed: FakeTestbed) -> None:
@@ -218,4 +218,4 @@ def test_a_failure_in_the_judgement_does_not_end_it(won: FakeTestbed) -> None:
 
     won.trial = failing  # type: ignore[method-assign,assignment]
     found = explained(won)
-    assert (4, 3) == (found.verdict.pairs, found.kept.rounds)
+    assert (found.verdict.pairs, found.kept.rounds) == (4, 3)

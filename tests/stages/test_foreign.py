@@ -26,7 +26,7 @@ def table(tmp_path: Path) -> Table:
 
 
 def test_families_are_known_in_any_case_of_letters() -> None:
-    assert ["SVR", "RFR"] == chosen_families(["svr", "RFR", "Svr"])
+    assert chosen_families(["svr", "RFR", "Svr"]) == ["SVR", "RFR"]
     assert list(FAMILIES) == chosen_families([])
     with pytest.raises(UsageError, match=r"--family cat: there are DNN, SVR, RFR"):
         chosen_families(["svr", "cat"])
@@ -39,10 +39,10 @@ def test_models_are_given_each_configuration_once(
     monkeypatch.setattr(foreign, "train_all", lambda *args, **_: given.extend(args) or [])
     found = train_table(table, ["SVR"], Effort(folds=2, trials=1, seed=1), progress=LineProgress())
     families, samples = given
-    assert (["SVR"], 10) == (families, len(samples))
-    assert (5.0, 5.0) == samples.measured[5]
-    assert (("x", "mode"), 11, 10) == (found.keys, found.trials, found.configurations)
-    assert ("y", "") == (found.target, found.unit)
+    assert (families, len(samples)) == (["SVR"], 10)
+    assert samples.measured[5] == (5.0, 5.0)
+    assert (found.keys, found.trials, found.configurations) == (("x", "mode"), 11, 10)
+    assert (found.target, found.unit) == ("y", "")
     assert found.ceiling is not None
 
 

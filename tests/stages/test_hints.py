@@ -67,9 +67,9 @@ def test_all_together_come_first_then_each_alone(testbed: FakeTestbed) -> None:
     shows(testbed, TIMEOUTS | IDLED)
     both = {RTO: "20000", IDLE: "0"}
     assert [both, {RTO: "20000"}, {IDLE: "0"}] == found(testbed)
-    assert (IDLE, RTO) == expected(testbed)
+    assert expected(testbed) == (IDLE, RTO)
     assert [both] == found(testbed, 4)
-    assert [] == found(testbed, 3)
+    assert found(testbed, 3) == []
     assert "the default shows rto, slow-start-after-idle" in testbed.told.getvalue()
 
 
@@ -88,7 +88,7 @@ def test_what_is_too_rare_for_a_p99_or_not_there_gives_no_hint(
     testbed: FakeTestbed, counted: dict[str, float]
 ) -> None:
     shows(testbed, counted)
-    assert [] == found(testbed)
+    assert found(testbed) == []
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_connections_that_the_accept_queue_drops_say_nothing_of_handshakes(
     testbed: FakeTestbed,
 ) -> None:
     shows(testbed, {"TcpExt.ListenOverflows": 40.0, "TcpExt.ListenDrops": 40.0})
-    assert [{"net.core.somaxconn": "65535"}] == found(testbed)
+    assert found(testbed) == [{"net.core.somaxconn": "65535"}]
     assert "the default shows accept-queue;" in testbed.told.getvalue()
 
 
@@ -128,11 +128,11 @@ def test_a_hint_that_the_default_has_or_the_space_has_not_is_none(testbed: FakeT
     shows(testbed, TIMEOUTS | IDLED | {"clients.sndbuf_limited_ms": 900.0})
     task = testbed.task
     task.store.put(task.subject, probe_of({**OWN, IDLE: "0"}))
-    assert (IDLE, RTO, WMEM) == expected(testbed)
+    assert expected(testbed) == (IDLE, RTO, WMEM)
     assert all(IDLE not in one for one in found(testbed))
     frozen = required_space(task).restricted(["net.ipv4.tcp_fin_timeout"])
-    assert [] == hints(task, frozen, 16)
-    assert () == hinted(task, task.trials("screen"), frozen)
+    assert hints(task, frozen, 16) == []
+    assert hinted(task, task.trials("screen"), frozen) == ()
 
 
 def test_a_study_may_want_none(testbed: FakeTestbed) -> None:
@@ -140,8 +140,8 @@ def test_a_study_may_want_none(testbed: FakeTestbed) -> None:
     study = replace(testbed.task.context.study, hints=False)
     context = replace(testbed.task.context, study=study)
     testbed.task = replace(testbed.task, context=context)
-    assert [] == found(testbed)
-    assert () == expected(testbed)
+    assert found(testbed) == []
+    assert expected(testbed) == ()
 
 
 def test_a_collection_begins_with_them_and_is_no_longer_for_it(testbed: FakeTestbed) -> None:
@@ -151,5 +151,5 @@ def test_a_collection_begins_with_them_and_is_no_longer_for_it(testbed: FakeTest
     testbed.probed = SimpleNamespace(space=required_space(task))
     collect(task, 16)
     plan = [p for p in task.store.plan(task.subject, "collect") if p.role == "design"]
-    assert (16, {RTO: "20000"}) == (len(plan), dict(plan[0].configuration.values))
+    assert (len(plan), dict(plan[0].configuration.values)) == (16, {RTO: "20000"})
     assert plan[1].configuration.values.keys() != {RTO}

@@ -130,18 +130,18 @@ def test_saved_models_find_what_models_fitted_anew_find(campaign: Campaign) -> N
     anew = campaign.found()
     said = campaign.search()
     assert anew == campaign.found()
-    assert ["RFR", "LightGBM", "ensemble"] == [run.model for run in anew[1]]
+    assert [run.model for run in anew[1]] == ["RFR", "LightGBM", "ensemble"]
     assert str(campaign.path) not in said
 
 
 def test_an_artefact_says_what_it_is(campaign: Campaign) -> None:
     origin = campaign.origin
-    assert ("mine", "x86", "slt", "P99", "ms") == (
+    assert (
         origin.study, origin.arch, origin.workload, origin.target, origin.unit
-    )  # fmt: skip
-    assert [WAIT, QUEUE] == sorted((v.name for v in origin.variables), reverse=True)
+    ) == ("mine", "x86", "slt", "P99", "ms")  # fmt: skip
+    assert sorted((v.name for v in origin.variables), reverse=True) == [WAIT, QUEUE]
     assert {WAIT: "60", QUEUE: "4096"}.items() <= origin.defaults.items()
-    assert (CONDITIONS, 12, 12) == (origin.conditions, origin.configurations, origin.trials)
+    assert (origin.conditions, origin.configurations, origin.trials) == (CONDITIONS, 12, 12)
 
 
 def test_the_models_of_a_folder_are_listed(campaign: Campaign, capsys: Any) -> None:
@@ -157,7 +157,7 @@ def test_the_models_of_a_folder_are_listed(campaign: Campaign, capsys: Any) -> N
     (campaign.models / "arm-slt.zip").unlink()
     cli(["models", str(campaign.models), "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)["x86-slt.zip"]
-    assert (1, "P99") == (found["format"], found["origin"]["target"])
+    assert (found["format"], found["origin"]["target"]) == (1, "P99")
 
 
 def test_a_search_needs_no_training_of_its_own(campaign: Campaign) -> None:

@@ -43,7 +43,7 @@ def test_each_trial_counts_as_what_its_component_says(
     task = asking(with_trials(testbed, 6).task, "component")
     monkeypatch.setattr(collected, "p99_equivalent", lambda _: [1.0, 2.0, 4.0, 5.0, 6.0])
     _, samples, _ = collected.collected_samples(task)
-    assert ((1.0, 2.0), (4.0,), (5.0, 6.0)) == samples.measured
+    assert samples.measured == ((1.0, 2.0), (4.0,), (5.0, 6.0))
 
 
 def test_training_says_what_was_learned_and_has_the_components(
@@ -52,17 +52,17 @@ def test_training_says_what_was_learned_and_has_the_components(
     monkeypatch.setattr(train, "train_all", lambda *_, **__: [])
     task = with_trials(testbed, 12).task
     found = train.train(asking(task, "component"))
-    assert ("component", "P99 equivalent") == (found.objective, found.target)
+    assert (found.objective, found.target) == ("component", "P99 equivalent")
     assert found.components is not None
     # All requests of these trials took as long, so all latencies are one.
-    assert (11, 5, 1) == (
+    assert (
         found.components.trials,
         len(found.components.groups[0]),
         found.components.needed,
-    )
+    ) == (11, 5, 1)
     assert found == task.store.get(task.subject, Training)
     found = train.train(task)
-    assert ("p99", "P99") == (found.objective, found.target)
+    assert (found.objective, found.target) == ("p99", "P99")
 
 
 def test_models_of_another_objective_are_not_searched(

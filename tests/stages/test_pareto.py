@@ -86,9 +86,9 @@ def test_a_front_is_found_stored_and_drawn(tmp_path: Path, capsys: Any) -> None:
     figures = tmp_path / "figures"
     out = campaign.search("--objectives", "p99,cpu", "--json", "--figures", figures)
     told = json.loads(out)["x86 slt"]
-    assert ["p99", "cpu"] == [one["name"] for one in told["front"]["objectives"]]
+    assert [one["name"] for one in told["front"]["objectives"]] == ["p99", "cpu"]
     assert len(TRIALS) == len(told["measured"]) == told["front"]["objectives"][0]["configurations"]
-    assert {"p99", "cpu"} == {one.name for one in campaign.stored().objectives}
+    assert {one.name for one in campaign.stored().objectives} == {"p99", "cpu"}
     points = [tuple(point["predicted"]) for point in told["front"]["points"]]
     assert [point.predicted for point in campaign.stored().points] == points
     # What is good for one is bad for the other, so it has both ends, in order.
@@ -96,14 +96,14 @@ def test_a_front_is_found_stored_and_drawn(tmp_path: Path, capsys: Any) -> None:
     assert list(p99) == sorted(p99)
     assert list(cpu) == sorted(cpu, reverse=True)
     assert p99[0] < 0.8 < 1.2 < p99[-1]
-    assert 1.1 == pytest.approx(told["measured"][0]["measured"][0], abs=0.01)
-    assert ["x86-slt-front-p99-cpu.svg"] == [path.name for path in figures.iterdir()]
+    assert pytest.approx(told["measured"][0]["measured"][0], abs=0.01) == 1.1
+    assert [path.name for path in figures.iterdir()] == ["x86-slt-front-p99-cpu.svg"]
 
 
 def test_p99_is_that_of_the_trials_whatever_the_models_learn(tmp_path: Path, capsys: Any) -> None:
     campaign = Campaign(tmp_path, capsys, TRIALS, "component")
     told = json.loads(campaign.search("--objectives", "p99,cpu", "--json"))["x86 slt"]
-    assert 1.1 == pytest.approx(told["measured"][0]["measured"][0], abs=0.01)
+    assert pytest.approx(told["measured"][0]["measured"][0], abs=0.01) == 1.1
 
 
 def test_throughput_is_to_be_high(tmp_path: Path, capsys: Any) -> None:

@@ -59,13 +59,13 @@ def test_a_curve_is_predicted_about_the_winner(
     monkeypatch.setattr(models, "fit_trees", lambda *_: predictor)
     collected.task.store.put(collected.task.subject, TRAINING)
     (curve,), told = models.curves(collected.task, FOUND, TRIALS)
-    assert "" == told
-    assert KEY == curve.name
-    assert {1.0} == {p.p99_ms for p in curve.predicted}
-    assert [(30, 1), (60, 2)] == [(p.value, p.p99_ms) for p in curve.measured]
-    assert {30, 60} == {p.value for p in curve.elsewhere}
+    assert told == ""
+    assert curve.name == KEY
+    assert {p.p99_ms for p in curve.predicted} == {1.0}
+    assert [(p.value, p.p99_ms) for p in curve.measured] == [(30, 1), (60, 2)]
+    assert {p.value for p in curve.elsewhere} == {30, 60}
     (values,) = asked
-    assert [{64.0}] == [set(column) for column in values.T if len(set(column)) == 1]
+    assert [set(column) for column in values.T if len(set(column)) == 1] == [{64.0}]
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_without_models_it_says_why(
     if training is not None:
         collected.task.store.put(collected.task.subject, training)
     made, told = models.curves(collected.task, FOUND, TRIALS)
-    assert () == made
+    assert made == ()
     assert why in told

@@ -50,18 +50,18 @@ def measured(testbed: FakeTestbed) -> list[int | None]:
 def test_it_ends_with_the_first_duration_that_tells_enough(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
     found = pilot.pilot(asked(testbed))
-    assert [7, 14, 28] == measured(testbed)
-    assert (28, True, False, None) == (
+    assert measured(testbed) == [7, 14, 28]
+    assert (
         found.duration_s,
         found.reached,
         found.stalled,
         found.given_s,
-    )
-    assert [(7, 5), (14, 5), (28, 5)] == [(t.duration_s, t.trials) for t in found.tried]
+    ) == (28, True, False, None)
+    assert [(t.duration_s, t.trials) for t in found.tried] == [(7, 5), (14, 5), (28, 5)]
     assert list(range(15)) == testbed.measured
     trials = testbed.task.store.trials(testbed.task.subject, "pilot")
     assert all(t.configuration == DEFAULT for t in trials)
-    assert [7] * 5 + [14] * 5 + [28] * 5 == [t.planned.duration_s for t in trials]
+    assert [t.planned.duration_s for t in trials] == [7] * 5 + [14] * 5 + [28] * 5
     # Each trial has a load of its own.
     assert [str(n) for n in range(1, 16)] == [load_words(t.planned) for t in trials]
 
@@ -70,8 +70,8 @@ def test_it_is_made_once(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
     first = pilot.pilot(asked(testbed))
     assert first == pilot.pilot(asked(testbed, pilot_resolution=1.001))
-    assert 28 == pilot.timed(testbed.task).workload.counted_s
-    assert [7, 14, 28] == measured(testbed)
+    assert pilot.timed(testbed.task).workload.counted_s == 28
+    assert measured(testbed) == [7, 14, 28]
 
 
 def test_killed_it_goes_on_where_it_stopped(testbed: FakeTestbed) -> None:
@@ -83,7 +83,7 @@ def test_killed_it_goes_on_where_it_stopped(testbed: FakeTestbed) -> None:
             pilot.pilot(testbed.task)
     assert testbed.task.store.get(testbed.task.subject, Pilot) is None
     testbed.dies_after = None
-    assert 28 == pilot.pilot(testbed.task).duration_s
+    assert pilot.pilot(testbed.task).duration_s == 28
     assert list(range(15)) == testbed.measured
 
 
@@ -103,8 +103,8 @@ def test_where_longer_trials_scatter_no_less_it_stops_and_counts_the_cost(
 ) -> None:
     scattered(testbed, dict.fromkeys(SPREADS, 2.0))
     found = pilot.pilot(asked(testbed))
-    assert [7, 14, 28] == measured(testbed)
-    assert (False, True) == (found.reached, found.stalled)
+    assert measured(testbed) == [7, 14, 28]
+    assert (found.reached, found.stalled) == (False, True)
     assert found.chosen.pairs_needed is not None
     assert found.chosen.pairs_needed > testbed.task.context.study.budget.judge_pairs
 
@@ -112,37 +112,37 @@ def test_where_longer_trials_scatter_no_less_it_stops_and_counts_the_cost(
 def test_the_budget_says_how_long_and_how_often(testbed: FakeTestbed) -> None:
     scattered(testbed, {7: 2.0, 14: 1.9})
     found = pilot.pilot(asked(testbed, pilot_max_s=20, pilot_trials=3))
-    assert [7, 14] == measured(testbed)
-    assert [3, 3] == [t.trials for t in found.tried]
-    assert (False, False) == (found.reached, found.stalled)
+    assert measured(testbed) == [7, 14]
+    assert [t.trials for t in found.tried] == [3, 3]
+    assert (found.reached, found.stalled) == (False, False)
 
 
 def test_the_files_duration_is_measured_too_and_stands(testbed: FakeTestbed) -> None:
     scattered(testbed, {2: 1.01, **SPREADS})
     task = asked(testbed, duration_s=2)
     found = pilot.pilot(task)
-    assert [2, 7, 14, 28] == measured(testbed)
-    assert (28, 2) == (found.duration_s, found.given_s)
-    assert [2, 7, 14, 28] == [t.duration_s for t in found.tried]
-    assert 2 == pilot.timed(task).workload.duration_s
+    assert measured(testbed) == [2, 7, 14, 28]
+    assert (found.duration_s, found.given_s) == (28, 2)
+    assert [t.duration_s for t in found.tried] == [2, 7, 14, 28]
+    assert pilot.timed(task).workload.duration_s == 2
 
 
 def test_the_files_duration_may_be_one_of_the_others(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
-    assert 28 == pilot.pilot(asked(testbed, duration_s=14)).duration_s
-    assert [14, 7, 28] == measured(testbed)
+    assert pilot.pilot(asked(testbed, duration_s=14)).duration_s == 28
+    assert measured(testbed) == [14, 7, 28]
     assert list(range(15)) == testbed.measured
 
 
 def test_with_a_duration_in_the_file_no_stage_needs_a_pilot(testbed: FakeTestbed) -> None:
     task = asked(testbed, duration_s=2)
     assert task == pilot.timed(task)
-    assert [] == measured(testbed)
+    assert measured(testbed) == []
 
 
 def test_the_first_stage_makes_the_pilot_and_says_so(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
-    assert 28 == pilot.timed(asked(testbed)).workload.duration_s
+    assert pilot.timed(asked(testbed)).workload.duration_s == 28
     assert "x86 slt: pilot: trials of 28 s" in testbed.told.getvalue()
 
 

@@ -75,12 +75,12 @@ def test_what_models_promise_is_tried_first_and_the_others_are_not_looked_at(
     learned(won, "RFR")
     found, promised = explained(won)
     assert promised is not None
-    assert [STRONG, WEAK] == list(promised.order[:2])
-    assert [STRONG, WEAK] == list(found.keys)
+    assert list(promised.order[:2]) == [STRONG, WEAK]
+    assert list(found.keys) == [STRONG, WEAK]
     assert all(one.missed for one in found.contributions[:2])
     assert not any(one.left_out or one.alone for one in found.contributions[2:])
-    assert {"the 2 changes of which the models expect most keep the gain"} == {
-        one.dropped for one in found.contributions[2:]
+    assert {one.dropped for one in found.contributions[2:]} == {
+        "the 2 changes of which the models expect most keep the gain"
     }
 
 
@@ -90,7 +90,7 @@ def test_without_models_of_trees_all_changes_are_looked_at(won: FakeTestbed, fam
         learned(won, family)
     found, promised = explained(won)
     assert Promised(order=()) == promised
-    assert {STRONG, WEAK} == set(found.keys)
+    assert set(found.keys) == {STRONG, WEAK}
     assert all(one.left_out and one.alone for one in found.contributions)
 
 
@@ -103,5 +103,5 @@ def test_models_that_are_trained_again_do_not_change_an_explanation(won: FakeTes
     learned(won, "DNN")
     found, promised = explained(won)
     assert promised is not None
-    assert [STRONG, WEAK] == list(promised.order[:2])
-    assert [STRONG, WEAK] == list(found.keys)
+    assert list(promised.order[:2]) == [STRONG, WEAK]
+    assert list(found.keys) == [STRONG, WEAK]

@@ -156,11 +156,11 @@ def in_a_copy(testbed: FakeTestbed, path: Path) -> Iterator[None]:
 def test_steps_follow_until_the_budget_is_spent(ready: FakeTestbed, models: Models) -> None:
     models.improvements = [math.inf, 0.5, 0.4]
     found = refine(ready.task)
-    assert ("budget", 10, 10) == (found.ended, found.spent, found.budget)
-    assert [4, 4, 2] == [step.trials for step in found.steps]
-    assert [{"promise": 3, "replicate": 1}] * 2 == [step.reasons for step in found.steps[:2]]
+    assert (found.ended, found.spent, found.budget) == ("budget", 10, 10)
+    assert [step.trials for step in found.steps] == [4, 4, 2]
+    assert [step.reasons for step in found.steps[:2]] == [{"promise": 3, "replicate": 1}] * 2
     assert [math.inf, 0.5, 0.4] == [step.improvement for step in found.steps]
-    assert COUNT == found.collected
+    assert found.collected == COUNT
     assert (DESIGN[0], 1) == (found.before.configuration, found.before.trials)
     # The first step measured it again.
     assert found.steps[0].best.p99_ms <= found.before.p99_ms or found.steps[0].best.trials == 2
@@ -173,10 +173,10 @@ def test_each_step_learns_from_all_usable_trials_before_it(
     ready: FakeTestbed, models: Models
 ) -> None:
     refine(ready.task)
-    assert [11, 17, 22] == [sum(map(len, samples.measured)) for samples in models.seen]
-    assert [1 + COUNT] == [len(models.seen[0])]
+    assert [sum(map(len, samples.measured)) for samples in models.seen] == [11, 17, 22]
+    assert [len(models.seen[0])] == [1 + COUNT]
     _, samples, _ = collected_samples(ready.task)
-    assert 11 + 10 + 3 == sum(map(len, samples.measured))
+    assert sum(map(len, samples.measured)) == 11 + 10 + 3
 
 
 def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeTestbed, models: Models) -> None:
@@ -217,16 +217,16 @@ def test_it_ends_where_three_steps_in_a_row_promise_next_to_nothing_also_when_it
         refine(ready.task)
     ready.dies_after = None
     found = refine(ready.task)
-    assert ("nothing better expected", 20, 0.0099) == (found.ended, found.spent, found.improvement)
+    assert (found.ended, found.spent, found.improvement) == ("nothing better expected", 20, 0.0099)
     assert found == refine(ready.task)
-    assert 6 == len(models.seen)
+    assert len(models.seen) == 6
 
 
 def test_it_ends_where_nothing_is_left(ready: FakeTestbed, models: Models) -> None:
     models.most = 0
     found = refine(ready.task)
     assert ("nothing left", (), found.before) == (found.ended, found.steps, found.best)
-    assert 1 == ready.told.getvalue().count("0 follow")
+    assert ready.told.getvalue().count("0 follow") == 1
 
 
 def test_what_is_done_is_not_done_again(ready: FakeTestbed) -> None:
@@ -252,7 +252,7 @@ def test_the_real_choice_is_carried_out(
     monkeypatch.setattr(collected, "best_known", active.best_known)
     with_budget(ready, refine_trials=3, refine_batch=2)
     found = refine(ready.task)
-    assert (2, 3) == (len(found.steps), found.spent)
+    assert (len(found.steps), found.spent) == (2, 3)
 
 
 # Failures -----------------------------------------------------------------------------------------
@@ -284,10 +284,10 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeTestbed, mode
     refine_stage.pool, refine_stage.propose = models.pool, noted  # put back by the fixture
     found = refine(ready.task)
     (failing,) = bad
-    assert 1 == [p.configuration for p in plan(ready)].count(failing)
-    assert 1 == [p.configuration for p in plan(ready)].count(DESIGN[0])
-    assert [50, 49, 49] == [len(pool.values) for pool in pools]
-    assert 2 == found.steps[0].failures
+    assert [p.configuration for p in plan(ready)].count(failing) == 1
+    assert [p.configuration for p in plan(ready)].count(DESIGN[0]) == 1
+    assert [len(pool.values) for pool in pools] == [50, 49, 49]
+    assert found.steps[0].failures == 2
     assert DESIGN[0] != found.steps[0].best.configuration
 
 
@@ -366,9 +366,9 @@ def test_with_replicas_too(
     monkeypatch.setattr(refine_stage, "replicas_in_use", lambda _: 2)
     with in_a_copy(ready, tmp_path):
         undisturbed, places = refine(ready.task), plan(ready)
-    assert ["baseline"] * 2 == [p.role for p in places[:2]]
-    assert ["sentinel"] * 2 == [p.role for p in places if p.role == "sentinel"]
-    assert [1, 3, 5, 7, 9, 11, 13] == other.measured
+    assert [p.role for p in places[:2]] == ["baseline"] * 2
+    assert [p.role for p in places if p.role == "sentinel"] == ["sentinel"] * 2
+    assert other.measured == [1, 3, 5, 7, 9, 11, 13]
     other.measured, other.dies_after = [], killed_after
     with pytest.raises(KeyboardInterrupt):
         refine(ready.task)
@@ -398,12 +398,12 @@ def test_trials_of_earlier_campaigns_are_learned_from_and_counted_nowhere(
     models.seen = []
     with in_a_copy(ready, tmp_path):
         undisturbed = refine(ready.task)
-    assert 24 == undisturbed.earlier
-    assert [24 + 11, 24 + 17, 24 + 22] == [sum(map(len, s.measured)) for s in models.seen]
+    assert undisturbed.earlier == 24
+    assert [sum(map(len, s.measured)) for s in models.seen] == [24 + 11, 24 + 17, 24 + 22]
     assert "refine: 24 trials of campaign 1 of 2" in ready.told.getvalue()
-    assert 1 == undisturbed.before.trials
+    assert undisturbed.before.trials == 1
     _, samples, _ = collected_samples(ready.task)
-    assert 11 == sum(map(len, samples.measured))
+    assert sum(map(len, samples.measured)) == 11
 
     # A later campaign changes nothing for one that is resumed.
     ready.dies_after = 7
@@ -430,15 +430,15 @@ def test_trials_that_leave_open_parameters_at_their_defaults_are_learned_from(
     collect(ready.task)
     another_campaign(ready)
     with_design(ready)
-    assert 22 == refine(ready.task).earlier
+    assert refine(ready.task).earlier == 22
 
 
 def test_a_warm_start_can_be_switched_off(ready: FakeTestbed, models: Models) -> None:
     another_campaign(ready)
     with_design(ready)
     with_study(ready, warm_start=False)
-    assert 0 == refine(ready.task).earlier
-    assert 11 == sum(map(len, models.seen[0].measured))
+    assert refine(ready.task).earlier == 0
+    assert sum(map(len, models.seen[0].measured)) == 11
     assert "campaign 1" not in ready.told.getvalue()
 
 
@@ -485,7 +485,7 @@ def test_what_was_measured_otherwise_is_left_out_with_the_reason(
         with_design(ready)
         if differ is other_default:
             differ(ready)
-    assert 0 == refine(ready.task).earlier
+    assert refine(ready.task).earlier == 0
     began = ready.task.store.earlier(ready.task.subject.campaign)[0].started_at
     said = f"11 trials of campaign 1 of {began} are left out (then against now): {told}"
     assert said in ready.told.getvalue()

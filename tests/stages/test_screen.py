@@ -90,19 +90,19 @@ def test_it_is_looked_at_after_each_part_but_not_too_early(
 ) -> None:
     asked: list[int] = []
     finding(monkeypatch, lambda count: asked.append(count) or "")
-    assert 0 == screen.screen(screened.task, COUNT).saved
-    assert [*LOOKED_AT, COUNT] == asked
-    assert COUNT == design(screened)
+    assert screen.screen(screened.task, COUNT).saved == 0
+    assert asked == [*LOOKED_AT, COUNT]
+    assert design(screened) == COUNT
 
 
 def test_it_ends_when_three_looks_in_a_row_chose_the_same(screened: FakeTestbed) -> None:
     ranking = screen.screen(screened.task, COUNT)
-    assert 28 == design(screened)
+    assert design(screened) == 28
     plan = screened.task.store.plan(screened.task.subject, "screen")
-    assert COUNT == sum(p.role == "design" for p in plan)
+    assert sum(p.role == "design" for p in plan) == COUNT
     assert len(plan) - len(screened.measured) == ranking.saved > 12
     assert f"{ranking.saved} trials need not be measured" in screened.told.getvalue()
-    assert (("a", "b"), ("a", "b", "c")) == (ranking.chosen, ranking.space)
+    assert (ranking.chosen, ranking.space) == (("a", "b"), ("a", "b", "c"))
     assert ranking == screened.task.store.get(screened.task.subject, Ranking)
 
 
@@ -138,13 +138,13 @@ def test_a_killed_screening_ends_where_it_would_have(
 def test_without_looks_all_of_it_is_measured(screened: FakeTestbed) -> None:
     assert screen.screen(screened.task, COUNT).saved
     with_budget(screened, screen_stable=0)
-    assert 0 == screen.screen(screened.task, COUNT).saved
-    assert COUNT == design(screened)
+    assert screen.screen(screened.task, COUNT).saved == 0
+    assert design(screened) == COUNT
 
 
 def test_noise_is_never_stable(screened: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
     finding(monkeypatch, lambda _: "")
-    assert 0 == screen.screen(screened.task, COUNT).saved
+    assert screen.screen(screened.task, COUNT).saved == 0
 
 
 def test_too_few_usable_trials_are_named_with_the_next_step(testbed: FakeTestbed) -> None:
@@ -162,8 +162,8 @@ def test_two_workloads_are_held_against_each_other_where_both_are_ranked(
     found = ranking(*map(importance, "abc"), chosen="ab")
     for arch, workload in (("x86", "slt"), ("arm", "slt"), ("x86", "dlt")):
         subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
-        assert {} == screen.workloads_agree(context)
+        assert screen.workloads_agree(context) == {}
         store.put(subject, found)
     agreed = screen.workloads_agree(replace(context, archs=("x86", "arm")))
-    assert ["x86 slt and x86 dlt"] == list(agreed)
-    assert ("a", "b") == agreed["x86 slt and x86 dlt"].chosen_by_both
+    assert list(agreed) == ["x86 slt and x86 dlt"]
+    assert agreed["x86 slt and x86 dlt"].chosen_by_both == ("a", "b")

@@ -40,9 +40,9 @@ def test_a_search_keeps_each_tree_models_own_winner(testbed: FakeTestbed) -> Non
     )
     task.store.put(task.subject, training(keys=(KEY,), fitted=fitted))
     found = search.search(task)
-    assert TREE_MODELS == tuple(winner.model for winner in found.winners)
+    assert tuple(winner.model for winner in found.winners) == TREE_MODELS
     assert tuple(name for name, family in FAMILIES.items() if family.is_tree) == TREE_MODELS
     lowest = {run.model: run.best_ms[-1] for run in found.convergences}
     assert [lowest[w.model] for w in found.winners] == [w.predicted_p99_ms for w in found.winners]
-    assert {"ensemble"} == {candidate.model for candidate in found.candidates}
+    assert {candidate.model for candidate in found.candidates} == {"ensemble"}
     assert found == task.store.get(task.subject, Search)

@@ -74,17 +74,17 @@ def test_killed_it_goes_on_and_asked_again_it_is_read(testbed: FakeTestbed) -> N
     testbed.dies_after = None
     found = soak(testbed.task, REQUEST)
     assert list(range(12)) == testbed.measured
-    assert "no leak" == found.leak
+    assert found.leak == "no leak"
     assert found == soak(testbed.task, REQUEST)
-    assert 12 == len(testbed.measured)
+    assert len(testbed.measured) == 12
     # Anew only when that is said, or when it is another soak.
     soak(testbed.task, REQUEST, again=True)
-    assert [12, 12] == [sum(p.series == s for p in planned(testbed)) for s in (1, 2)]
+    assert [sum(p.series == s for p in planned(testbed)) for s in (1, 2)] == [12, 12]
     assert "another soak than the one before" in testbed.told.getvalue()
     testbed.applied = "something else"
-    assert "something else" == soak(testbed.task, REQUEST).applied
+    assert soak(testbed.task, REQUEST).applied == "something else"
     soak(testbed.task, replace(REQUEST, hours=0.1))
-    assert [12, 12, 12, 6] == [sum(p.series == s for p in planned(testbed)) for s in range(1, 5)]
+    assert [sum(p.series == s for p in planned(testbed)) for s in range(1, 5)] == [12, 12, 12, 6]
 
 
 def test_a_limit_ends_it_and_the_rest_stays_unmeasured(testbed: FakeTestbed) -> None:
@@ -92,18 +92,18 @@ def test_a_limit_ends_it_and_the_rest_stays_unmeasured(testbed: FakeTestbed) -> 
     testbed.latency = lambda p: 90_000 if p.index >= 4 else 5_000
     request = replace(REQUEST, limits=Limits(p99_ms=50.0))
     found = soak(testbed.task, request)
-    assert ("P99", 7) == (found.broken, len(found.blocks))
+    assert (found.broken, len(found.blocks)) == ("P99", 7)
     assert list(range(7)) == testbed.measured
-    assert 12 == len(planned(testbed))
+    assert len(planned(testbed)) == 12
     # It has ended, and says so: nothing is measured when it is asked for again.
     assert found == soak(testbed.task, request)
-    assert 7 == len(testbed.measured)
+    assert len(testbed.measured) == 7
     task = testbed.task
     prospect = Prospect.of(task.context.study, task.workload, task.subject, task.store)
     assert SoakApplied.is_through(prospect, prospect.places("soak"))
     assert not SoakApplied.is_through(replace(prospect, kinds={}), prospect.places("soak"))
     # Without the limit the same soak goes on to its end.
-    assert ("", 12) == ((more := soak(task, REQUEST)).broken, len(more.blocks))
+    assert ((more := soak(task, REQUEST)).broken, len(more.blocks)) == ("", 12)
 
 
 def test_a_disturbed_block_is_not_repeated_and_its_p99_does_not_count(
@@ -112,8 +112,8 @@ def test_a_disturbed_block_is_not_repeated_and_its_p99_does_not_count(
     soaking(testbed, status=lambda n: "disturbed" if n == 4 else "ok")
     found = soak(testbed.task, REQUEST)
     assert (list(range(12)), 0) == (testbed.measured, testbed.waited)
-    assert ["disturbed"] == [one.status for one in found.blocks if one.status != "ok"]
-    assert {9} == {one.blocks for one in found.trends if one.quantity == "P99"}
+    assert [one.status for one in found.blocks if one.status != "ok"] == ["disturbed"]
+    assert {one.blocks for one in found.trends if one.quantity == "P99"} == {9}
 
 
 def test_a_lost_host_ends_it_before_it_uses_up_the_blocks(testbed: FakeTestbed) -> None:
@@ -123,14 +123,14 @@ def test_a_lost_host_ends_it_before_it_uses_up_the_blocks(testbed: FakeTestbed) 
         soak(testbed.task, REQUEST)
     assert list(range(5)) == testbed.measured
     testbed.connected = True
-    assert 12 == len(soak(testbed.task, REQUEST).blocks)
+    assert len(soak(testbed.task, REQUEST).blocks) == 12
     assert list(range(12)) == testbed.measured
 
 
 def test_blocks_without_answers_end_it(testbed: FakeTestbed) -> None:
     soaking(testbed, status=lambda n: "failed" if n >= 5 else "ok")
     found = soak(testbed.task, REQUEST)
-    assert ("no answers", 8) == (found.broken, len(found.blocks))
+    assert (found.broken, len(found.blocks)) == ("no answers", 8)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_what_cannot_be_soaked_is_refused(
     task = replace(testbed.task, context=replace(context, study=study))
     with pytest.raises(UsageError, match=told):
         soak(task, replace(REQUEST, **change))
-    assert [] == testbed.measured
+    assert testbed.measured == []
 
 
 def test_the_number_of_blocks_covers_the_time() -> None:
-    assert [60, 1440, 3, 1] == [
+    assert [
         SoakRequest(hours=h, block_s=b).blocks
         for h, b in ((1.0, 60), (24.0, 60), (0.1, 150), (0.0001, 60))
-    ]
+    ] == [60, 1440, 3, 1]

@@ -21,9 +21,9 @@ def test_training_has_one_sample_of_each_configuration(
     training = train.train(testbed.task)
     _, samples = given
     check(samples)
-    assert (6, 3) == (training.trials, training.configurations)
+    assert (training.trials, training.configurations) == (6, 3)
     assert training.ceiling is not None
-    assert 2 == training.ceiling.configurations
+    assert training.ceiling.configurations == 2
     assert training.ceiling.scale is not None  # told by the trials' latencies
 
 

@@ -79,10 +79,10 @@ def judge(
 def test_a_verdict_may_have_longer_trials_than_the_campaign(testbed: FakeTestbed) -> None:
     task = with_budget(testbed, judge_duration_s=99)
     judge(task, "tuned", QUICK)
-    assert {99} == {p.duration_s for p in task.store.plan(task.subject, "judge")}
+    assert {p.duration_s for p in task.store.plan(task.subject, "judge")} == {99}
     task = another_campaign(testbed)
     judge(task, "tuned", QUICK)
-    assert {None} == {p.duration_s for p in task.store.plan(task.subject, "judge")}
+    assert {p.duration_s for p in task.store.plan(task.subject, "judge")} == {None}
 
 
 def planned(
@@ -118,20 +118,20 @@ def test_a_clear_verdict_stops_at_the_first_look(testbed: FakeTestbed) -> None:
     verdict = judge(testbed.task, "tuned", QUICK)
     latencies = verify.judged_latencies(testbed.task)
     assert latencies is not None
-    assert (7, 7) == (len(latencies.default), len(latencies.tuned))
-    assert ("gain", 7, 7, 10, 2) == (
+    assert (len(latencies.default), len(latencies.tuned)) == (7, 7)
+    assert (
         verdict.outcome,
         verdict.pairs,
         verdict.rounds,
         verdict.planned_rounds,
         verdict.looks,
-    )
+    ) == ("gain", 7, 7, 10, 2)
     assert verdict.stopped_early
     assert list(range(14)) == testbed.measured
-    assert 20 == len(testbed.task.store.plan(testbed.task.subject, "judge"))
+    assert len(testbed.task.store.plan(testbed.task.subject, "judge")) == 20
     assert "x86 slt: judge: clear after 7 of 10 rounds" in testbed.told.getvalue()
     assert verdict.sides is not None
-    assert (700, 700) == (verdict.sides.requests.default, verdict.sides.requests.tuned)
+    assert (verdict.sides.requests.default, verdict.sides.requests.tuned) == (700, 700)
 
 
 def test_a_stopped_verdict_is_not_an_unfinished_one(testbed: FakeTestbed) -> None:
@@ -139,18 +139,18 @@ def test_a_stopped_verdict_is_not_an_unfinished_one(testbed: FakeTestbed) -> Non
     first = judge(testbed.task, "tuned", QUICK)
     testbed.statuses = ["failed"] * 50
     assert first == judge(testbed.task, "tuned", QUICK)
-    assert 14 == len(testbed.measured)
+    assert len(testbed.measured) == 14
 
 
 def test_an_unclear_verdict_takes_all_pairs(testbed: FakeTestbed) -> None:
     unclear(testbed)
     verdict = judge(testbed.task, "tuned", QUICK)
-    assert ("no significant gain", 10, 10, False) == (
+    assert (
         verdict.outcome,
         verdict.pairs,
         verdict.rounds,
         verdict.stopped_early,
-    )
+    ) == ("no significant gain", 10, 10, False)
     assert list(range(20)) == testbed.measured
     # The last look has what the first one left of the error rate.
     ratios = [5_000 / us for us in (1_000, 25_000) * 5]
@@ -162,7 +162,7 @@ def test_an_unclear_verdict_takes_all_pairs(testbed: FakeTestbed) -> None:
 
 def test_one_look_is_the_plain_interval_of_all_pairs(testbed: FakeTestbed) -> None:
     testbed.p99_us[QUICK.digest] = 1_000
-    assert 10 == judge(with_budget(testbed, judge_looks=1), "tuned", QUICK).pairs
+    assert judge(with_budget(testbed, judge_looks=1), "tuned", QUICK).pairs == 10
 
 
 def with_cpu(testbed: FakeTestbed, *tuned: float) -> None:
@@ -184,22 +184,22 @@ def test_a_gain_that_may_cost_too_much_takes_all_pairs(testbed: FakeTestbed) -> 
     """On average 2.5 points more CPU, and so scattered that 5 are not excluded."""
     with_cpu(testbed, 0.2, 0.35)
     verdict = judge(testbed.task, "tuned", QUICK)
-    assert ("gain, but", 10, False) == (verdict.outcome, verdict.pairs, verdict.stopped_early)
-    assert ["CPU"] == [one.quantity for one in verdict.unclear]
+    assert (verdict.outcome, verdict.pairs, verdict.stopped_early) == ("gain, but", 10, False)
+    assert [one.quantity for one in verdict.unclear] == ["CPU"]
     (cpu,) = verdict.unclear
-    assert (5.0, 2.5) == pytest.approx((cpu.margin, cpu.effect))
+    assert pytest.approx((cpu.margin, cpu.effect)) == (5.0, 2.5)
     assert verdict == testbed.task.store.get(testbed.task.subject, Verdict)
 
 
 def test_a_gain_that_costs_too_much_is_none_and_clear(testbed: FakeTestbed) -> None:
     with_cpu(testbed, 0.4, 0.41)
     verdict = judge(testbed.task, "tuned", QUICK)
-    assert ("no gain: it costs", "gain", 7) == (
+    assert (
         verdict.outcome,
         verdict.p99_outcome,
         verdict.pairs,
-    )
-    assert ["CPU"] == [one.quantity for one in verdict.broken]
+    ) == ("no gain: it costs", "gain", 7)
+    assert [one.quantity for one in verdict.broken] == ["CPU"]
 
 
 def test_the_studys_guardrails_are_those_that_count(testbed: FakeTestbed) -> None:
@@ -216,7 +216,7 @@ def test_the_studys_guardrails_are_those_that_count(testbed: FakeTestbed) -> Non
         assert outcome == judge(task, "tuned", QUICK).outcome
     study = replace(context.study, guardrails=NO_GUARDRAILS)
     task = replace(another_campaign(testbed), context=replace(context, study=study))
-    assert () == judge(task, "tuned", QUICK).guardrails
+    assert judge(task, "tuned", QUICK).guardrails == ()
 
 
 @pytest.mark.parametrize("clear", [True, False])
@@ -272,7 +272,7 @@ def test_rounds_go_on_while_neither_half_is_clearly_where_a_gain_comes_from(
 
     both_kinds.latency = latency
     found = judge(both_kinds.task, "tuned", both)
-    assert "gain" == found.p99_outcome
+    assert found.p99_outcome == "gain"
     assert found.halves is not None
     assert found.halves.is_attributed
     assert found.planned_rounds == found.rounds  # the gain itself is clear at the first look
@@ -293,20 +293,20 @@ def test_each_half_of_a_winner_of_both_kinds_is_measured_in_the_same_rounds(
     arms = {"default": DEFAULT, "tuned": both, KERNEL: QUICK}
     arms[NGINX] = Configuration({BACKLOG: "2000"})
     assert arms == planned_arms(plan)
-    assert "gain" == found.p99_outcome
+    assert found.p99_outcome == "gain"
     assert found.halves is not None
     assert found.rounds == found.halves.rounds == found.pairs
     assert 4 * found.rounds == len(testbed.measured)
     assert found.halves.kernel.value == pytest.approx(1, rel=0.01)
     assert found.halves.nginx.value == pytest.approx(1, rel=0.01)
     assert found.halves.both.value == pytest.approx(found.ratio)
-    assert 4.9 < found.halves.together.low
+    assert found.halves.together.low > 4.9
 
 
 def test_what_was_measured_beyond_a_look_is_never_left_out(testbed: FakeTestbed) -> None:
     testbed.p99_us[QUICK.digest] = 1_000
     judge(with_budget(testbed, judge_looks=1), "tuned", QUICK)
-    assert 10 == judge(testbed.task, "tuned", QUICK).pairs
+    assert judge(testbed.task, "tuned", QUICK).pairs == 10
 
 
 def test_a_tuned_arm_that_fails_is_worse_and_needs_no_more_pairs(testbed: FakeTestbed) -> None:
@@ -315,13 +315,13 @@ def test_a_tuned_arm_that_fails_is_worse_and_needs_no_more_pairs(testbed: FakeTe
     first = next(n for n, p in enumerate(made) if not p.configuration.is_default)
     testbed.statuses = ["failed" if n == first else "ok" for n in range(20)]
     verdict = judge(testbed.task, "tuned", QUICK)
-    assert (6, 7, 1, "worse") == (
+    assert (
         verdict.pairs,
         verdict.rounds,
         verdict.failures,
         verdict.outcome,
-    )
-    assert 5 == pytest.approx(verdict.ratio, rel=0.01)
+    ) == (6, 7, 1, "worse")
+    assert pytest.approx(verdict.ratio, rel=0.01) == 5
 
 
 def test_a_default_that_fails_is_due_again_also_at_a_look(testbed: FakeTestbed) -> None:
@@ -332,7 +332,7 @@ def test_a_default_that_fails_is_due_again_also_at_a_look(testbed: FakeTestbed) 
     with pytest.raises(BaselineError):
         judge(testbed.task, "tuned", QUICK)
     verdict = judge(testbed.task, "tuned", QUICK)
-    assert (7, 7, 0) == (verdict.pairs, verdict.rounds, verdict.failures)
+    assert (verdict.pairs, verdict.rounds, verdict.failures) == (7, 7, 0)
 
 
 def test_a_default_that_fails_throughout_gives_no_verdict(testbed: FakeTestbed) -> None:
@@ -441,7 +441,7 @@ def test_few_keys_that_are_worse_in_each_round_are_told_from_the_best(
     each = {"quick": 5_000, pick.FEW_KEYS: 5_400}
     testbed.latency = lambda p: round(spread[p.round or 0] * each[p.arm])
     picked = measured(testbed.task, "pick", plan)
-    assert "quick" == pick.best_finalist(testbed.task, picked)[0]
+    assert pick.best_finalist(testbed.task, picked)[0] == "quick"
 
 
 @pytest.mark.parametrize(("keys", "name"), [(1, "small"), (2, "large")])
@@ -468,11 +468,11 @@ def test_a_verdict_says_what_the_models_own_winners_were_worth(testbed: FakeTest
         (m.model, m.arm, m.rounds) for m in verdict.models.models
     ][:2]
     ratios = [m.ratio.value for m in verdict.models.models if m.ratio]
-    assert [2, 5, 1] == pytest.approx(ratios, rel=0.01)
+    assert pytest.approx(ratios, rel=0.01) == [2, 5, 1]
     assert verdict.models.mean is not None
-    assert 10 ** (1 / 3) == pytest.approx(verdict.models.mean.value, rel=0.01)
+    assert pytest.approx(verdict.models.mean.value, rel=0.01) == 10 ** (1 / 3)
     assert verdict.models.best is not None
-    assert ("CatBoost", QUICK) == (verdict.models.best.model, verdict.configuration)
+    assert (verdict.models.best.model, verdict.configuration) == ("CatBoost", QUICK)
     assert verdict == testbed.task.store.get(testbed.task.subject, Verdict)
 
 
@@ -483,7 +483,7 @@ def test_a_models_own_winner_may_be_picked(testbed: FakeTestbed) -> None:
     testbed.p99_us[one.digest] = 500
     verdict = verify.verify(testbed.task)
     assert ("XGBoost", one) == (verdict.origin, verdict.configuration)
-    assert 10 == pytest.approx(verdict.ratio, rel=0.01)
+    assert pytest.approx(verdict.ratio, rel=0.01) == 10
 
 
 def test_a_pick_that_was_planned_without_the_winners_goes_on_without_them(
@@ -499,8 +499,8 @@ def test_a_pick_that_was_planned_without_the_winners_goes_on_without_them(
 def test_a_verdict_is_against_the_hosts_own_values(testbed: FakeTestbed) -> None:
     searched(testbed)
     verdict = verify.verify(testbed.task)
-    assert ("", QUICK) == (verdict.against, verdict.configuration)
-    assert 5 == pytest.approx(verdict.ratio, rel=0.01)
+    assert (verdict.against, verdict.configuration) == ("", QUICK)
+    assert pytest.approx(verdict.ratio, rel=0.01) == 5
 
 
 def test_a_verdict_against_a_baseline_measures_that_in_place_of_the_default(
@@ -510,8 +510,8 @@ def test_a_verdict_against_a_baseline_measures_that_in_place_of_the_default(
     baseline = Configuration({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "65535"})
     testbed.p99_us[baseline.digest] = 2_000
     verdict = verify.verify(testbed.task, "openeuler-25.09")
-    assert "openeuler-25.09" == verdict.against
-    assert 2 == pytest.approx(verdict.ratio, rel=0.01)
+    assert verdict.against == "openeuler-25.09"
+    assert pytest.approx(verdict.ratio, rel=0.01) == 2
     judged = testbed.task.store.plan(testbed.task.subject, "judge")
     assert {QUICK.digest, baseline.digest} == {p.configuration.digest for p in judged}
 
@@ -522,7 +522,7 @@ def test_a_baseline_that_changes_nothing_is_the_hosts_own_values(
     searched(testbed)
     testbed.task.store.put(testbed.task.subject, probe_with("30", "65535"))
     verdict = verify.verify(testbed.task, "openeuler-25.09")
-    assert 5 == pytest.approx(verdict.ratio, rel=0.01)
+    assert pytest.approx(verdict.ratio, rel=0.01) == 5
     assert "openeuler-25.09 changes nothing on this host" in testbed.told.getvalue()
 
 
@@ -571,4 +571,4 @@ def test_the_best_measured_is_not_the_luckiest_trial(
 def test_an_unknown_default_is_refused_before_anything_is_measured(testbed: FakeTestbed) -> None:
     with pytest.raises(UsageError, match="there is no baseline nosuch; there are kernel"):
         verify.verify(testbed.task, "nosuch")
-    assert [] == testbed.measured
+    assert testbed.measured == []

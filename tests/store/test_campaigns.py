@@ -15,7 +15,7 @@ def test_a_study_has_no_campaign_at_first(store: Store) -> None:
 
 def test_a_campaign_comes_back_as_it_was_begun(store: Store, url: str) -> None:
     campaign = begun(store).campaign
-    assert ("study", 7, None) == (campaign.study, campaign.seed, campaign.finished_at)
+    assert (campaign.study, campaign.seed, campaign.finished_at) == ("study", 7, None)
     with opened(url) as again:
         assert campaign == again.latest("study")
 
@@ -33,7 +33,7 @@ def test_earlier_campaigns_are_those_of_the_same_study_oldest_first(store: Store
     begun(store, study="another")
     second, third = begun(store).campaign, begun(store).campaign
     assert [first, second] == store.earlier(third)
-    assert [] == store.earlier(first)
+    assert store.earlier(first) == []
 
 
 def test_a_finished_campaign_says_when(store: Store) -> None:
@@ -49,18 +49,18 @@ def test_a_finished_campaign_says_when(store: Store) -> None:
 
 def test_a_plan_comes_back_in_order(store: Store) -> None:
     subject = begun(store)
-    assert [] == store.plan(subject, "collect")
+    assert store.plan(subject, "collect") == []
     store.write_plan(subject, "collect", reversed(PLAN))
-    assert PLAN == store.plan(subject, "collect")
+    assert store.plan(subject, "collect") == PLAN
 
 
 def test_a_plan_belongs_to_its_stage_workload_architecture_and_campaign(store: Store) -> None:
     subject = begun(store)
     store.write_plan(subject, "collect", PLAN)
-    assert [] == store.plan(subject, "screen")
-    assert [] == store.plan(replace(subject, workload="dlt"), "collect")
-    assert [] == store.plan(replace(subject, arch="arm"), "collect")
-    assert [] == store.plan(begun(store), "collect")
+    assert store.plan(subject, "screen") == []
+    assert store.plan(replace(subject, workload="dlt"), "collect") == []
+    assert store.plan(replace(subject, arch="arm"), "collect") == []
+    assert store.plan(begun(store), "collect") == []
 
 
 def test_a_plan_is_written_once_and_all_of_it_or_nothing(url: str) -> None:

@@ -59,16 +59,16 @@ def test_the_recorded_campaign_is_the_same_after_a_way_there_and_back(
         begun(two)  # so that the numbers are others
         (campaign,) = one.campaigns()
         there = copied(one, two, campaign)
-        assert (1, 2, False) == (there.campaign, there.copy, there.was_there)
-        assert (498, 510) == (there.amounts.plans, there.amounts.trials)
+        assert (there.campaign, there.copy, there.was_there) == (1, 2, False)
+        assert (there.amounts.plans, there.amounts.trials) == (498, 510)
         expected = content(one, 1)
         assert len(expected) >= 1 + 498 + 510 + there.amounts.results
-        assert 20 < there.amounts.results
-        assert expected == content(two, 2)
+        assert there.amounts.results > 20
+        assert content(two, 2) == expected
         with opened(str(last)) as three:
             back = copied(two, three, two.campaigns()[1])
-            assert (2, 1) == (back.campaign, back.copy)
-            assert expected == content(three, 1)
+            assert (back.campaign, back.copy) == (2, 1)
+            assert content(three, 1) == expected
             for subject in one.subjects(campaign):
                 assert one.trials(subject) == three.trials(subject)
 
@@ -81,12 +81,12 @@ def test_a_campaign_that_is_there_is_left_alone_and_one_that_has_grown_is_refuse
         source.put(subject, SEARCH)
         assert not copied(source, target, subject.campaign).was_there
         again = copied(source, target, subject.campaign)
-        assert (True, 1) == (again.was_there, again.copy)
+        assert (again.was_there, again.copy) == (True, 1)
         source.add(subject, trial(attempt=1))
         told = r"^campaign 1 \(study, begun .*\) is there already as campaign 1, with other rows"
         with pytest.raises(UsageError, match=told):
             copied(source, target, subject.campaign)
-        assert 1 == len(target.campaigns())
+        assert len(target.campaigns()) == 1
         assert [trial()] == target.trials(subject)
 
 
@@ -105,10 +105,10 @@ def test_nothing_of_a_campaign_that_can_not_be_copied_is_there(
 
         with pytest.raises(KeyboardInterrupt):
             copying.copy_campaign(source, target, subject.campaign, begin=steps.append, step=step)
-        assert [] == target.campaigns()
+        assert target.campaigns() == []
         copied(source, target, subject.campaign)
         (there,) = target.campaigns()
-        assert 3 == len(target.trials(replace(subject, campaign=there)))
+        assert len(target.trials(replace(subject, campaign=there))) == 3
 
 
 def test_what_is_not_the_same_when_it_is_read_back_is_not_kept(
@@ -125,7 +125,7 @@ def test_what_is_not_the_same_when_it_is_read_back_is_not_kept(
         monkeypatch.setattr(copying, "_digest", lambda connection, _: str(connection.engine.url))
         with pytest.raises(IntopError, match="is not the same when it is read back"):
             copied(source, target, subject.campaign)
-        assert [] == target.campaigns()
+        assert target.campaigns() == []
 
 
 def test_a_copy_is_there_once_although_its_commit_was_lost(
@@ -140,8 +140,8 @@ def test_a_copy_is_there_once_although_its_commit_was_lost(
         subject = kept(source, trial())
         cut.losses += ["command", "answer"]
         copied(source, target, subject.campaign)
-        assert [] == cut.losses
-        assert 1 == len(target.campaigns())
+        assert cut.losses == []
+        assert len(target.campaigns()) == 1
 
 
 def test_what_only_reads_is_a_source(url: str, tmp_path: Path) -> None:

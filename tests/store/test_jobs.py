@@ -137,7 +137,7 @@ def test_a_fenced_worker_counts_for_nothing_and_is_kept_as_evidence(
         assert not store.jobs.complete(lost, slow)
     assert [quick] == store.trials(subject)
     ((worker, _),) = store.jobs.late(subject)
-    assert "slow" == worker
+    assert worker == "slow"
 
 
 def test_a_lease_runs_out_unless_it_is_renewed(store: Store, subject: Subject) -> None:
@@ -148,7 +148,7 @@ def test_a_lease_runs_out_unless_it_is_renewed(store: Store, subject: Subject) -
     assert claimed(store, subject, "two") is None
     assert store.jobs.renew(lease, 0.2)
     time.sleep(0.3)
-    assert "two" == held(claimed(store, subject, "two")).worker
+    assert held(claimed(store, subject, "two")).worker == "two"
 
 
 def test_a_released_job_is_free_at_once_and_says_why(store: Store, subject: Subject) -> None:
@@ -156,7 +156,7 @@ def test_a_released_job_is_free_at_once_and_says_why(store: Store, subject: Subj
     store.jobs.release(held(claimed(store, subject)), "the host is gone")
     status = store.jobs.status(number)
     assert status is not None
-    assert ("offered", True, "the host is gone") == (status.state, status.is_free, status.problem)
+    assert (status.state, status.is_free, status.problem) == ("offered", True, "the host is gone")
     assert held(claimed(store, subject, "two"))
 
 
@@ -176,7 +176,7 @@ def test_an_offer_that_is_repeated_revives_what_failed(store: Store, subject: Su
     store.jobs.fail(held(claimed(store, subject)), "another kernel")
     status = store.jobs.status(number)
     assert status is not None
-    assert ("failed", None, "another kernel") == (status.state, status.answer, status.why)
+    assert (status.state, status.answer, status.why) == ("failed", None, "another kernel")
     assert claimed(store, subject) is None
     assert number == offered(store, subject, PLAN[0], replica=1)
     assert number == held(claimed(store, subject, replica=1)).job.id
@@ -201,15 +201,15 @@ def test_an_attempt_that_is_stored_already_counts_once(store: Store, subject: Su
     lease = held(claimed(store, subject, "elsewhere"))
     assert not store.jobs.complete(lease, replace(made, seconds=78.0))
     assert [made] == store.trials(subject)
-    assert ["here", "elsewhere"] == [worker for worker, _ in store.jobs.late(subject)]
-    assert {} == store.jobs.waiting()
+    assert [worker for worker, _ in store.jobs.late(subject)] == ["here", "elsewhere"]
+    assert store.jobs.waiting() == {}
 
 
 def test_no_worker_gets_what_a_process_measures_itself(store: Store, subject: Subject) -> None:
     lease = taken(store, subject, lease_s=-1)
     assert claimed(store, subject) is None
     store.jobs.drop(lease)
-    assert {} == store.jobs.waiting()
+    assert store.jobs.waiting() == {}
     offered(store, subject, PLAN[0])
     store.jobs.drop(taken(store, subject))
     assert claimed(store, subject) is None
@@ -274,16 +274,16 @@ def test_workers_are_known_by_their_signs_of_life(store: Store, subject: Subject
     store.workers.heard(replace(one, name="two"))
     store.workers.heard(replace(one, trials=3, doing="at work", reach=()))
     found = store.workers.all()
-    assert {"one", "two"} == {w.name for w in found}
+    assert {w.name for w in found} == {"one", "two"}
     assert all(w.is_alive and w.silent_s < 60 for w in found)
     (again,) = (w for w in found if w.name == "one")
-    assert (3, "at work", ()) == (again.trials, again.doing, again.reach)
+    assert (again.trials, again.doing, again.reach) == (3, "at work", ())
     store.workers.ended("one")
-    assert ["two"] == [w.name for w in store.workers.all()]
+    assert [w.name for w in store.workers.all()] == ["two"]
 
 
 def test_how_many_jobs_are_free_and_held(store: Store, subject: Subject) -> None:
-    assert {} == store.jobs.waiting()
+    assert store.jobs.waiting() == {}
     for planned in PLAN[:2]:
         offered(store, subject, planned)
     claimed(store, subject)
@@ -307,7 +307,7 @@ def test_a_row_that_is_no_job_is_named_and_rejected_by_its_number(
     store.jobs.reject(first, "no JSON")
     status = store.jobs.status(first)
     assert status is not None
-    assert ("failed", "no JSON") == (status.state, status.why)
+    assert (status.state, status.why) == ("failed", "no JSON")
     assert second == held(claimed(store, subject)).job.id
     # Whoever asks for the trial again has it measured.
     assert first == offered(store, subject, PLAN[0])

@@ -68,7 +68,7 @@ def test_it_goes_on_in_the_middle_and_ends_as_if_undisturbed(url: str) -> None:
                 wait_for(lambda: tries() >= most or going.poll() is not None, "tries")
             finally:
                 going.send_signal(signal.SIGKILL)
-            assert -signal.SIGKILL == going.wait()
+            assert going.wait() == -signal.SIGKILL
 
         for _ in range(2):
             killed_after(5)

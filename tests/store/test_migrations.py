@@ -68,13 +68,13 @@ def test_a_store_one_migration_behind_is_brought_up_to_date_with_all_that_is_in_
         pytest.fail("must not open")
     for _ in range(2):
         with opened(url) as store:
-            assert TRIALS == store.trials(subject)
-            assert SEARCH == store.get(subject, type(SEARCH))
-    assert [("dry",), ("dry",)] == rows(url, "select weather from trial")
-    assert [(NUMBER,)] == rows(url, f"select version_num from {VERSION_TABLE}")
+            assert store.trials(subject) == TRIALS
+            assert store.get(subject, type(SEARCH)) == SEARCH
+    assert rows(url, "select weather from trial") == [("dry",), ("dry",)]
+    assert rows(url, f"select version_num from {VERSION_TABLE}") == [(NUMBER,)]
     with opened_to_read(url) as reading:
         assert reading is not None
-        assert TRIALS == reading.trials(subject)
+        assert reading.trials(subject) == TRIALS
 
 
 @pytest.mark.parametrize("is_new", [True, False])
@@ -91,7 +91,7 @@ def test_a_migration_that_fails_leaves_a_store_as_it_was(
     monkeypatch.undo()
     assert is_new is not is_begun(url)
     with opened(url) as store:
-        assert is_new or TRIALS == store.trials(subject)
+        assert is_new or store.trials(subject) == TRIALS
 
 
 OPENED = """
@@ -113,10 +113,10 @@ def test_a_kill_within_a_migration_leaves_a_store_as_it_was(
     killed = as_python(with_next_migration(tmp_path, "os.kill(os.getpid(), 9)"))
     script = OPENED.format(paths=[p for p in sys.path if p], before=killed)
     done = ran(sys.executable, "-c", script, url)
-    assert -signal.SIGKILL == done.returncode, done.stderr
+    assert done.returncode == -signal.SIGKILL, done.stderr
     assert is_new is not is_begun(url)
     with opened(url) as store:
-        assert is_new or TRIALS == store.trials(subject)
+        assert is_new or store.trials(subject) == TRIALS
 
 
 def test_a_new_store_has_todays_tables(url: str) -> None:
@@ -136,8 +136,8 @@ def assert_has_todays_tables(url: str) -> None:
     engine = engine_of(url, "read")
     with engine.connect() as connection:
         migrated = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-        assert [] == compare_metadata(migrated, metadata)
-        assert HEAD == migrated.get_current_revision()
+        assert compare_metadata(migrated, metadata) == []
+        assert migrated.get_current_revision() == HEAD
     engine.dispose()
 
 
@@ -156,4 +156,4 @@ RELEASED = (
 
 def test_every_result_that_is_stored_has_a_name_which_stays() -> None:
     assert len(result_types()) == len(set(result_types().values()))
-    assert set() == set(RELEASED) - set(result_types())
+    assert set(RELEASED) - set(result_types()) == set()

@@ -20,7 +20,7 @@ from stored import PLAN, begun, kept, rows, trial
 def test_opening_again_keeps_what_is_there(url: str) -> None:
     for expected in (1, 2):
         with opened(url) as store:
-            assert expected == begun(store).campaign.id
+            assert begun(store).campaign.id == expected
 
 
 def test_threads_may_make_stores_at_the_same_time(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_threads_may_make_stores_at_the_same_time(tmp_path: Path) -> None:
             return begun(store).campaign.id
 
     with ThreadPoolExecutor(8) as pool:
-        assert [1] * 16 + [2] * 16 == sorted(pool.map(made, range(32)))
+        assert sorted(pool.map(made, range(32))) == [1] * 16 + [2] * 16
 
 
 OPENED = """
@@ -51,13 +51,13 @@ def test_of_several_programs_that_open_a_new_store_one_makes_it(url: str) -> Non
     ]
     for program in programs:
         assert program.stdout
-        assert "ready\n" == program.stdout.readline()
+        assert program.stdout.readline() == "ready\n"
     for program in programs:
         assert program.stdin
         program.stdin.close()
     said = [program.stdout.read() for program in programs if program.stdout]
-    assert ["1\n", "2\n"] == sorted(said)
-    assert [0, 0] == [program.wait(60) for program in programs]
+    assert sorted(said) == ["1\n", "2\n"]
+    assert [program.wait(60) for program in programs] == [0, 0]
 
 
 def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_second_controller_can_read_while_the_first_writes(store: Store, url: 
         store.add(subject, trial())
         assert [trial()] == other.trials(subject)
         other.add(subject, trial(planned=PLAN[0]))
-    assert 2 == len(store.trials(subject))
+    assert len(store.trials(subject)) == 2
 
 
 def test_what_only_reads_can_not_write(url: str) -> None:
@@ -138,7 +138,7 @@ def test_a_table_of_another_program_with_a_name_of_ours_is_left_alone(
     rows(url, "create table trial (id integer, patient text)")
     with pytest.raises(UsageError, match="is the database of another program"), opened(url):
         pytest.fail("must not open")
-    assert 1 == len(rows(url, "select * from pg_tables where schemaname = 'public'"))
+    assert len(rows(url, "select * from pg_tables where schemaname = 'public'")) == 1
 
 
 @pytest.mark.parametrize("driver", ["postgresql", "postgres", "postgresql+psycopg"])
@@ -232,7 +232,7 @@ def test_a_name_that_no_store_can_have_is_refused_before_anything_is_made(
             pytest.fail("must not open")
     with pytest.raises(UsageError, match=re.escape(message)):
         is_begun(name.format(folder=tmp_path))
-    assert [] == [*tmp_path.iterdir()]
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_path_that_is_too_long_for_sqlite_is_refused(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_the_longest_names_hold_a_store(tmp_path: Path) -> None:
     for path in (longest, deep / "x.db"):
         with opened(str(path)) as store:
             begun(store)
-    assert 504 == len(str(deep / "x.db"))
+    assert len(str(deep / "x.db")) == 504
 
 
 def test_a_file_system_that_takes_no_files_is_not_called_full(tmp_path: Path) -> None:

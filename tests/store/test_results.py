@@ -117,7 +117,7 @@ def test_a_result_comes_back_as_it_was_found(store: Store, result: Any) -> None:
 def test_a_verdict_keeps_its_sides_and_what_models_were_worth(store: Store) -> None:
     subject = begun(store)
     store.put(subject, JUDGED)
-    assert JUDGED == store.get(subject, Verdict)
+    assert store.get(subject, Verdict) == JUDGED
 
 
 def test_a_result_that_lacks_something_is_named_with_its_campaign(
@@ -157,7 +157,7 @@ def test_results_of_all_types_stand_side_by_side_and_a_later_one_replaces_its_li
     later = replace(VERDICT, pairs=9)
     store.put(subject, later)
     assert later == store.get(subject, Verdict)
-    assert RANKING == store.get(subject, Ranking)
+    assert store.get(subject, Ranking) == RANKING
 
 
 def test_what_has_a_result_is_found_in_all_campaigns(store: Store) -> None:
@@ -169,7 +169,7 @@ def test_what_has_a_result_is_found_in_all_campaigns(store: Store) -> None:
     store.put(bare, SEARCH)
     assert [first, second] == store.subjects_with(Verdict)
     assert [first, second, bare] == store.subjects_with(Verdict, Search)
-    assert [] == store.subjects_with(Explanation)
+    assert store.subjects_with(Explanation) == []
 
 
 def test_a_result_belongs_to_its_subject(store: Store) -> None:

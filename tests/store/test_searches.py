@@ -41,7 +41,7 @@ def subject(store: Store) -> Subject:
 def test_records_come_back_as_they_were_added(store: Store, subject: Subject) -> None:
     store.searches(subject).add("abc", RECORDS)
     found = store.searches(subject).new("abc")
-    assert RECORDS == found
+    assert found == RECORDS
     kinds = [type(v) for one in found[:1] for v in one.known.hyperparameters.values()]
     assert [int, float, str, bool] == kinds
 
@@ -50,10 +50,10 @@ def test_each_object_gives_a_record_once_also_those_of_others(
     store: Store, subject: Subject
 ) -> None:
     one, other = store.searches(subject), store.searches(subject)
-    assert [] == one.new("abc")
+    assert one.new("abc") == []
     other.add("abc", RECORDS[:2])
     assert RECORDS[:2] == one.new("abc")
-    assert [] == one.new("abc")
+    assert one.new("abc") == []
     one.add("abc", RECORDS[2:3])
     assert RECORDS[2:3] == one.new("abc")
     assert RECORDS[:3] == other.new("abc")
@@ -70,10 +70,10 @@ def test_another_training_takes_the_place_of_an_earlier_one(store: Store, subjec
     elsewhere = replace(subject, workload="dlt")
     store.searches(subject).add("abc", RECORDS)
     store.searches(elsewhere).add("abc", RECORDS[:1])
-    assert [] == store.searches(subject).new("def")
+    assert store.searches(subject).new("def") == []
     store.searches(subject).add("def", RECORDS[:1])
     assert RECORDS[:1] == store.searches(subject).new("def")
-    assert [] == store.searches(subject).new("abc")
+    assert store.searches(subject).new("abc") == []
     assert RECORDS[:1] == store.searches(elsewhere).new("abc")
 
 

@@ -32,17 +32,17 @@ def test_what_a_lost_commit_wrote_is_there_once(cut: Cut, losses: list[Loss]) ->
     with opened(cut.url) as store:
         cut.losses += losses
         subject = begun(store)
-        assert [] == cut.losses
-        assert 1 == len(store.campaigns())
+        assert cut.losses == []
+        assert len(store.campaigns()) == 1
         cut.losses += losses
         store.write_plan(subject, "collect", PLAN)
-        assert [] == cut.losses
+        assert cut.losses == []
         made = [trial(), trial(attempt=1)]
         for one in made:
             cut.losses += losses
             store.add(subject, one)
-            assert [] == cut.losses
-        assert PLAN == store.plan(subject, "collect")
+            assert cut.losses == []
+        assert store.plan(subject, "collect") == PLAN
         assert made == store.trials(subject)
 
 
@@ -51,7 +51,7 @@ def test_a_second_trial_of_an_attempt_is_refused_after_a_lost_answer(cut: Cut) -
         subject = kept(store, trial())
         cut.losses += ["answer"]
         store.add(subject, trial(attempt=1))
-        assert [] == cut.losses
+        assert cut.losses == []
         with pytest.raises(IntegrityError):
             store.add(subject, trial(attempt=1))
 
@@ -66,7 +66,7 @@ def test_a_session_that_the_server_ends_is_begun_again(postgres_server: Server) 
             store.add(subject, trial(attempt=attempt))
             postgres_server.sql(end + "'intop'")
             assert attempt + 1 == len(store.trials(subject))
-    assert [] == told, "nobody waits for what is over at once"
+    assert told == [], "nobody waits for what is over at once"
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +145,10 @@ def test_who_ends_does_not_wait_for_a_server(own_server: Server) -> None:
         store.jobs.drop(lease)
         store.workers.ended("one")
         own_server.start()
-        assert [] == told
+        assert told == []
         assert {subject.campaign.id: (0, 1)} == store.jobs.waiting()  # until its lease runs out
         store.jobs.drop(lease)
-        assert {} == store.jobs.waiting()
+        assert store.jobs.waiting() == {}
 
 
 def test_a_server_that_stays_away_is_one_clear_error(
@@ -182,9 +182,9 @@ def test_who_ends_does_not_wait_for_a_locked_file_and_hears_of_all_else(tmp_path
         other.execute("BEGIN IMMEDIATE")
         store.session.attempt(change)
         other.rollback()
-        assert [7] == [one.seed for one in store.campaigns()]
+        assert [one.seed for one in store.campaigns()] == [7]
         store.session.attempt(change)
-        assert [2] == [one.seed for one in store.campaigns()]
+        assert [one.seed for one in store.campaigns()] == [2]
         with pytest.raises(OperationalError, match="no such table"):
             store.session.attempt(sa.text("delete from elsewhere"))
 
@@ -197,4 +197,4 @@ def test_nothing_of_work_that_fails_is_kept(store: Store) -> None:
 
     with pytest.raises(RuntimeError, match="no"):
         store.session.write(work)
-    assert [] == store.campaigns()
+    assert store.campaigns() == []

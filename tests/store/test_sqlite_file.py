@@ -134,15 +134,15 @@ def test_a_trial_after_a_loss_is_saved_with_all_before_it_and_named(
 ) -> None:
     subject, message = lost_between(path, loss)
     assert f"{expected.format(path)} while intop had it open" in message
-    assert 1 == len(message.splitlines())
+    assert len(message.splitlines()) == 1
     saved = saved_by(message)
-    assert 0o600 == saved.stat().st_mode & 0o777
+    assert saved.stat().st_mode & 0o777 == 0o600
     if path.parent.is_dir():
         assert path.parent == saved.parent
     try:
-        assert [0, 1, 2] == attempts(str(saved), subject)
+        assert attempts(str(saved), subject) == [0, 1, 2]
         with closing(sqlite3.connect(saved)) as connection:
-            assert [("ok",)] == connection.execute("pragma integrity_check").fetchall()
+            assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
     finally:
         saved.unlink()
 
@@ -154,7 +154,7 @@ def test_a_loss_after_the_last_trial_is_found_at_the_end(
     subject, message = lost_after(path, loss)
     assert f"{expected.format(path)} while intop had it open" in message
     saved = saved_by(message)
-    assert [0, 1] == attempts(str(saved), subject)
+    assert attempts(str(saved), subject) == [0, 1]
     saved.unlink()
 
 
@@ -176,7 +176,7 @@ def test_the_command_of_the_message_brings_the_store_back(path: Path, loss: Loss
     subprocess.run(["sh", "-c", command], check=True, stdin=subprocess.DEVNULL)
     with opened(str(path)) as store:
         store.add(subject, trial(attempt=3))
-    assert [0, 1, 2, 3] == attempts(str(path), subject)
+    assert attempts(str(path), subject) == [0, 1, 2, 3]
 
 
 def test_each_writer_after_a_loss_is_told_and_one_file_has_all(path: Path) -> None:
@@ -194,7 +194,7 @@ def test_each_writer_after_a_loss_is_told_and_one_file_has_all(path: Path) -> No
     messages.append(refused(path, work))
     (saved,) = {saved_by(message) for message in messages}
     assert [saved] == list(path.parent.glob("*.saved"))
-    assert [0, 1, 2] == attempts(str(saved), subjects[0])
+    assert attempts(str(saved), subjects[0]) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_store_behind_a_link_has_its_log_beside_the_target(
     link.symlink_to(path)
     subject, message = lost_after(link, lambda _: (link.parent / lost).unlink())
     assert expected in message
-    assert [0, 1] == attempts(str(saved_by(message)), subject)
+    assert attempts(str(saved_by(message)), subject) == [0, 1]
 
 
 def test_no_new_file_comes_to_be_where_one_was_removed(path: Path) -> None:

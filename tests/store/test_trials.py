@@ -43,8 +43,8 @@ def test_trials_come_back_in_order_of_measurement_and_by_stage(store: Store) -> 
     assert made == store.trials(subject)
     assert [made[1]] == store.trials(subject, "screen")
     assert made == store.trials(subject, "screen", "collect")
-    assert [] == store.trials(subject, "judge")
-    assert [] == store.trials(replace(subject, arch="arm"))
+    assert store.trials(subject, "judge") == []
+    assert store.trials(replace(subject, arch="arm")) == []
 
 
 def test_conditions_are_those_of_each_stages_last_trial_in_order_of_measurement(
@@ -63,7 +63,7 @@ def test_conditions_are_those_of_each_stages_last_trial_in_order_of_measurement(
     found = store.conditions(subject)
     assert [("collect", late), ("screen", early)] == list(found.items())
     assert {"screen": early} == store.conditions(subject, "screen")
-    assert {} == store.conditions(replace(subject, arch="arm"))
+    assert store.conditions(replace(subject, arch="arm")) == {}
 
 
 def test_places_are_those_of_the_stages_that_are_asked_for(store: Store) -> None:
@@ -72,8 +72,8 @@ def test_places_are_those_of_the_stages_that_are_asked_for(store: Store) -> None
         store.write_plan(subject, stage, PLAN)
     store.add(subject, trial(stage="collect", planned=PLAN[1]))
     places = store.places(subject, "collect")
-    assert {"collect"} == {place.stage for place in places}
-    assert [None, "ok", None] == [place.status for place in places]
+    assert {place.stage for place in places} == {"collect"}
+    assert [place.status for place in places] == [None, "ok", None]
     assert 2 * len(PLAN) == len(store.places(subject))
 
 
@@ -83,7 +83,7 @@ def test_a_trial_is_stored_once_for_each_attempt(url: str) -> None:
     with pytest.raises(IntopError, match=r"(?i)unique"), opened(url) as store:
         store.add(subject, trial(attempt=1))
     with opened(url) as store:
-        assert [0, 1] == [t.attempt for t in store.trials(subject)]
+        assert [t.attempt for t in store.trials(subject)] == [0, 1]
 
 
 def test_a_trial_without_a_place_in_a_plan_is_refused(url: str) -> None:
@@ -111,7 +111,7 @@ with opened(sys.argv[1]) as store:
 def test_trials_outlive_a_process_that_is_killed_right_after_adding_them(url: str) -> None:
     script = KILLED.format(paths=[p for p in sys.path if p])
     done = ran(sys.executable, "-c", script, url)
-    assert -signal.SIGKILL == done.returncode, done.stderr
+    assert done.returncode == -signal.SIGKILL, done.stderr
     with opened(url) as store:
         campaign = store.latest("study")
         assert campaign is not None
@@ -131,7 +131,7 @@ def test_another_process_sees_a_trial_as_soon_as_it_is_added(store: Store, url: 
     kept(store, trial())
     script = SEEN.format(paths=[p for p in sys.path if p])
     done = ran(sys.executable, "-c", script, url, check=True)
-    assert "[(1,)]" == done.stdout.strip()
+    assert done.stdout.strip() == "[(1,)]"
 
 
 def test_evidence_comes_back(store: Store) -> None:
@@ -157,4 +157,4 @@ def test_counters_come_back(store: Store, url: str) -> None:
     (found,) = store.trials(subject)
     assert {"lb": counted, "lg": HostCounters(at_s=(1.0,))} == found.counters
     rows(url, "update trial set counters = null")
-    assert {} == store.trials(subject)[0].counters
+    assert store.trials(subject)[0].counters == {}

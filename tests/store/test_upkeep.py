@@ -55,9 +55,10 @@ def test_rows_that_belong_to_none_are_named(path: Path) -> None:
     sql(path, "delete from planned")  # by a program that checks no references
     sql(path, "update result set campaign_id = 9")
     with opened(str(path)) as store:
-        assert ("trial 1 belongs to no planned", "result 1 belongs to no campaign") == checked(
-            store
-        ).problems
+        assert checked(store).problems == (
+            "trial 1 belongs to no planned",
+            "result 1 belongs to no campaign",
+        )
 
 
 def test_pages_that_are_damaged_are_told(path: Path) -> None:
@@ -80,10 +81,10 @@ def test_of_many_problems_some_are_listed(store: Store, url: str) -> None:
     kept(store, *(trial(attempt=n) for n in range(30)))
     rows(url, "update trial set errors = ''")
     found = checked(store)
-    assert (upkeep.MOST_LISTED, 30 - upkeep.MOST_LISTED) == (
+    assert (
         len(found.problems),
         found.unlisted,
-    )
+    ) == (upkeep.MOST_LISTED, 30 - upkeep.MOST_LISTED)
 
 
 def test_a_vacuum_gives_space_back_and_loses_nothing(store: Store, url: str) -> None:

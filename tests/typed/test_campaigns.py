@@ -22,7 +22,7 @@ def test_tune_does_not_mix_campaigns_without_being_told(
 ) -> None:
     just_begun(study, finished=finished)
     done = intop("tune", "-c", study)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert "mine.db has a campaign of mine from 20" in done.stderr
     assert f"{state}. Say --resume to go on with it, or --new to start anew" in done.stderr
 
@@ -32,7 +32,7 @@ def test_tune_goes_on_or_starts_anew_as_told(study: Path, option: str, campaigns
     just_begun(study)
     done = intop("tune", "-c", study, option)
     # It gets as far as the lab, which is not up.
-    assert 1 == done.returncode
+    assert done.returncode == 1
     assert "lab t-cli is not up" in done.stderr
     with opened(str(study.parent / "mine.db")) as store:
         latest = store.latest("mine")
@@ -49,7 +49,7 @@ def test_a_campaign_in_which_nothing_was_planned_is_used(
     with opened(str(study.parent / "mine.db")) as store:
         latest = store.latest("mine")
         assert latest is not None
-        assert 1 == latest.id
+        assert latest.id == 1
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
 ) -> None:
     just_begun(study)
     done = intop(command, "-c", study)
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (1, "")
     assert next_command in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -87,7 +87,7 @@ def test_an_unknown_baseline_is_2_and_names_what_there_is(
 ) -> None:
     just_begun(study)
     done = intop(*words, "-c", study)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -95,7 +95,7 @@ def test_an_unknown_baseline_is_2_and_names_what_there_is(
 def test_a_folder_of_figures_that_cant_be_made_is_2(study: Path) -> None:
     just_begun(study)
     done = intop("train", "--figures", "/dev/null/x", "-c", study)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert "intop: the folder of --figures can't be made" in done.stderr
 
 

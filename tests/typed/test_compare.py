@@ -57,7 +57,7 @@ def test_compare_without_trials_is_1_and_names_the_architecture_and_the_next_com
 ) -> None:
     measured(study, *archs)
     done = intop("compare", "x86", "arm", "-c", study)
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (1, "")
     lines = done.stderr.removeprefix("intop: ").splitlines()
     for arch, line in zip(missing, lines, strict=True):
         assert line.startswith(f"{arch} slt: nothing to compare (0 usable trials")
@@ -69,7 +69,7 @@ def test_compare_lays_two_architectures_side_by_side(study: Path) -> None:
     ranked(study, "x86", "arm")
     folder = study.parent / "new" / "figures"
     done = intop("compare", "x86", "arm", "-c", study, "--figures", folder)
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "x86 and arm: measured P99 in ms" in done.stdout
     assert "aarch64" in done.stdout
     assert "not verified" in done.stdout
@@ -83,23 +83,23 @@ def test_compare_goes_on_without_a_workload_that_is_not_measured(study: Path) ->
     study.write_text(text + load.replace("slt", "dlt"))
     measured(study, "x86", "arm")
     done = intop("compare", "x86", "arm", "-c", study)
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
     assert "Not compared: arm dlt: nothing to compare" in told
     assert "intop collect --arch arm --workload dlt" in told
     done = intop("compare", "x86", "arm", "-c", study, "--workload", "dlt")
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (1, "")
 
 
 @pytest.mark.parametrize("form", [(), ("--json",), ("--markdown",)])
 def test_compare_refuses_other_loads_by_name(study: Path, form: tuple[str, ...]) -> None:
     measured(study, "x86", "arm", rate_rps=50.0)
     done = intop("compare", "x86", "arm", "-c", study, *form)
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (1, "")
     assert "slt: rate_rps: 100.0 against 50.0" in done.stderr
     assert "--force" in done.stderr
     done = intop("compare", "x86", "arm", "-c", study, "--force", *form)
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "rate_rps: 100.0 against 50.0" in done.stdout
 
 
@@ -108,10 +108,10 @@ def test_compare_for_programs(study: Path) -> None:
     done = intop("compare", "x86", "arm", "-c", study, "--json")
     found = json.loads(done.stdout)
     (one,) = found["comparisons"]
-    assert ("slt", []) == (one["workload"], found["missing"])
-    assert ["x86", "arm"] == [side["arch"] for side in one["sides"]]
-    assert [3, 3] == [side["trials"] for side in one["sides"]]
-    assert "not separated" == one["default"]["outcome"]
+    assert (one["workload"], found["missing"]) == ("slt", [])
+    assert [side["arch"] for side in one["sides"]] == ["x86", "arm"]
+    assert [side["trials"] for side in one["sides"]] == [3, 3]
+    assert one["default"]["outcome"] == "not separated"
 
 
 def test_collected_replicates_and_their_noise_for_programs(study: Path) -> None:
@@ -126,15 +126,15 @@ def test_collected_replicates_and_their_noise_for_programs(study: Path) -> None:
         store.write_plan(subject, "collect", [again.planned])
         store.add(subject, again)
     done = intop("collect", "-c", study, "--json")
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["x86 slt"]
-    assert (1, 1, 1) == (
+    assert (
         found["replicates"],
         found["noise"]["freedom"],
         found["default_noise"]["freedom"],
-    )
+    ) == (1, 1, 1)
     assert 0 < found["noise"]["low"] < found["noise"]["sd"] < found["noise"]["high"]
-    assert ["design"] * 3 + ["replicate"] == [t["role"] for t in found["trials"]]
+    assert [t["role"] for t in found["trials"]] == ["design"] * 3 + ["replicate"]
     told = intop("collect", "-c", study).stdout
     assert "1 of these trials are replicates" in told
     assert "noise of configurations: a trial's P99 scatters by" in told
@@ -152,15 +152,15 @@ def test_compare_writes_a_page_with_its_figures_beside_it(study: Path) -> None:
     page, figures = study.parent / "page.md", study.parent / "images" / "compare"
     words = ("compare", "x86", "arm", "-c", study, "--output", page, "--figures", figures)
     done = intop(*words, "--markdown")
-    assert (0, "") == (done.returncode, done.stdout), done.stderr
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert f"written: {page}" in done.stderr
     text = page.read_text()
     places = re.findall(r"^!\[.+\]\((.+)\)$", text, re.MULTILINE)
-    assert ["images/compare/x86-and-arm-p99.svg"] == places
+    assert places == ["images/compare/x86-and-arm-p99.svg"]
     assert all((page.parent / place).is_file() for place in places)
     done = intop(*words)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert "--output is for the page of --markdown" in done.stderr
     done = intop(*words[:-3], figures / "none" / "page.md", "--markdown")
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert "can't be written" in done.stderr

@@ -48,7 +48,7 @@ IDS = [" ".join(path) or "intop" for path, _ in COMMANDS]
 def test_every_command_has_a_help_text_with_examples(
     path: tuple[str, ...], command: click.Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert 0 == cli([*path, "--help"], standalone_mode=False)
+    assert cli([*path, "--help"], standalone_mode=False) == 0
     text = capsys.readouterr().out
     assert command.help
     assert "Examples:\n  intop " in text
@@ -86,7 +86,7 @@ def test_the_commands_are_those_of_the_design() -> None:
     assert design <= set(cli.commands)
     lab = cli.commands["lab"]
     assert isinstance(lab, click.Group)
-    assert {"up", "status", "down"} == set(lab.commands)
+    assert set(lab.commands) == {"up", "status", "down"}
 
 
 def test_help_imports_no_heavy_library() -> None:
@@ -106,7 +106,7 @@ def test_help_imports_no_heavy_library() -> None:
         timeout=60,
     )
     assert "Examples:" in done.stdout
-    assert [] == [name for name in HEAVY if name in json.loads(done.stderr)]
+    assert [name for name in HEAVY if name in json.loads(done.stderr)] == []
 
 
 def test_every_algorithm_can_be_asked_for() -> None:
@@ -117,12 +117,12 @@ def test_every_algorithm_can_be_asked_for() -> None:
 
 def test_the_version_is_said() -> None:
     done = intop("--version")
-    assert (0, f"intop, version {__version__}\n") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (0, f"intop, version {__version__}\n")
 
 
 def test_without_a_command_it_says_what_there_is() -> None:
     done = intop()
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert "Commands:" in done.stderr
 
 
@@ -138,7 +138,7 @@ def test_a_reader_that_has_heard_enough_is_no_traceback() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     os.close(write)
-    assert (1, b"") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_ctrl_c_is_130_and_one_line(study: Path, words: list[str], told: str) ->
     stop += "def stop(*_):\n    os.kill(os.getpid(), signal.SIGINT)\n"
     stop += "cluster.up = cluster.down = cluster.cluster = stop"
     done = intop(*words, "-c", study, before=stop)
-    assert (130, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (130, "")
     lines = [line for line in done.stderr.splitlines() if line != "lab t-cli: starting"]
-    assert 1 == len(lines)
+    assert len(lines) == 1
     assert lines[0].startswith("intop: stopped")
     assert told in lines[0]
 
@@ -168,4 +168,4 @@ def test_a_signal_while_python_ends_is_no_traceback() -> None:
     script += "from intop.cli import main; main()"
     # Not forked: that ends without what is registered.
     done = ran(sys.executable, "-c", script, "--version", cwd=ROOT)
-    assert (-signal.SIGTERM, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")

@@ -15,10 +15,10 @@ from intop.domain.host_state import Answer, HostState
 @pytest.mark.parametrize("verb", ["status", "rollback"])
 def test_a_lab_that_is_not_up_can_be_neither_asked_nor_given_back(study: Path, verb: str) -> None:
     done = intop(verb, "-c", study)
-    assert (1, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (1, "")
     assert "lab t-cli is not up: start it with intop lab up" in done.stdout
     (answer,) = json.loads(intop(verb, "-c", study, "--json").stdout)
-    assert ("lab t-cli", None) == (answer["name"], answer["said"])
+    assert (answer["name"], answer["said"]) == ("lab t-cli", None)
     assert not (study.parent / "mine.db").exists()
 
 
@@ -28,7 +28,7 @@ def test_an_optional_lab_that_is_not_up_has_nothing_to_be_given_back(
 ) -> None:
     study.write_text(study.read_text() + "optional = true\n")
     done = intop(verb, "-c", study)
-    assert (0, 1) == (done.returncode, len(done.stderr.splitlines()))
+    assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)
     assert f"x86 is optional in {study} and left out: lab t-cli is not up" in done.stderr
 
 
@@ -40,9 +40,9 @@ def test_a_host_that_cannot_be_reached_is_named_and_the_exit_code_is_1(
     study.write_text("nonsense")
     words = ("--host", "root@127.0.0.1:1", "--host", "root@127.0.0.1:2")
     done = intop(verb, *words, before=f"import os; os.environ['INTOP_CONFIG'] = {str(study)!r}")
-    assert (1, "") == (done.returncode, done.stderr)
+    assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
-    assert ["127.0.0.1:1: ", "127.0.0.1:2: "] == [line[:13] for line in lines]
+    assert [line[:13] for line in lines] == ["127.0.0.1:1: ", "127.0.0.1:2: "]
 
 
 class Terminal(StringIO):

@@ -33,12 +33,12 @@ def test_a_table_is_fitted_without_a_study_and_nothing_is_left_behind(runs: Path
     words = ("--data", runs, "--target", "ms", "--ignore", "worker", "--failed", -1, *QUICK)
     # Not forked: it starts processes of its own, by a library that doesn't work in a forked one.
     done = ran(sys.executable, "-m", "intop", "train", *map(str, words), "--json", cwd=runs.parent)
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (41, 1, 1) == tuple(found["table"][name] for name in ("rows", "failed", "lost"))
-    assert ["mode", "size"] == found["training"]["keys"]
+    assert tuple(found["table"][name] for name in ("rows", "failed", "lost")) == (41, 1, 1)
+    assert found["training"]["keys"] == ["mode", "size"]
     (error,) = found["training"]["errors"]
-    assert "SVR" == error["family"]
+    assert error["family"] == "SVR"
     assert 0.9 < error["r2"] <= 1
     assert [runs] == list(runs.parent.iterdir())
 
@@ -47,7 +47,7 @@ def test_people_are_told_what_was_left_out_and_why(runs: Path) -> None:
     unfitted = "from intop.learn import tuning; tuning.train_all = lambda *a, **k: []"
     words = ("--data", runs, "--target", "2", "--failed", -1, *QUICK)
     done = intop("train", *words, before=unfitted)
-    assert 0 == done.returncode, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "runs.csv ms: 41 rows, 3 variables: 1 number (1 on a logarithmic" in done.stdout
     assert (
         "  nothing to learn from 1 failed trial; 1 configuration without others left" in done.stdout
@@ -58,7 +58,7 @@ def test_people_are_told_what_was_left_out_and_why(runs: Path) -> None:
 
 def test_a_wrong_table_is_one_sentence_on_stderr(runs: Path) -> None:
     done = intop("train", "--data", runs, "--target", "ms", *QUICK)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     (told,) = done.stderr.splitlines()
     assert told.startswith(f"intop: {runs}:42: column 'ms': the target must be positive, since")
 
@@ -77,7 +77,7 @@ def test_a_stopped_fit_tells_nothing_of_hosts(runs: Path) -> None:
         assert ": train: " in going.stderr.readline()
         going.send_signal(signal.SIGINT)
         _, told = going.communicate(timeout=60)
-    assert (130, "intop: stopped; of a table nothing is stored\n") == (going.returncode, told)
+    assert (going.returncode, told) == (130, "intop: stopped; of a table nothing is stored\n")
 
 
 def test_a_second_signal_claims_no_hosts(capsys: pytest.CaptureFixture[str]) -> None:

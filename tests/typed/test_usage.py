@@ -47,7 +47,7 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
 )
 def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
     done = intop(*words)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -79,7 +79,7 @@ def test_a_wrong_file_is_2_with_every_mistake_on_stderr_and_nothing_on_stdout(
 ) -> None:
     study.write_text(study.read_text().replace("100", "'x'").replace('lab = "t-cli"', "lab = 5"))
     done = intop(*words, "-c", study)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert f"{study}:6: workload.slt.rate_rps: input should be a valid number" in done.stderr
     assert f"{study}:12: cluster.x86.lab: input should be a valid string" in done.stderr
     assert "Traceback" not in done.stderr
@@ -87,7 +87,7 @@ def test_a_wrong_file_is_2_with_every_mistake_on_stderr_and_nothing_on_stdout(
 
 def test_a_file_that_is_not_there_is_2(tmp_path: Path) -> None:
     done = intop("doctor", "-c", tmp_path / "nosuch.toml")
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert "nosuch.toml: can't be read: No such file or directory. Begin with a " in done.stderr
     assert "cluster.example.toml" in done.stderr
 
@@ -95,7 +95,7 @@ def test_a_file_that_is_not_there_is_2(tmp_path: Path) -> None:
 def test_an_unknown_architecture_in_the_file_is_2_and_names_what_there_is(study: Path) -> None:
     study.write_text(study.read_text().replace("[cluster.x86]", "[cluster.riscv]"))
     done = intop("tune", "-c", study)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert "cluster.riscv" in done.stderr
     assert "input should be 'x86', 'arm', 'native' or 'other' (got 'riscv')" in done.stderr
 
@@ -115,7 +115,7 @@ def test_what_the_file_does_not_have_is_2_and_names_what_it_has(
     study: Path, words: list[str], told: str
 ) -> None:
     done = intop(*words, "-c", study)
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
 
 
@@ -129,16 +129,16 @@ def test_the_file_can_be_named_in_the_environment(
 def test_without_root_the_lab_says_in_one_sentence_what_to_do(study: Path) -> None:
     for verb in ("up", "status", "down"):
         done = intop("lab", verb, "-c", study, before="import os; os.geteuid = lambda: 65534")
-        assert (1, "") == (done.returncode, done.stdout.replace("lab t-cli: starting\n", ""))
+        assert (done.returncode, done.stdout.replace("lab t-cli: starting\n", "")) == (1, "")
         told = done.stderr.removeprefix("lab t-cli: starting\n")
         assert told.startswith("intop: ")
         assert "root" in told
-        assert 1 == len(told.splitlines())
+        assert len(told.splitlines()) == 1
 
 
 def test_a_lab_that_is_not_up_says_how_to_start_it(study: Path) -> None:
     done = intop("screen", "-c", study)
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (1, "")
     assert f"intop: x86 slt: lab t-cli is not up: intop lab up --arch x86 -c {study}" in done.stderr
     assert (
         "intop: lab t-cli is not up: start it with intop lab up"
@@ -156,7 +156,7 @@ def with_an_optional_lab(study: Path) -> None:
 def test_an_optional_lab_that_is_not_up_is_left_out_and_named(study: Path, command: str) -> None:
     with_an_optional_lab(study)
     done = intop(command, "-c", study)
-    assert 1 == done.returncode
+    assert done.returncode == 1
     told, wanted = done.stderr.splitlines()[0], done.stderr.splitlines()[-1]
     assert f"arm is optional in {study} and left out: lab t-cli2 is not up" in told
     assert "lab t-cli is not up" in wanted  # the other one has to be there
@@ -168,7 +168,7 @@ def test_an_optional_lab_is_not_left_out_when_asked_for_or_begun(study: Path) ->
     just_begun(study, arch="arm")
     done = intop("tune", "-c", study, "--resume")
     assert "left out" not in done.stderr
-    assert 1 == done.returncode
+    assert done.returncode == 1
 
 
 NO_EMULATION = """
@@ -188,9 +188,9 @@ cluster.up = up
 def test_what_this_machine_cannot_emulate_is_left_out_unless_asked_for(study: Path) -> None:
     with_an_optional_lab(study)
     done = intop("lab", "up", "-c", study, before=NO_EMULATION)
-    assert 0 == done.returncode
+    assert done.returncode == 0
     assert "lab t-cli is up" in done.stderr
     assert f"arm is optional in {study} and left out: no QEMU here" in done.stderr
     done = intop("lab", "up", "--arch", "arm", "-c", study, before=NO_EMULATION)
-    assert 1 == done.returncode
+    assert done.returncode == 1
     assert done.stderr.endswith("intop: no QEMU here\n")

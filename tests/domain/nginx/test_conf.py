@@ -15,22 +15,22 @@ def shown(texts: dict[str, str]) -> str:
 
 def test_what_nginx_prints_comes_back_as_its_files() -> None:
     found = parse_shown(shown(dict(TEXTS)))
-    assert "/etc/nginx/nginx.conf" == found.main
-    assert TEXTS == {p.removeprefix("/etc/nginx/"): s.text for p, s in found.sources.items()}
+    assert found.main == "/etc/nginx/nginx.conf"
+    assert {p.removeprefix("/etc/nginx/"): s.text for p, s in found.sources.items()} == TEXTS
 
 
 def test_places_know_their_blocks_across_files() -> None:
     places = conf().named("proxy_set_header")
-    assert [("http", "server", "location")] * 4 == [place.context for place in places]
-    assert {"/etc/nginx/snippets/proxy.conf"} == {place.source.path for place in places}
+    assert [place.context for place in places] == [("http", "server", "location")] * 4
+    assert {place.source.path for place in places} == {"/etc/nginx/snippets/proxy.conf"}
     first = conf().named("least_conn")[0]
-    assert "/etc/nginx/conf.d/site.conf:2 (http, upstream)" == first.where
+    assert first.where == "/etc/nginx/conf.d/site.conf:2 (http, upstream)"
 
 
 def test_included_files_come_in_nginx_order() -> None:
     texts = {"nginx.conf": "include c/*.conf;", "c/b.conf": "x b;", "c/a.conf": "x a;"}
     texts |= {"c/.hidden.conf": "x h;", "c/a.txt": "x t;", "c/d/e.conf": "x e;"}
-    assert [("a",), ("b",)] == [p.statement.arguments for p in conf(texts).named("x")]
+    assert [p.statement.arguments for p in conf(texts).named("x")] == [("a",), ("b",)]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_included_files_come_in_nginx_order() -> None:
     ],
 )
 def test_patterns_are_those_of_glob(path: str, pattern: str, expected: bool) -> None:
-    assert expected == matches(path, pattern)
+    assert matches(path, pattern) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,5 +119,5 @@ def test_files_that_grow_without_end_have_an_error(monkeypatch: pytest.MonkeyPat
 
 def test_edited_files_take_the_place_of_the_old_ones() -> None:
     now = conf().edited({"/etc/nginx/snippets/proxy.conf": "proxy_set_header A b;"})
-    assert 2 == len(now.named("proxy_set_header"))
+    assert len(now.named("proxy_set_header")) == 2
     assert isinstance(now, Conf)

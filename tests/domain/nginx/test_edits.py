@@ -41,29 +41,34 @@ def lines(of: Conf, values: Mapping[str, str]) -> list[str]:
 
 
 def test_what_stands_is_changed_where_it_stands() -> None:
-    assert ["-\tworker_connections 1024;", "+\tworker_connections 2048;"] == lines(
-        conf(), {"events.worker_connections": "2048"}
-    )
-    assert ["-    keepalive_timeout 65 60;", "+    keepalive_timeout 30s 60;"] == lines(
-        conf(), {"http.keepalive_timeout": "30"}
-    )
+    assert lines(conf(), {"events.worker_connections": "2048"}) == [
+        "-\tworker_connections 1024;",
+        "+\tworker_connections 2048;",
+    ]
+    assert lines(conf(), {"http.keepalive_timeout": "30"}) == [
+        "-    keepalive_timeout 65 60;",
+        "+    keepalive_timeout 30s 60;",
+    ]
 
 
 def test_what_does_not_stand_comes_at_the_top_of_its_block() -> None:
-    assert ["+    tcp_nopush on;"] == lines(conf(), {"http.tcp_nopush": "on"})
-    assert ["+\tmulti_accept on;"] == lines(conf(), {"events.multi_accept": "on"})
-    assert ["+worker_priority -5;"] == lines(conf(), {"main.worker_priority": "-5"})
+    assert lines(conf(), {"http.tcp_nopush": "on"}) == ["+    tcp_nopush on;"]
+    assert lines(conf(), {"events.multi_accept": "on"}) == ["+\tmulti_accept on;"]
+    assert lines(conf(), {"main.worker_priority": "-5"}) == ["+worker_priority -5;"]
 
 
 def test_values_that_hold_already_change_nothing() -> None:
     values = {"http.sendfile": "on", "http.tcp_nodelay": "on", "main.worker_processes": "2"}
     values |= {"events.worker_connections": "1024", "http.proxy_buffers.number": "8"}
-    assert [] == lines(
-        of_http("sendfile on;\n", events="worker_connections 1024;"),
-        {k: v for k, v in values.items() if k != "main.worker_processes"},
+    assert (
+        lines(
+            of_http("sendfile on;\n", events="worker_connections 1024;"),
+            {k: v for k, v in values.items() if k != "main.worker_processes"},
+        )
+        == []
     )
-    assert [] == lines(conf(), {"main.worker_processes": "2", "http.sendfile": "on"})
-    assert [] == lines(of_http("open_file_cache_valid 1m;\n"), {"http.open_file_cache_valid": "60"})
+    assert lines(conf(), {"main.worker_processes": "2", "http.sendfile": "on"}) == []
+    assert lines(of_http("open_file_cache_valid 1m;\n"), {"http.open_file_cache_valid": "60"}) == []
 
 
 def test_quotes_hide_no_value_and_stay_where_they_are_needed() -> None:
@@ -71,60 +76,61 @@ def test_quotes_hide_no_value_and_stay_where_they_are_needed() -> None:
         '"keepalive_timeout" "65";\naccess_log \'/a b\' main;\n'
         "server { listen '80' \"backlog=7\"; }\n"
     )
-    assert [] == lines(found, {"http.keepalive_timeout": "65", "listen.backlog": "7"})
+    assert lines(found, {"http.keepalive_timeout": "65", "listen.backlog": "7"}) == []
     values = {"http.keepalive_timeout": "60", "listen.backlog": "9", "http.access_log.buffer": "8"}
-    assert [
+    assert lines(found, values) == [
         '-"keepalive_timeout" "65";',
         "-access_log '/a b' main;",
         "-server { listen '80' \"backlog=7\"; }",
         '+"keepalive_timeout" 60s;',
         "+access_log '/a b' main buffer=8k;",
         "+server { listen '80' backlog=9; }",
-    ] == lines(found, values)
+    ]
 
 
 def test_absent_values_take_the_directive_away() -> None:
     found = of_http("", main="timer_resolution 5ms;\nworker_cpu_affinity auto;\n")
     values = {"main.timer_resolution": "0", "main.worker_cpu_affinity": "none"}
-    assert ["-timer_resolution 5ms;", "-worker_cpu_affinity auto;"] == lines(found, values)
+    assert lines(found, values) == ["-timer_resolution 5ms;", "-worker_cpu_affinity auto;"]
 
 
 def test_sizes_change_further_in_and_switches_are_kept() -> None:
     values = {"http.client_body_buffer_size": "64", "http.sendfile": "off"}
     found = of_http("server {\nclient_body_buffer_size 8k;\nsendfile on;\n}\n")
     result = edit(found, values)
-    assert ("/etc/nginx/nginx.conf:5 (http, server) keeps sendfile on",) == result.left
-    assert [
+    assert result.left == ("/etc/nginx/nginx.conf:5 (http, server) keeps sendfile on",)
+    assert lines(found, values) == [
         "+client_body_buffer_size 64k;",
         "-client_body_buffer_size 8k;",
         "+client_body_buffer_size 64k;",
-    ] == lines(found, values)
+    ]
 
 
 def test_parts_of_a_directive_are_one_line() -> None:
     values = {"http.output_buffers.number": "4", "http.output_buffers.size": "64"}
-    assert ["+output_buffers 4 64k;"] == lines(of_http("a;\n"), values)
-    assert ["+output_buffers 4 32k;"] == lines(of_http("a;\n"), {"http.output_buffers.number": "4"})
+    assert lines(of_http("a;\n"), values) == ["+output_buffers 4 64k;"]
+    assert lines(of_http("a;\n"), {"http.output_buffers.number": "4"}) == ["+output_buffers 4 32k;"]
     values = {"http.open_file_cache.max": "500", "http.open_file_cache.inactive": "20"}
-    assert ["+open_file_cache max=500 inactive=20s;"] == lines(of_http("a;\n"), values)
-    assert ["-open_file_cache off;", "+open_file_cache max=500 inactive=20s;"] == lines(
-        of_http("open_file_cache off;\n"), values
-    )
-    assert ["-open_file_cache max=1 inactive=9s;"] == lines(
+    assert lines(of_http("a;\n"), values) == ["+open_file_cache max=500 inactive=20s;"]
+    assert lines(of_http("open_file_cache off;\n"), values) == [
+        "-open_file_cache off;",
+        "+open_file_cache max=500 inactive=20s;",
+    ]
+    assert lines(
         of_http("open_file_cache max=1 inactive=9s;\n"), {"http.open_file_cache.max": "0"}
-    )
-    assert [] == lines(of_http("a;\n"), {"http.open_file_cache.inactive": "20"})
+    ) == ["-open_file_cache max=1 inactive=9s;"]
+    assert lines(of_http("a;\n"), {"http.open_file_cache.inactive": "20"}) == []
 
 
 def test_an_address_has_its_options_in_one_listen() -> None:
-    assert [
+    assert lines(conf(), {"listen.backlog": "1000"}) == [
         "-    listen 127.0.0.1:18080 default_server;",
         "-    listen [::1]:18080;",
         "+    listen 127.0.0.1:18080 default_server backlog=1000;",
         "+    listen [::1]:18080 backlog=1000;",
         "-    listen 127.0.0.1:18443 ssl http2;",
         "+    listen 127.0.0.1:18443 ssl http2 backlog=1000;",
-    ] == lines(conf(), {"listen.backlog": "1000"})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -147,28 +153,29 @@ def test_options_of_addresses(servers: list[str], expected: list[str]) -> None:
     text = edit(found, {"listen.backlog": "9"}).texts.get(
         found.main, found.sources[found.main].text
     )
-    assert expected == [line for line in text.splitlines() if line.startswith("listen")]
+    assert [line for line in text.splitlines() if line.startswith("listen")] == expected
 
 
 def test_a_listen_that_several_servers_read_is_left_alone() -> None:
     texts = {"nginx.conf": "events {} http { server { include l; } server { include l; } }"}
-    assert [] == lines(conf(texts | {"l": "listen 80;\n"}), {"listen.backlog": "9"})
+    assert lines(conf(texts | {"l": "listen 80;\n"}), {"listen.backlog": "9"}) == []
 
 
 def test_flags_come_and_go() -> None:
     found = of_http("server { listen 80 reuseport ssl; }\n")
-    assert ["-server { listen 80 reuseport ssl; }", "+server { listen 80 ssl; }"] == lines(
-        found, {"listen.reuseport": "off"}
-    )
-    assert [] == lines(found, {"listen.reuseport": "on"})
+    assert lines(found, {"listen.reuseport": "off"}) == [
+        "-server { listen 80 reuseport ssl; }",
+        "+server { listen 80 ssl; }",
+    ]
+    assert lines(found, {"listen.reuseport": "on"}) == []
 
 
 def test_each_upstream_has_its_keepalive_after_its_method() -> None:
-    assert [
+    assert lines(conf(), {"upstream.keepalive": "16"}) == [
         "+    keepalive 16;",
         "-upstream one { server 127.0.0.1:18083; }",
         "+upstream one { server 127.0.0.1:18083; keepalive 16; }",
-    ] == lines(conf(), {"upstream.keepalive": "16"})
+    ]
 
 
 def test_version_1_1_comes_with_its_header_where_there_are_headers() -> None:
@@ -176,14 +183,14 @@ def test_version_1_1_comes_with_its_header_where_there_are_headers() -> None:
         "server {\n  location /a {\n    proxy_set_header Host x;\n  }\n"
         "  location /w {\n    proxy_set_header connection $upgrade;\n  }\n}\n"
     )
-    assert [
+    assert lines(found, {"http.proxy_http_version": "1.1"}) == [
         "+proxy_http_version 1.1;",
         '+    proxy_set_header Connection "";',
         '+proxy_set_header Connection "";',
-    ] == lines(found, {"http.proxy_http_version": "1.1"})
+    ]
     new = replace(FACTS, version=(1, 30, 0))
     wanted = keyed({"http.proxy_http_version": "1.1"})
-    assert {} == changed(catalogue(), found, wanted, new).texts
+    assert changed(catalogue(), found, wanted, new).texts == {}
 
 
 def test_logs_get_a_buffer_where_they_are_files() -> None:
@@ -192,78 +199,78 @@ def test_logs_get_a_buffer_where_they_are_files() -> None:
         "access_log $host.log main; }\n"
     )
     values = {"http.access_log.buffer": "64", "http.access_log.flush": "5"}
-    assert [
+    assert lines(found, values) == [
         "-access_log a.log;",
         "+access_log a.log combined buffer=64k flush=5s;",
-    ] == lines(found, values)
-    assert [] == lines(found, {"http.access_log.flush": "5"})
-    assert [] == lines(of_http("a;\n"), values)
+    ]
+    assert lines(found, {"http.access_log.flush": "5"}) == []
+    assert lines(of_http("a;\n"), values) == []
 
 
 def test_logs_that_are_switched_off_are_one_line_of_a_block() -> None:
     found = of_http("access_log a.log;\naccess_log b.log;\nserver {\naccess_log c;\n}\n")
     values = {"http.access_log": "off", "http.access_log.buffer": "64"}
-    assert [
+    assert lines(found, values) == [
         "-access_log a.log;",
         "-access_log b.log;",
         "+access_log off;",
         "-access_log c;",
         "+access_log off;",
-    ] == lines(found, values)
-    assert ["+access_log off;"] == lines(of_http("a;\n"), values)
+    ]
+    assert lines(of_http("a;\n"), values) == ["+access_log off;"]
 
 
 def test_a_zone_of_the_users_keeps_its_name() -> None:
     found = of_http(
         "ssl_session_cache builtin shared:SSL:1m;\nserver { ssl_session_cache none; }\n"
     )
-    assert [
+    assert lines(found, {"http.ssl_session_cache": "8"}) == [
         "-ssl_session_cache builtin shared:SSL:1m;",
         "-server { ssl_session_cache none; }",
         "+ssl_session_cache builtin shared:SSL:8m;",
         "+server { ssl_session_cache shared:intop:8m; }",
-    ] == lines(found, {"http.ssl_session_cache": "8"})
+    ]
 
 
 def test_a_family_of_buffers_gets_one_value_everywhere() -> None:
     # nginx's own 8 4k would not do for the location's 16k, were that set in http alone.
     found = of_http("server {\nproxy_buffers 4 16k;\nproxy_buffer_size 16k;\n}\n")
-    assert [
+    assert lines(found, {"http.proxy_buffer_size": "32"}) == [
         "+proxy_buffers 4 16k;",
         "+proxy_buffer_size 32k;",
         "+proxy_busy_buffers_size 48k;",
         "-proxy_buffer_size 16k;",
         "+proxy_buffer_size 32k;",
-    ] == lines(found, {"http.proxy_buffer_size": "32"})
+    ]
 
 
 def test_buffers_of_several_blocks_fit_each_other_once_they_are_in_one() -> None:
     found = of_http(
         "server {\nproxy_buffers 8 16k;\n}\nserver {\nproxy_temp_file_write_size 8k;\n}\n"
     )
-    assert [
+    assert lines(found, {"http.proxy_buffer_size": "8"}) == [
         "+proxy_buffers 8 16k;",
         "+proxy_buffer_size 8k;",
         "+proxy_temp_file_write_size 16k;",
         "-proxy_temp_file_write_size 8k;",
         "+proxy_temp_file_write_size 16k;",
-    ] == lines(found, {"http.proxy_buffer_size": "8"})
+    ]
     found = of_http("server {\nproxy_buffers 4 4k;\n}\nserver {\nproxy_busy_buffers_size 24k;\n}\n")
-    assert [
+    assert lines(found, {"http.proxy_buffer_size": "8"}) == [
         "+proxy_buffers 7 4k;",
         "+proxy_buffer_size 8k;",
         "+proxy_busy_buffers_size 24k;",
         "-proxy_buffers 4 4k;",
         "+proxy_buffers 7 4k;",
-    ] == lines(found, {"http.proxy_buffer_size": "8"})
+    ]
 
 
 def test_text_that_stands_in_other_blocks_too_is_left_alone() -> None:
     texts = {"nginx.conf": "events {} http { include t; } stream { include t; }"}
     found = conf(texts | {"t": "ssl_session_timeout 1h;\ntcp_nodelay off;\n"})
     result = edit(found, {"http.tcp_nodelay": "on"})
-    assert {} == result.texts
-    assert ("/etc/nginx/t:2 (http) keeps tcp_nodelay off",) == result.left
+    assert result.texts == {}
+    assert result.left == ("/etc/nginx/t:2 (http) keeps tcp_nodelay off",)
 
 
 @pytest.mark.parametrize(
@@ -298,9 +305,9 @@ def test_any_values_are_set_once_and_hold(seed: int, part: float) -> None:
     wanted = dict(chosen.configurations(chosen.decode(genes))[0].values)
     result = changed(catalogue(), before, wanted, FACTS)
     after = before.edited(result.texts)
-    assert {} == changed(catalogue(), after, wanted, FACTS).texts
+    assert changed(catalogue(), after, wanted, FACTS).texts == {}
     held = current(catalogue(), after, FACTS)
-    assert [] == [k for k, v in wanted.items() if held[k] != v and not without_effect(k, held)]
+    assert [k for k, v in wanted.items() if held[k] != v and not without_effect(k, held)] == []
     assert not twice(after)
 
 

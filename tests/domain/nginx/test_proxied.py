@@ -113,4 +113,4 @@ def test_the_remedy_reaches_the_same_backend_by_the_same_name(
 
 def test_streams_are_no_requests() -> None:
     conf = Conf.of("/n.conf", {"/n.conf": "stream { server { proxy_pass 10.0.0.3:80; } }"})
-    assert () == unkept(conf, OLD)
+    assert unkept(conf, OLD) == ()

@@ -27,7 +27,7 @@ from nginx_files import FACTS, catalogue, of_http
     ],
 )
 def test_values_are_those_that_nginx_goes_by(key: str, body: str, expected: str) -> None:
-    assert expected == current(catalogue(), of_http(body), FACTS)[f"{PREFIX}{key}"]
+    assert current(catalogue(), of_http(body), FACTS)[f"{PREFIX}{key}"] == expected
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_values_are_those_that_nginx_goes_by(key: str, body: str, expected: str)
 def test_values_of_the_whole_are_those_that_nginx_goes_by(
     main: str, key: str, expected: str | None
 ) -> None:
-    assert expected == current(catalogue(), of_http("", main=main), FACTS)[f"{PREFIX}{key}"]
+    assert current(catalogue(), of_http("", main=main), FACTS)[f"{PREFIX}{key}"] == expected
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_an_address_has_one_socket_in_whatever_spelling(
     listens: list[str], expected: list[str]
 ) -> None:
     conf = of_http("".join(f"server {{ listen {text}; }}\n" for text in listens))
-    assert expected == list(listening(conf))
+    assert list(listening(conf)) == expected

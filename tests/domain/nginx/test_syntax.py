@@ -123,7 +123,7 @@ def test_whatever_stands_there_is_read_or_has_an_error_with_its_line(text: str) 
     ],
 )
 def test_words_are_those_that_nginx_sees(text: str, expected: list[object]) -> None:
-    assert expected == said(parse(text, "f").statements)
+    assert said(parse(text, "f").statements) == expected
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_nginx_can_not_read_has_one_error(text: str, line: int, what: str) 
 
 def test_lines_and_line_ends() -> None:
     source = parse("a;\r\n\r\nb {\r\n  c;\r\n}", "f")
-    assert "\r\n" == source.newline
+    assert source.newline == "\r\n"
     block = source.statements[1]
-    assert (3, 4) == (block.line, (block.body or ())[0].line)
-    assert "\n" == parse("a;\n", "f").newline
+    assert (block.line, (block.body or ())[0].line) == (3, 4)
+    assert parse("a;\n", "f").newline == "\n"

@@ -29,7 +29,7 @@ def asked(**changes: Any) -> dict[str, str]:
             assert name not in found
             found[name] = ""
         else:
-            assert "" == found[name]
+            assert found[name] == ""
             found[name] = word
     return found
 
@@ -76,13 +76,13 @@ PLAIN = asked()
 def test_what_differs_from_the_plain_load_is_said(
     changes: dict[str, Any], expected: dict[str, str]
 ) -> None:
-    assert PLAIN | expected == asked(**changes)
+    assert asked(**changes) == PLAIN | expected
 
 
 def test_a_closed_loop_has_no_rate() -> None:
     closed = asked(arrivals="closed")
     assert PLAIN.keys() - {"--rate"} == closed.keys()
-    assert "closed" == closed["--arrivals"]
+    assert closed["--arrivals"] == "closed"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_every_request_has_is_for_its_script(changes: dict[str, Any], expec
 
 
 def test_a_run_takes_its_warm_up_its_duration_and_a_second_for_late_answers() -> None:
-    assert 3 + 2 + 1 == planned_run_s(load(warmup_s=2))
+    assert planned_run_s(load(warmup_s=2)) == 3 + 2 + 1
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_every_request_that_was_due_has_one_place(name: str) -> None:
     _, result = captured(name)
     # The last slot is the last one before the end.
     assert its_load.rate_rps * its_load.duration_s == result.requests == result.histogram.total
-    assert 0 == result.uncounted
+    assert result.uncounted == 0
 
 
 @pytest.mark.parametrize("name", of("engine"))
@@ -155,8 +155,8 @@ def test_achieved_rate_is_that_of_the_counted_seconds(name: str) -> None:
     _, result = captured(name)
     failed = sum(result.errors.values())
     answered_rps = (result.requests - failed) / its_load.duration_s
-    assert pytest.approx(answered_rps, rel=0.015) == result.achieved_rps
-    assert pytest.approx(its_load.duration_s, abs=1e-6) == result.duration_s
+    assert result.achieved_rps == pytest.approx(answered_rps, rel=0.015)
+    assert result.duration_s == pytest.approx(its_load.duration_s, abs=1e-6)
     assert its_load.duration_s <= result.run_s <= planned_run_s(its_load) + 0.1
 
 
@@ -174,7 +174,7 @@ def test_what_the_generator_says_of_itself(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["engine-slt.txt", "engine-dlt.txt", "engine-dlt-stall.txt"])
 def test_without_errors_there_are_none(name: str) -> None:
-    assert {} == captured(name)[1].errors
+    assert captured(name)[1].errors == {}
 
 
 def test_a_stall_of_400_ms_is_in_the_tail() -> None:
@@ -185,15 +185,15 @@ def test_a_stall_of_400_ms_is_in_the_tail() -> None:
 def test_errors_by_kind_are_in_the_histogram_at_the_timeout_or_above() -> None:
     # Two of twelve paths were missing, and the server stood still for 1.3 s with a timeout of 1 s.
     _, result = captured(ERRORS)
-    assert {"status", "timeout"} == set(result.errors)
+    assert set(result.errors) == {"status", "timeout"}
     failed = sum(result.errors.values())
     late = sum(n for value, n in result.histogram.pairs() if value >= 1_000_000) - failed
     # It looks for timeouts every 0.1 s, and an answer that comes before that is one.
     assert 0 <= late <= 0.1 * 400
     share = result.errors["status"] / (result.requests - result.errors["timeout"])
-    assert pytest.approx(2 / 12, abs=0.04) == share
+    assert share == pytest.approx(2 / 12, abs=0.04)
     # Those that were due in the first 0.3 s of the stall waited for longer than the timeout.
-    assert pytest.approx(0.3 * 400, rel=0.35) == result.errors["timeout"]
+    assert result.errors["timeout"] == pytest.approx(0.3 * 400, rel=0.35)
 
 
 def test_a_run_without_any_answer_is_a_result() -> None:
@@ -202,22 +202,22 @@ def test_a_run_without_any_answer_is_a_result() -> None:
         data["errors"].update(refused=data["due"])
 
     result = parse_output(edited("engine-slt.txt", change), ENGINE, SLT)
-    assert ({"refused": 4500}, 0.0) == (result.errors, result.achieved_rps)
-    assert 10_000 <= result.histogram.percentile_ms(1)
+    assert (result.errors, result.achieved_rps) == ({"refused": 4500}, 0.0)
+    assert result.histogram.percentile_ms(1) >= 10_000
 
 
 def test_what_is_unanswered_at_the_end_is_counted_by_a_name_of_its_own() -> None:
     def change(data: dict[str, Any]) -> None:
         data.update(answered=data["answered"] - 7, pending=7)
 
-    assert {PENDING: 7} == parse(edited("engine-slt.txt", change), SLT).errors
+    assert parse(edited("engine-slt.txt", change), SLT).errors == {PENDING: 7}
 
 
 def test_answers_after_the_end_are_none_of_the_rate() -> None:
     text = edited("engine-slt.txt", lambda data: data.update(on_time=3000))
     result = parse(text, SLT)
-    assert 1000 == pytest.approx(result.achieved_rps)
-    assert 1500 == pytest.approx(result.offered_rps)
+    assert pytest.approx(result.achieved_rps) == 1000
+    assert pytest.approx(result.offered_rps) == 1500
 
 
 def test_a_stopped_run_says_after_how_many_counted_seconds() -> None:
@@ -225,15 +225,15 @@ def test_a_stopped_run_says_after_how_many_counted_seconds() -> None:
         data.update(stopped=True, counted_us=1_250_000, run_us=2_250_000, on_time=500)
 
     result = parse(edited("engine-slt.txt", change), SLT)
-    assert (1.25, 1.25, 2.25) == (result.stopped_after_s, result.duration_s, result.run_s)
-    assert 400 == pytest.approx(result.achieved_rps)
+    assert (result.stopped_after_s, result.duration_s, result.run_s) == (1.25, 1.25, 2.25)
+    assert pytest.approx(result.achieved_rps) == 400
 
 
 @pytest.mark.parametrize(
     ("lags", "expected"), [([[5, 99], [900, 1]], 0.005), ([[5, 98], [900, 2]], 0.9), ([], 0.0)]
 )
 def test_lag_is_the_99th_percentile(lags: list[list[int]], expected: float) -> None:
-    assert expected == parse(edited("engine-slt.txt", lambda d: d.update(lags=lags)), SLT).lag_ms
+    assert parse(edited("engine-slt.txt", lambda d: d.update(lags=lags)), SLT).lag_ms == expected
 
 
 @pytest.mark.parametrize("step_us", [-2_500_000, 0, 2_500_000])
@@ -322,5 +322,5 @@ def test_an_output_that_was_cut_off_is_refused() -> None:
 
 def test_the_captured_outputs_are_as_large_as_they_have_to_be() -> None:
     """Else the tests above would show little."""
-    assert 4 == len(of("engine"))
-    assert all(50 < len(captured(name)[1].histogram.counts) for name in of("engine"))
+    assert len(of("engine")) == 4
+    assert all(len(captured(name)[1].histogram.counts) > 50 for name in of("engine"))

@@ -63,7 +63,7 @@ def started(its_load: Load, directory: Path, *more: str) -> subprocess.Popen[str
 
 def finished(process: subprocess.Popen[str], its_load: Load) -> LoadResult:
     out, problem = process.communicate(timeout=planned_run_s(engine(), its_load) + 60)
-    assert ("", 0) == (problem, process.returncode)
+    assert (problem, process.returncode) == ("", 0)
     return parse_output(out, engine(), its_load)
 
 
@@ -82,23 +82,23 @@ def test_requests_are_sent_at_constant_slots_whatever_the_answers_take(
     server: CrookedServer, directory: Path
 ) -> None:
     result = run(load(server, "/ok?ms=30"), directory)
-    assert (200, {}) == (result.requests, result.errors)
-    assert pytest.approx(200, abs=12) == result.achieved_rps  # those of the last 30 ms come late
+    assert (result.requests, result.errors) == (200, {})
+    assert result.achieved_rps == pytest.approx(200, abs=12)  # those of the last 30 ms come late
     begun = sorted(one.at for one in server.asked)
     gaps = [after - before for before, after in pairwise(begun)]
-    assert pytest.approx(0.005, abs=0.0015) == statistics.median(gaps)
-    assert 30 <= result.histogram.percentile_ms(1)
+    assert statistics.median(gaps) == pytest.approx(0.005, abs=0.0015)
+    assert result.histogram.percentile_ms(1) >= 30
     assert len({one.path for one in server.asked}) == 200
 
 
 def test_poisson_arrivals_have_exponential_gaps(server: CrookedServer, directory: Path) -> None:
     its_load = load(server, rate_rps=500, duration_s=4, arrivals="poisson")
     result = run(its_load, directory)
-    assert pytest.approx(2000, abs=5 * 2000**0.5) == result.requests
+    assert result.requests == pytest.approx(2000, abs=5 * 2000**0.5)
     again = run(replace(its_load, seed=8), directory)
     assert again.requests != result.requests
     # They are not quite as many as were asked for, which is no fault of the server.
-    assert pytest.approx(result.requests / 4) == result.offered_rps
+    assert result.offered_rps == pytest.approx(result.requests / 4)
     begun = sorted(one.at for one in server.asked[: result.requests])
     gaps = [after - before for before, after in pairwise(begun)]
     # A constant rate has 1 here, an exponential distribution ln 2. The machine's own pauses, after
@@ -114,15 +114,15 @@ def test_a_closed_loop_asks_again_once_it_has_an_answer(
         server, "/ok?ms=50", arrivals="closed", connections=8, duration_s=2, warmup_s=0.5
     )
     result = run(its_load, directory)
-    assert {} == {kind: n for kind, n in result.errors.items() if kind != "pending"}
-    assert 8 == len(server.of_connection())
+    assert {kind: n for kind, n in result.errors.items() if kind != "pending"} == {}
+    assert len(server.of_connection()) == 8
     assert result.requests == result.histogram.total
     # As many as a connection can take one after the other, and the last one of each.
     assert 0.7 * 320 < result.requests <= 320 + 8
-    assert pytest.approx(result.requests / 2, abs=8) == result.achieved_rps
-    assert 0 == result.offered_rps
-    assert 50 <= result.histogram.percentile_ms(1)
-    assert 0.0 == result.lag_ms
+    assert result.achieved_rps == pytest.approx(result.requests / 2, abs=8)
+    assert result.offered_rps == 0
+    assert result.histogram.percentile_ms(1) >= 50
+    assert result.lag_ms == 0.0
 
 
 def test_a_closed_loop_of_refusals_comes_to_an_end(directory: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_connection_carries_so_many_requests_and_the_server_closes_it(
     requests: int, server: CrookedServer, directory: Path
 ) -> None:
     result = run(load(server, clients=Clients(requests_per_connection=requests)), directory)
-    assert {} == result.errors
+    assert result.errors == {}
     carried = [len(asked) for asked in server.of_connection().values()]
     assert {requests} == set(carried[:-16])
     lasts = [asked[-1] for asked in server.of_connection().values() if len(asked) == requests]
@@ -150,7 +150,7 @@ def test_a_connection_carries_so_many_requests_and_the_server_closes_it(
 def test_geometric_lifetimes_have_their_mean(server: CrookedServer, directory: Path) -> None:
     clients = Clients(requests_per_connection=4, lifetimes="geometric")
     result = run(load(server, rate_rps=500, duration_s=2, clients=clients), directory)
-    assert {} == result.errors
+    assert result.errors == {}
     carried = [len(asked) for asked in server.of_connection().values()]
     # 250 connections or so; the standard deviation of a lifetime is 3.5.
     assert 3.2 < statistics.mean(carried) < 4.9
@@ -177,8 +177,8 @@ def test_slow_readers_take_their_time(server: CrookedServer, directory: Path) ->
     # 200 KB at 400 KB/s.
     its_load = load(server, "/large", rate_rps=5, clients=Clients(read_kb_per_s=400))
     result = run(its_load, directory)
-    assert {} == result.errors
-    assert 400 < result.histogram.percentile_ms(10)
+    assert result.errors == {}
+    assert result.histogram.percentile_ms(10) > 400
     assert result.histogram.max_ms < 2000
 
 
@@ -186,10 +186,10 @@ def test_requests_have_headers_method_and_body(server: CrookedServer, directory:
     headers = ("Accept-Encoding: gzip, br", "Host: shop.example")
     clients = Clients(method="POST", body_bytes=100_000, headers=headers)
     result = run(load(server, rate_rps=20, clients=clients), directory)
-    assert {} == result.errors
-    assert {("POST", b"x" * 100_000)} == {(one.method, one.body) for one in server.asked}
+    assert result.errors == {}
+    assert {(one.method, one.body) for one in server.asked} == {("POST", b"x" * 100_000)}
     found = {(a.headers["accept-encoding"], a.headers["host"]) for a in server.asked}
-    assert {("gzip, br", "shop.example")} == found
+    assert found == {("gzip, br", "shop.example")}
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", "PURGE", "PROPFIND"])
@@ -200,23 +200,23 @@ def test_other_methods_are_answered(
     """Those that a study may name; HEAD has no body, neither there nor back."""
     clients = Clients(method=method, body_bytes=0 if method == "HEAD" else body_bytes)
     result = run(load(server, rate_rps=20, clients=clients), directory)
-    assert {} == result.errors
+    assert result.errors == {}
     assert {method} == {one.method for one in server.asked}
 
 
 def test_connections_come_from_the_source_address(server: CrookedServer, directory: Path) -> None:
     run(load(server, rate_rps=20, clients=Clients(source="127.0.0.77")), directory)
-    assert {"127.0.0.77"} == {one.peer for one in server.asked}
+    assert {one.peer for one in server.asked} == {"127.0.0.77"}
 
 
 def test_a_warm_up_is_sent_on_the_same_connections_and_not_counted(
     server: CrookedServer, directory: Path
 ) -> None:
     result = run(load(server, warmup_s=1), directory)
-    assert 200 == result.requests
-    assert 400 == len(server.asked)
-    assert 16 == len(server.of_connection())
-    assert pytest.approx(2, abs=0.5) == result.run_s
+    assert result.requests == 200
+    assert len(server.asked) == 400
+    assert len(server.of_connection()) == 16
+    assert result.run_s == pytest.approx(2, abs=0.5)
 
 
 @pytest.mark.parametrize(("warmup_s", "reached"), [(1, 200), (0, 140)])
@@ -225,21 +225,21 @@ def test_answers_under_way_at_the_end_miss_no_rate_where_a_warm_up_has_as_many(
 ) -> None:
     its_load = load(server, "/ok?ms=300", connections=100, warmup_s=warmup_s)
     result = run(its_load, directory)
-    assert (200, {}) == (result.requests, result.errors)
-    assert pytest.approx(reached, abs=20) == result.achieved_rps
+    assert (result.requests, result.errors) == (200, {})
+    assert result.achieved_rps == pytest.approx(reached, abs=20)
 
 
 def test_slt_asks_for_one_path_only(server: CrookedServer, directory: Path) -> None:
     (directory / "paths.txt").write_text("/ok?file=0\n/ok?file=1\n")
     result = run(load(server, script="slt", only_path="/ok?file=2"), directory)
-    assert {} == result.errors
-    assert {"/ok?file=2"} == {one.path for one in server.asked}
+    assert result.errors == {}
+    assert {one.path for one in server.asked} == {"/ok?file=2"}
 
 
 def test_slt_asks_for_all_paths_alike(server: CrookedServer, directory: Path) -> None:
     (directory / "paths.txt").write_text("/ok\n/chunked\n/nothing\n/ok?x=1\n")
     result = run(load(server, script="slt", rate_rps=400), directory)
-    assert (400, {}) == (result.requests, result.errors)
+    assert (result.requests, result.errors) == (400, {})
     counts = [sum(a.path == path for a in server.asked) for path in ("/ok", "/chunked", "/nothing")]
     assert all(60 < count < 140 for count in counts)
 
@@ -265,8 +265,8 @@ def test_tls_sessions_are_resumed_or_not(resume: bool, certificate: Path, direct
     with crooked_server(certificate) as server:
         clients = Clients(requests_per_connection=2, tls_resume=resume)
         result = run(load(server, rate_rps=60, connections=4, clients=clients), directory)
-        assert (60, {}) == (result.requests, result.errors)
-        assert 30 == pytest.approx(len(server.resumed), abs=4)
+        assert (result.requests, result.errors) == (60, {})
+        assert pytest.approx(len(server.resumed), abs=4) == 30
         # Each of the four has to begin without one.
         assert len(server.resumed) - 4 == sum(server.resumed) if resume else not any(server.resumed)
 
@@ -277,7 +277,7 @@ def test_a_server_that_ignores_a_handshake_answers_nothing(
     its_load = load(server, url=server.url.replace("http", "https"), timeout_s=1)
     result = run(its_load, directory)
     assert {"timeout", "pending"} >= set(result.errors)
-    assert 200 == sum(result.errors.values())
+    assert sum(result.errors.values()) == 200
 
 
 def test_a_handshake_is_in_the_latency(certificate: Path, directory: Path) -> None:
@@ -311,7 +311,7 @@ def test_every_kind_of_answer_is_understood(
     path: str, server: CrookedServer, directory: Path
 ) -> None:
     result = run(load(server, path), directory)
-    assert (200, {}) == (result.requests, result.errors)
+    assert (result.requests, result.errors) == (200, {})
     assert result.histogram.percentile_ms(99) < 900
 
 
@@ -335,14 +335,14 @@ def test_what_failed_counts_as_the_timeout_at_least(
     its_load = load(server, path, rate_rps=50, connections=50, timeout_s=timeout_s)
     result = run(its_load, directory)
     assert {kind: 50} == result.errors
-    assert 50 == result.requests
+    assert result.requests == 50
     assert 1000 * timeout_s <= result.histogram.percentile_ms(1)
-    assert 0 == result.achieved_rps
+    assert result.achieved_rps == 0
 
 
 def test_a_reset_connection_is_an_error(server: CrookedServer, directory: Path) -> None:
     result = run(load(server, "/resets", rate_rps=50), directory)
-    assert 50 == sum(result.errors.values())
+    assert sum(result.errors.values()) == 50
     assert {"read", "closed"} >= set(result.errors)
 
 
@@ -350,8 +350,8 @@ def test_where_nobody_listens_every_request_is_refused(directory: Path) -> None:
     with crooked_server() as server:
         its_load = load(server)
     result = run(its_load, directory)
-    assert {"refused": 200} == result.errors
-    assert 10_000 <= result.histogram.percentile_ms(0)
+    assert result.errors == {"refused": 200}
+    assert result.histogram.percentile_ms(0) >= 10_000
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_answers_have_to_be_what_is_expected(
     (directory / "paths.txt").write_text("/ok\n")
     (directory / "expected").write_text(line + "\n")
     result = run(load(server, script="slt", rate_rps=50, expected_file="expected"), directory)
-    assert expected == result.errors
+    assert result.errors == expected
 
 
 def test_a_stall_over_the_end_is_seen_in_full(server: CrookedServer, directory: Path) -> None:
@@ -379,10 +379,10 @@ def test_a_stall_over_the_end_is_seen_in_full(server: CrookedServer, directory: 
     process = started(its_load, directory)
     stall_from_now_on(server, after_s=1.5)
     result = finished(process, its_load)
-    assert 400 == result.requests
+    assert result.requests == 400
     # A quarter was due in the stall, and all of it waited for the second of the drain, too.
-    assert pytest.approx(100, abs=30) == result.errors["pending"]
-    assert pytest.approx(0.25, abs=0.08) == share_above(result.histogram, 900)
+    assert result.errors["pending"] == pytest.approx(100, abs=30)
+    assert share_above(result.histogram, 900) == pytest.approx(0.25, abs=0.08)
     assert 1300 < result.histogram.percentile_ms(99) < 1800
 
 
@@ -401,10 +401,10 @@ def test_a_stall_in_the_middle_is_met_by_all_that_were_due(
     process = started(its_load, directory)
     stall_from_now_on(server, after_s=1, for_s=0.4)
     result = finished(process, its_load)
-    assert {} == result.errors
+    assert result.errors == {}
     # Latencies are uniform from 0 to 400 ms in a tenth of the time: 7.5 % are above 100.
-    assert pytest.approx(0.075, abs=0.015) == share_above(result.histogram, 100)
-    assert pytest.approx(400, abs=60) == result.histogram.max_ms
+    assert share_above(result.histogram, 100) == pytest.approx(0.075, abs=0.015)
+    assert result.histogram.max_ms == pytest.approx(400, abs=60)
 
 
 def test_hanging_requests_are_counted_and_take_their_connections_with_them(
@@ -412,9 +412,9 @@ def test_hanging_requests_are_counted_and_take_their_connections_with_them(
 ) -> None:
     server.hang_every = 20
     result = run(load(server, connections=64, timeout_s=0.5), directory)
-    assert 200 == result.requests
-    assert pytest.approx(10, abs=2) == result.errors["timeout"]
-    assert 500 <= result.histogram.percentile_ms(99)
+    assert result.requests == 200
+    assert result.errors["timeout"] == pytest.approx(10, abs=2)
+    assert result.histogram.percentile_ms(99) >= 500
 
 
 def test_a_run_that_is_certainly_too_late_is_stopped(
@@ -425,7 +425,7 @@ def test_a_run_that_is_certainly_too_late_is_stopped(
     assert result.stopped_after_s is not None
     assert result.stopped_after_s < 5
     assert result.requests < 2000
-    assert 100 < result.histogram.percentile_ms(99)
+    assert result.histogram.percentile_ms(99) > 100
 
 
 def test_a_healthy_run_is_not_stopped(server: CrookedServer, directory: Path) -> None:
@@ -449,7 +449,7 @@ def test_a_generator_that_was_paused_says_how_late_it_was(
     assert result.lag_ms is not None
     assert 300 < result.lag_ms < 1500
     # Its own lateness is in the latencies: nothing is hidden.
-    assert 300 < result.histogram.percentile_ms(99)
+    assert result.histogram.percentile_ms(99) > 300
 
 
 def at_work(process: subprocess.Popen[str], server: CrookedServer) -> int:
@@ -462,7 +462,7 @@ def at_work(process: subprocess.Popen[str], server: CrookedServer) -> int:
 def test_it_comes_before_all_that_is_not_real_time(server: CrookedServer, directory: Path) -> None:
     its_load = load(server)
     process = started(its_load, directory)
-    assert os.SCHED_FIFO == os.sched_getscheduler(at_work(process, server))
+    assert os.sched_getscheduler(at_work(process, server)) == os.SCHED_FIFO
     finished(process, its_load)
 
 
@@ -478,7 +478,7 @@ def test_without_a_pause_it_is_hardly_late(server: CrookedServer, directory: Pat
 
 def test_old_kernels_wait_by_a_timerfd(server: CrookedServer, directory: Path) -> None:
     result = run(load(server, duration_s=2), directory, "--timerfd")
-    assert (400, {}) == (result.requests, result.errors)
+    assert (result.requests, result.errors) == (400, {})
     assert result.lag_ms is not None
     assert result.lag_ms < 100
 
@@ -493,35 +493,35 @@ def test_streams_that_begin_together_lie_evenly_between_each_other(
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda one: run(one, directory), loads))
     whole = merged(results)
-    assert (200, {}) == (whole.requests, whole.errors)
-    assert 200 == len({one.path for one in server.asked})
+    assert (whole.requests, whole.errors) == (200, {})
+    assert len({one.path for one in server.asked}) == 200
     begun = sorted(one.at for one in server.asked)
     gaps = [after - before for before, after in pairwise(begun)]
-    assert pytest.approx(0.005, abs=0.002) == statistics.median(gaps)
-    assert pytest.approx(1, abs=0.2) == begun[-1] - begun[0]
+    assert statistics.median(gaps) == pytest.approx(0.005, abs=0.002)
+    assert begun[-1] - begun[0] == pytest.approx(1, abs=0.2)
 
 
 def test_a_start_that_has_passed_is_refused(server: CrookedServer, directory: Path) -> None:
     process = started(load(server, start_at=time.time() - 5), directory)
     _, problem = process.communicate(timeout=60)
-    assert 2 == process.returncode
+    assert process.returncode == 2
     assert "--start-at has passed by" in problem
-    assert [] == server.asked
+    assert server.asked == []
 
 
 def test_many_connections_at_once(server: CrookedServer, directory: Path) -> None:
     its_load = load(server, "/ok?ms=500", rate_rps=400, connections=600)
     result = run(its_load, directory)
-    assert (400, {}) == (result.requests, result.errors)
-    assert 190 < len(server.of_connection())
+    assert (result.requests, result.errors) == (400, {})
+    assert len(server.of_connection()) > 190
 
 
 def test_each_path_is_fetched_once(server: CrookedServer, directory: Path) -> None:
     (directory / "paths.txt").write_text("/ok\n/error\n/large\n")
     words = ["luajit", "engine.lua", "--fetch", "--url", server.url, "--seed", "1"]
     said = ran(*words, "--paths", "paths.txt", cwd=directory)
-    assert ("", 0) == (said.stderr, said.returncode)
-    assert ["/ok", "/error", "/large"] == [one.path for one in server.asked]
+    assert (said.stderr, said.returncode) == ("", 0)
+    assert [one.path for one in server.asked] == ["/ok", "/error", "/large"]
     assert [f'"crc32":{zlib.crc32(body)}' in line
             for body, line in zip((BODY, b"no", BODY * 20), said.stdout.splitlines(), strict=True)
             ] == [True] * 3  # fmt: skip

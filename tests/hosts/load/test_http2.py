@@ -96,7 +96,7 @@ def heads_read(tmp_path: Path, heads: Iterable[str]) -> list[str]:
     script = tmp_path / "heads.lua"
     script.write_text(f"LUA = '{LUA}/'\n{READS_HEADS}")
     output = ran("luajit", script, input="".join(f"{head}\n" for head in heads), timeout=20)
-    assert ("", 0) == (output.stderr, output.returncode)
+    assert (output.stderr, output.returncode) == ("", 0)
     return output.stdout.splitlines()
 
 
@@ -147,7 +147,7 @@ def started(its_load: Load, directory: Path) -> subprocess.Popen[str]:
 def finished(process: subprocess.Popen[str], its_load: Load) -> LoadResult:
     """What was measured. That every request has one place is for `parse_output` to see."""
     out, problem = process.communicate(timeout=planned_run_s(engine(), its_load) + 60)
-    assert ("", 0) == (problem, process.returncode)
+    assert (problem, process.returncode) == ("", 0)
     return parse_output(out, engine(), its_load)
 
 
@@ -157,11 +157,11 @@ def run(its_load: Load, directory: Path) -> LoadResult:
 
 def test_a_connection_begins_as_it_has_to(server: CrookedHttp2, directory: Path) -> None:
     result = run(load(server.url, "/pings"), directory)
-    assert (50, {}, 2) == (result.requests, result.errors, server.connections)
+    assert (result.requests, result.errors, server.connections) == (50, {}, 2)
     # No table, no pushes, a window of 2 GiB for each stream, and so much for the connection.
     first = bytes.fromhex("000100000000 000200000000 00047fffffff")
     assert [(0, 0, first)] * 2 == [one for one in server.of(SETTINGS) if one[2]]
-    assert [(ACK, 0, b"")] * 2 == [one for one in server.of(SETTINGS) if not one[2]]
+    assert [one for one in server.of(SETTINGS) if not one[2]] == [(ACK, 0, b"")] * 2
     assert [(0, 0, (2**31 - 1 - 65535).to_bytes(4))] * 2 == server.of(WINDOW_UPDATE)
     pings = {(ACK, 0, f"{one.stream:08}".encode()) for one in server.asked}
     assert pings == set(server.of(PING))
@@ -182,7 +182,7 @@ def test_every_kind_of_answer_is_understood(
     (directory / "expected").write_text(f"{path} {len(body)} {zlib.crc32(body)}\n")
     its_load = load(server.url, script="slt", expected_file="expected")
     result = run(its_load, directory)
-    assert (50, {}, 2) == (result.requests, result.errors, server.connections)
+    assert (result.requests, result.errors, server.connections) == (50, {}, 2)
     assert result.histogram.percentile_ms(99) < 900
 
 
@@ -191,7 +191,7 @@ def test_an_answer_may_be_cut_anywhere(server: CrookedHttp2, directory: Path) ->
     (directory / "expected").write_text(f"/bytewise 3 {zlib.crc32(b'abc')}\n")
     its_load = load(server.url, script="slt", expected_file="expected", each=1)
     result = run(its_load, directory)
-    assert (50, {}) == (result.requests, result.errors)
+    assert (result.requests, result.errors) == (50, {})
 
 
 @pytest.mark.parametrize(
@@ -215,12 +215,12 @@ def test_what_failed_counts_as_the_timeout_at_least(
     result = run(load(server.url, path, each=25, timeout_s=timeout_s), directory)
     assert (50, {kind: 50}) == (result.requests, result.errors)
     assert 1000 * timeout_s <= result.histogram.percentile_ms(1)
-    assert 0 == result.achieved_rps
+    assert result.achieved_rps == 0
 
 
 def test_a_closed_connection_is_an_error(server: CrookedHttp2, directory: Path) -> None:
     result = run(load(server.url, "/closes", each=25), directory)
-    assert 50 == sum(result.errors.values())
+    assert sum(result.errors.values()) == 50
     assert {"read", "closed"} >= set(result.errors)
 
 
@@ -240,9 +240,9 @@ def test_a_timeout_gives_up_its_stream_and_keeps_the_connection(
     (directory / "paths.txt").write_text("/ok\n/hangs\n")
     result = run(load(server.url, script="slt", each=50, timeout_s=0.3), directory)
     hung = {one.stream for one in server.asked if one.path == "/hangs"}
-    assert {"timeout"} == set(result.errors)
+    assert set(result.errors) == {"timeout"}
     assert 10 < result.errors["timeout"] < 40
-    assert 2 == server.connections
+    assert server.connections == 2
     assert hung >= {stream for _, stream, code in server.of(RST_STREAM) if code[3] == 8}
     assert result.errors["timeout"] == len(server.of(RST_STREAM))
 
@@ -256,9 +256,9 @@ def test_a_connection_that_seems_dead_takes_no_more_requests(
 
 def test_what_is_unanswered_at_the_end_is_pending(server: CrookedHttp2, directory: Path) -> None:
     result = run(load(server.url, "/hangs", each=10), directory)
-    assert {"pending": 50} == result.errors
+    assert result.errors == {"pending": 50}
     assert 1000 <= result.histogram.percentile_ms(0) <= result.histogram.max_ms < 1700
-    assert 20 == len(server.asked)
+    assert len(server.asked) == 20
 
 
 def test_a_run_that_is_certainly_too_late_is_stopped(server: CrookedHttp2, directory: Path) -> None:
@@ -271,24 +271,24 @@ def test_a_run_that_is_certainly_too_late_is_stopped(server: CrookedHttp2, direc
 def test_the_server_says_how_many_it_takes_at_once(directory: Path) -> None:
     with crooked_http2(settings=bytes.fromhex("0003 00000002")) as server:
         result = run(load(server.url, "/slow", connections=1), directory)
-    assert (50, {}, 2) == (result.requests, result.errors, server.most)
-    assert 50 == len(server.asked)
+    assert (result.requests, result.errors, server.most) == (50, {}, 2)
+    assert len(server.asked) == 50
 
 
 def test_a_request_that_was_refused_is_sent_again(server: CrookedHttp2, directory: Path) -> None:
     result = run(load(server.url, "/one-at-a-time", connections=1, rate_rps=50), directory)
-    assert (25, {}, 1) == (result.requests, result.errors, server.most)
-    assert 25 < len(server.asked)
+    assert (result.requests, result.errors, server.most) == (25, {}, 1)
+    assert len(server.asked) > 25
 
 
 def test_what_a_leaving_server_did_not_look_at_is_sent_again(
     server: CrookedHttp2, directory: Path
 ) -> None:
     result = run(load(server.url, "/leaves-after-5", connections=1, rate_rps=200), directory)
-    assert (100, {}) == (result.requests, result.errors)
-    assert 20 == pytest.approx(server.connections, abs=1)
-    assert 100 < len(server.asked)
-    assert 100 == len({one.path for one in server.asked})
+    assert (result.requests, result.errors) == (100, {})
+    assert pytest.approx(server.connections, abs=1) == 20
+    assert len(server.asked) > 100
+    assert len({one.path for one in server.asked}) == 100
 
 
 @pytest.mark.parametrize("window", [65535, 1000, 200_000])
@@ -297,24 +297,24 @@ def test_bodies_go_out_as_the_server_takes_them(window: int, directory: Path) ->
         its_load = load(server.url, "/takes-a-body", connections=1, rate_rps=20, method="POST",
                         body_bytes=150_000)  # fmt: skip
         result = run(its_load, directory)
-    assert (10, {}) == (result.requests, result.errors)
-    assert [b"x" * 150_000] * 10 == [*server.bodies.values()]
-    assert 16384 >= max(len(payload) for _, _, payload in server.of(DATA))
+    assert (result.requests, result.errors) == (10, {})
+    assert [*server.bodies.values()] == [b"x" * 150_000] * 10
+    assert max(len(payload) for _, _, payload in server.of(DATA)) <= 16384
     assert window > 65535 or not server.overruns
 
 
 def test_a_body_that_is_not_wanted_is_not_sent(server: CrookedHttp2, directory: Path) -> None:
     changes = {"method": "POST", "body_bytes": 500_000, "rate_rps": 20}
     result = run(load(server.url, "/refuses-a-body", **changes), directory)
-    assert {"status": 10} == result.errors
-    assert 10 == len(server.of(RST_STREAM))
-    assert 2 * 65535 >= sum(len(payload) for _, _, payload in server.of(DATA))
+    assert result.errors == {"status": 10}
+    assert len(server.of(RST_STREAM)) == 10
+    assert sum(len(payload) for _, _, payload in server.of(DATA)) <= 2 * 65535
 
 
 def test_slow_readers_take_their_time(server: CrookedHttp2, directory: Path) -> None:
     # 5 answers of 10 KB on each connection, at 40 KB/s.
     result = run(load(server.url, rate_rps=20, read_kb_per_s=40), directory)
-    assert {} == result.errors
+    assert result.errors == {}
     assert 300 < result.histogram.max_ms < 1700
 
 
@@ -428,22 +428,22 @@ def test_nginx_is_asked_at_the_rate(port: str, nginx: Nginx, directory: Path) ->
         headers=("X-Test: a", "B: c"),
     )
     result = run(its_load, directory)
-    assert (400, {}) == (result.requests, result.errors)
-    assert pytest.approx(400, rel=0.1) == result.achieved_rps
+    assert (result.requests, result.errors) == (400, {})
+    assert result.achieved_rps == pytest.approx(400, rel=0.1)
     lines = nginx.logged(f"/dynamic/{port}")
-    assert {("200", "HTTP/2.0", "a")} == {tuple(line[2:]) for line in lines}
+    assert {tuple(line[2:]) for line in lines} == {("200", "HTTP/2.0", "a")}
     assert 400 == len({line[1] for line in lines}) == len(lines)
     # Connections take turns.
-    assert [200, 200] == pytest.approx([*Counter(line[0] for line in lines).values()], abs=30)
+    assert pytest.approx([*Counter(line[0] for line in lines).values()], abs=30) == [200, 200]
 
 
 def test_requests_share_a_connection(nginx: Nginx, directory: Path) -> None:
     """An answer takes 200 ms: 5 a second one after the other, and here are 50."""
     its_load = load(nginx.url("h2"), "/slow?ms=200", connections=1, rate_rps=50, each=30)
     result = run(replace(its_load, duration_s=1), directory)
-    assert (50, {}) == (result.requests, result.errors)
-    assert 1 == len({line[0] for line in nginx.logged("/slow")})
-    assert pytest.approx(40, abs=8) == result.achieved_rps  # those of the last 200 ms come late
+    assert (result.requests, result.errors) == (50, {})
+    assert len({line[0] for line in nginx.logged("/slow")}) == 1
+    assert result.achieved_rps == pytest.approx(40, abs=8)  # those of the last 200 ms come late
     assert 200 <= result.histogram.percentile_ms(1) <= result.histogram.percentile_ms(50) < 300
     alone = run(replace(its_load, duration_s=1, clients=Clients(http="2")), directory)
     assert alone.achieved_rps < 10
@@ -458,7 +458,7 @@ def test_large_answers_are_whole(port: str, nginx: Nginx, directory: Path) -> No
     )
     its_load = load(nginx.url(port), script="slt", rate_rps=40, expected_file="expected")
     result = run(its_load, directory)
-    assert (20, {}) == (result.requests, result.errors)
+    assert (result.requests, result.errors) == (20, {})
     assert result.bytes > 5 * len(LARGE)
 
 
@@ -471,13 +471,13 @@ def test_bodies_reach_the_server(
         nginx.url(port), "/upload", rate_rps=20, method="POST", body_bytes=300_000, connections=1
     )
     result = run(its_load, directory)
-    assert (10, {}) == (result.requests, result.errors)
-    assert [("POST", b"x" * 300_000)] * 10 == [(one.method, one.body) for one in uploads.asked]
+    assert (result.requests, result.errors) == (10, {})
+    assert [(one.method, one.body) for one in uploads.asked] == [("POST", b"x" * 300_000)] * 10
 
 
 def test_an_answer_that_nginx_gets_in_part_is_an_error(nginx: Nginx, directory: Path) -> None:
     result = run(load(nginx.url("h2"), "/cut", rate_rps=40), directory)
-    assert {"reset": 20} == result.errors
+    assert result.errors == {"reset": 20}
 
 
 def test_a_reload_of_nginx_loses_no_request(nginx: Nginx, directory: Path) -> None:
@@ -487,13 +487,13 @@ def test_a_reload_of_nginx_loses_no_request(nginx: Nginx, directory: Path) -> No
         time.sleep(0.02)
     os.kill(nginx.pid, signal.SIGHUP)
     result = finished(process, its_load)
-    assert (750, {}) == (result.requests, result.errors)
+    assert (result.requests, result.errors) == (750, {})
     assert len({line[0] for line in nginx.logged("/dynamic/reload")}) >= 3
 
 
 def test_nginx_ends_connections_after_so_many_requests(nginx: Nginx, directory: Path) -> None:
     result = run(load(nginx.url("few"), "/few", rate_rps=600), directory)
-    assert (300, {}) == (result.requests, result.errors)
+    assert (result.requests, result.errors) == (300, {})
     carried = Counter(line[0] for line in nginx.logged("/few"))
     # But for the two connections that are open at the end.
     fewer = [count for count in carried.values() if count != 7]
@@ -508,15 +508,15 @@ def test_a_connection_carries_so_many_requests(
     path = f"/dynamic/carried-{requests}-{each}"
     clients = {"requests_per_connection": requests, "tls_resume": True}
     result = run(load(nginx.url("h2_tls"), path, each=each, **clients), directory)
-    assert (50, {}) == (result.requests, result.errors)
+    assert (result.requests, result.errors) == (50, {})
     carried = Counter(line[0] for line in nginx.logged(path))
     assert {requests} == {*carried.values()}
 
 
 def test_a_warm_up_is_on_the_same_connections(nginx: Nginx, directory: Path) -> None:
     result = run(load(nginx.url("h2"), "/dynamic/warm", warmup_s=0.5), directory)
-    assert (50, {}) == (result.requests, result.errors)
-    assert [50, 50] == [*Counter(line[0] for line in nginx.logged("/dynamic/warm")).values()]
+    assert (result.requests, result.errors) == (50, {})
+    assert [*Counter(line[0] for line in nginx.logged("/dynamic/warm")).values()] == [50, 50]
 
 
 def test_streams_rest_for_the_think_time(nginx: Nginx, directory: Path) -> None:
@@ -531,7 +531,7 @@ def test_a_server_without_http2_is_one_clear_error(
 ) -> None:
     its_load = load(nginx.url(port))
     out, problem = started(its_load, directory).communicate(timeout=20)
-    assert "" == out
+    assert out == ""
     assert (
         f"intop: 127.0.0.1:{getattr(nginx, port)} doesn't offer HTTP/2. nginx does with "
         "`listen ... http2`, from 1.25.1 on with `http2 on`\n"
@@ -543,10 +543,10 @@ def test_paths_are_fetched_over_http2(port: str, nginx: Nginx, directory: Path) 
     words = ["--fetch", "--http", "2", "--url", nginx.url(port), "--seed", "1"]
     said = ran("luajit", "engine.lua", *words, "--paths", "/dev/stdin", cwd=directory,
                input="/page\n/none\n")  # fmt: skip
-    assert ("", 0) == (said.stderr, said.returncode)
+    assert (said.stderr, said.returncode) == ("", 0)
     page, none = parse_fetched(said.stdout, ("/page", "/none"))
     if port.startswith("plain"):
-        assert {("http2", 0)} == {(one.problem, one.status) for one in (page, none)}
+        assert {(one.problem, one.status) for one in (page, none)} == {("http2", 0)}
     else:
         assert ("", 200, zlib.crc32(PAGE)) == (page.problem, page.status, page.check)
-        assert ("status", 404) == (none.problem, none.status)
+        assert (none.problem, none.status) == ("status", 404)

@@ -33,7 +33,7 @@ def refused(message: str, work: Callable[..., Any], *words: Any, **options: Any)
 
 @pytest.mark.parametrize("text", ['{"a":1}', 'words\n{"a":1}\nmore\n', ' {no\n{"a":1}'])
 def test_the_line_is_found_among_others(text: str) -> None:
-    assert {"a": 1} == json_line(text)
+    assert json_line(text) == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_whole_number_is_one(number: int) -> None:
 
 
 def test_a_number_may_be_below_zero_where_that_is_said() -> None:
-    assert -5 == whole({"n": -5}, "n", least=-5)
+    assert whole({"n": -5}, "n", least=-5) == -5
     refused("n is -6, not a whole number", whole, {"n": -6}, "n", least=-5)
 
 
@@ -109,7 +109,7 @@ def test_what_is_no_flag_is_refused_by_name(value: Any) -> None:
 
 
 def test_errors_are_those_of_the_kinds_that_are_known() -> None:
-    assert {"a": 1, "b": 0} == counts({"a": 1, "b": 0, "c": 5}, ("a", "b"))
+    assert counts({"a": 1, "b": 0, "c": 5}, ("a", "b")) == {"a": 1, "b": 0}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_errors_that_are_not_counted_are_refused(data: Any, message: str) -> Non
 
 def test_a_histogram_is_its_pairs() -> None:
     assert Histogram.from_pairs([(5, 2), (900, 1)]) == histogram([[900, 1], [5, 2]])
-    assert 0 == histogram([]).total
+    assert histogram([]).total == 0
 
 
 @pytest.mark.parametrize(
@@ -155,21 +155,21 @@ def test_what_is_no_histogram_is_refused_by_name(data: Any, message: str) -> Non
 
 
 def test_values_are_shortened_for_messages() -> None:
-    assert "'abc'" == short("abc")
-    assert f"'{96 * 'x'}..." == short("x" * 200)
-    assert f"'{98 * 'x'}'" == short("x" * 98)
+    assert short("abc") == "'abc'"
+    assert short("x" * 200) == f"'{96 * 'x'}..."
+    assert short("x" * 98) == f"'{98 * 'x'}'"
 
 
 def test_a_value_that_can_not_be_shown_is_no_error_of_its_own() -> None:
-    assert "too much to be shown" == short(10**5000)
+    assert short(10**5000) == "too much to be shown"
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]
-    assert "too much to be shown" == short(nested)
+    assert short(nested) == "too much to be shown"
 
 
 def test_the_end_of_an_output_is_shown() -> None:
-    assert "(nothing was printed)" == tail("")
-    assert "(nothing was printed)" == tail("\n  \n")
+    assert tail("") == "(nothing was printed)"
+    assert tail("\n  \n") == "(nothing was printed)"
     assert "\n".join(map(str, range(12, 20))) == tail("\n\n".join(map(str, range(20))))
-    assert f"short\n{200 * 'x'}" == tail(f"short\n{500 * 'x'}\n")
+    assert tail(f"short\n{500 * 'x'}\n") == f"short\n{200 * 'x'}"

@@ -44,7 +44,7 @@ def run_lua(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:
 def printed(tmp_path: Path, code: str) -> str:
     """What Lua code prints that ends well."""
     output = run_lua(tmp_path, code)
-    assert ("", 0) == (output.stderr, output.returncode)
+    assert (output.stderr, output.returncode) == ("", 0)
     return output.stdout
 
 
@@ -79,7 +79,7 @@ def test_lua_buckets_are_without_a_gap(tmp_path: Path) -> None:
         "assert(histograms.bucket_of(-5) == 0)\n"
         "print(last)",
     )
-    assert 6 * 1024 + 70_000 // 64 == int(lines)
+    assert int(lines) == 6 * 1024 + 70_000 // 64
 
 
 def test_latencies_are_counted_by_the_top_of_their_bucket(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def from_ranks(tmp_path: Path, values: list[int], queries: int) -> Histogram:
 )
 def test_histogram_from_ranks_is_exact(tmp_path: Path, values: list[int]) -> None:
     expected = Histogram.from_pairs(Counter(values).items())
-    assert expected == from_ranks(tmp_path, values, queries=50_000)
+    assert from_ranks(tmp_path, values, queries=50_000) == expected
 
 
 def test_histogram_from_few_ranks_keeps_total_and_percentiles_and_is_never_too_good(
@@ -194,7 +194,7 @@ def test_method_headers_and_body_are_those_of_every_request(tmp_path: Path) -> N
             '--body-bytes', '5', '--header', 'A: b: c ', '--header', 'X-Y:z' }})
     print(request():sub(1, 3), wrk.body, wrk.headers['A'], wrk.headers['X-Y'])
     """
-    assert ["PUT", "xxxxx", "b: c", "z"] == printed(tmp_path, code).rstrip("\n").split("\t")
+    assert printed(tmp_path, code).rstrip("\n").split("\t") == ["PUT", "xxxxx", "b: c", "z"]
 
 
 def test_under_wrk2_the_result_is_the_line_that_is_read(tmp_path: Path) -> None:
@@ -211,8 +211,8 @@ def test_under_wrk2_the_result_is_the_line_that_is_read(tmp_path: Path) -> None:
     result = wrk2.parse(printed(tmp_path, code), load())
     answered = Histogram.from_pairs([(900, 1), (901, 1), (5000, 1)])
     assert answered.merge(Histogram.from_pairs([(10_000_000, 3)])) == result.histogram
-    assert ({"connect": 1, "timeout": 2}, 4_000_000_000) == (result.errors, result.bytes)
-    assert pytest.approx(3) == result.duration_s
+    assert (result.errors, result.bytes) == ({"connect": 1, "timeout": 2}, 4_000_000_000)
+    assert result.duration_s == pytest.approx(3)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_a_tool_that_would_send_something_else_is_ended(
     init({{ '--seed', '7', '--threads', '2', '--path', '/d' }})
     """
     output = run_lua(tmp_path, code)
-    assert (2, "", f"intop: {message}\n") == (output.returncode, output.stdout, output.stderr)
+    assert (output.returncode, output.stdout, output.stderr) == (2, "", f"intop: {message}\n")
 
 
 # Arguments, through the engine --------------------------------------------------------------------
@@ -278,7 +278,7 @@ def without(name: str) -> str:
 
 
 def edited(old: str, new: str, text: str = GOOD) -> str:
-    assert 1 == text.count(old), old
+    assert text.count(old) == 1, old
     return text.replace(old, new)
 
 
@@ -360,7 +360,7 @@ def test_wrong_arguments_give_one_line_and_no_load(
     (scripts / "odd").write_text("/fine\nno slash\n")
     words = arguments.replace("URL", f"http://127.0.0.1:{listener.port}").split()
     output = ran("luajit", "engine.lua", *words, cwd=scripts, timeout=20)
-    assert (2, "", 1) == (output.returncode, output.stdout, len(output.stderr.splitlines()))
+    assert (output.returncode, output.stdout, len(output.stderr.splitlines())) == (2, "", 1)
     assert output.stderr.startswith(f"intop: {message}")
     assert not listener.was_called()
 
@@ -369,7 +369,7 @@ def test_an_empty_text_is_no_argument(listener: Listener, scripts: Path) -> None
     words = edited("paths.txt", "EMPTY").replace("URL", f"http://127.0.0.1:{listener.port}").split()
     words = ["" if word == "EMPTY" else word for word in words]
     output = ran("luajit", "engine.lua", *words, cwd=scripts, timeout=20)
-    assert (2, "intop: --paths is empty\n") == (output.returncode, output.stderr)
+    assert (output.returncode, output.stderr) == (2, "intop: --paths is empty\n")
     assert not listener.was_called()
 
 
@@ -377,7 +377,7 @@ def test_right_arguments_give_a_load(listener: Listener, scripts: Path) -> None:
     """Else the wrong ones may all be refused for something else."""
     words = GOOD.replace("URL", f"http://127.0.0.1:{listener.port}").split()
     output = ran("luajit", "engine.lua", *words, cwd=scripts, timeout=20)
-    assert ("", 0) == (output.stderr, output.returncode)
+    assert (output.stderr, output.returncode) == ("", 0)
     assert listener.was_called()
 
 
@@ -390,7 +390,7 @@ def test_a_script_without_its_shared_part_runs_no_load(
     shutil.copytree(LUA, tmp_path, dirs_exist_ok=True)
     (tmp_path / missing).unlink()
     output = ran("luajit", f"{script}.lua", cwd=tmp_path, timeout=20)
-    assert (2, "") == (output.returncode, output.stdout)
+    assert (output.returncode, output.stdout) == (2, "")
     assert re.match(rf"{script}\.lua: .*cannot open.*{missing}", output.stderr)
 
 
@@ -401,8 +401,8 @@ def test_the_engine_without_one_of_its_files_runs_no_load(
     (scripts / missing).unlink()
     words = GOOD.replace("URL", f"http://127.0.0.1:{listener.port}").split()
     output = ran("luajit", "engine.lua", *words, cwd=scripts, timeout=20)
-    assert 0 != output.returncode
-    assert "" == output.stdout
+    assert output.returncode != 0
+    assert output.stdout == ""
     assert f"cannot open {missing}" in output.stderr.replace("./", "")
     assert not listener.was_called()
 
@@ -506,14 +506,14 @@ def small_load(script: str, server: Server, **changes: Any) -> Load:
 def test_slt_asks_for_all_paths_alike_at_the_rate(name: str, server: Server, scripts: Path) -> None:
     before = len(server.requested())
     result = run_load(installed(name), small_load("slt", server), scripts)
-    assert {} == result.errors
+    assert result.errors == {}
     assert result.cpu_s is not None
-    assert 0 < result.cpu_s
-    assert pytest.approx(400, rel=0.2) == result.achieved_rps
+    assert result.cpu_s > 0
+    assert result.achieved_rps == pytest.approx(400, rel=0.2)
     requested = Counter(server.requested()[before:])
     assert set(PATHS) == set(requested)
     sent = 400 * result.run_s if name == "wrk2" else result.requests
-    assert pytest.approx(sent, abs=12) == requested.total()
+    assert requested.total() == pytest.approx(sent, abs=12)
     mean = requested.total() / len(PATHS)
     assert 0.5 * mean < min(requested.values()) <= max(requested.values()) < 1.5 * mean
 
@@ -528,13 +528,13 @@ def test_dlt_never_asks_twice_for_a_url(name: str, server: Server, scripts: Path
     ]  # fmt: skip
     results = [run_load(tool, one, scripts) for one in loads]
     assert [{}] * len(loads) == [result.errors for result in results]
-    assert all(pytest.approx(400, rel=0.2) == result.achieved_rps for result in results)
+    assert all(result.achieved_rps == pytest.approx(400, rel=0.2) for result in results)
     requested = server.requested()[before:]
     assert sum(result.requests for result in results) <= len(requested) == len(set(requested))
     numbers = [re.fullmatch(r"/dynamic\?r=([1-9]\d{8})(\d+)", uri) for uri in requested]
     assert all(numbers)
     parts = threads_of(tool, its_load) * len(loads)
-    assert 2 == parts
+    assert parts == 2
     random_parts = [{found[1] for found in numbers if found and int(found[2]) % parts == part}
                     for part in range(parts)]  # fmt: skip
     assert all(len(part) > 200 / parts for part in random_parts)

@@ -60,7 +60,7 @@ def test_one_generator_and_one_class_are_one_stream_with_all_of_the_load() -> No
         arrivals="poisson",
         prune_count=200,
     )
-    assert expected == one
+    assert one == expected
 
 
 @pytest.mark.parametrize("generators", [1, 2, 3])
@@ -70,7 +70,7 @@ def test_there_is_a_stream_for_each_class_on_each_generator(
 ) -> None:
     found = streams(workload, with_generators(generators))
     expected = [(g, clients) for clients in workload.clients for g in range(generators)]
-    assert expected == [(generator, load.clients) for generator, load in found]
+    assert [(generator, load.clients) for generator, load in found] == expected
     count = len(found)
     assert [(n, count) for n in range(count)] == [(one.stream, one.streams) for _, one in found]
 
@@ -78,7 +78,7 @@ def test_there_is_a_stream_for_each_class_on_each_generator(
 @pytest.mark.parametrize("generators", [1, 2, 3, 7])
 def test_rates_are_shares_and_add_up(generators: int) -> None:
     found = loads(TWO_CLASSES, generators)
-    assert 1000 == pytest.approx(math.fsum(one.rate_rps for one in found))
+    assert pytest.approx(math.fsum(one.rate_rps for one in found)) == 1000
     people = [one.rate_rps for one in found if one.clients == PEOPLE]
     assert [pytest.approx(750 / generators)] * generators == people
 
@@ -97,7 +97,7 @@ def test_connections_are_shared_out_as_evenly_as_whole_numbers_go(
     connections: int, generators: int, expected: list[int]
 ) -> None:
     found = loads(replace(WORKLOAD, connections=connections), generators)
-    assert expected == [one.connections for one in found]
+    assert [one.connections for one in found] == expected
 
 
 def test_generators_may_have_shares_of_their_own() -> None:
@@ -106,8 +106,8 @@ def test_generators_may_have_shares_of_their_own() -> None:
     first, second = (replace(two.load_generators[n], share=(0.9, 0.1)[n]) for n in (0, 1))
     uneven = replace(two, load_generator=first, more_generators=(second,))
     found = [load for _, load in streams(TWO_CLASSES, uneven)]
-    assert [675, 75, 225, 25] == [pytest.approx(one.rate_rps) for one in found]
-    assert [43, 5, 14, 2] == [one.connections for one in found]
+    assert [pytest.approx(one.rate_rps) for one in found] == [675, 75, 225, 25]
+    assert [one.connections for one in found] == [43, 5, 14, 2]
 
 
 @pytest.mark.parametrize(
@@ -124,31 +124,31 @@ def test_a_class_has_its_share_of_the_connections_or_its_own(
 ) -> None:
     clients = (replace(PEOPLE, connections=own[0]), replace(BOTS, connections=own[1]))
     found = loads(replace(WORKLOAD, clients=clients), generators)
-    assert expected == [one.connections for one in found]
+    assert [one.connections for one in found] == expected
 
 
 def test_a_class_of_a_small_share_has_a_connection_all_the_same() -> None:
     clients = (replace(PEOPLE, share=0.999), replace(BOTS, share=0.001))
-    assert [64, 1] == [one.connections for one in loads(replace(WORKLOAD, clients=clients))]
+    assert [one.connections for one in loads(replace(WORKLOAD, clients=clients))] == [64, 1]
 
 
 def test_every_stream_has_a_seed_of_its_own_whatever_the_first_is() -> None:
-    assert [7, 8, 9, 10] == [one.seed for one in loads(TWO_CLASSES, 2, seed=7)]
-    assert [2**32 - 1, 0, 1, 2] == [one.seed for one in loads(TWO_CLASSES, 2, seed=2**32 - 1)]
-    assert [2**40 % 2**32] == [one.seed for one in loads(seed=2**40)]
+    assert [one.seed for one in loads(TWO_CLASSES, 2, seed=7)] == [7, 8, 9, 10]
+    assert [one.seed for one in loads(TWO_CLASSES, 2, seed=2**32 - 1)] == [2**32 - 1, 0, 1, 2]
+    assert [one.seed for one in loads(seed=2**40)] == [2**40 % 2**32]
 
 
 def test_a_limit_is_the_same_for_all_and_one_percent_of_all_requests() -> None:
     for one in loads(TWO_CLASSES, 2, prune_above_ms=450.0):
-        assert (450.0, 200) == (one.prune_above_ms, one.prune_count)
+        assert (one.prune_above_ms, one.prune_count) == (450.0, 200)
     (small,) = loads(replace(WORKLOAD, rate_rps=149, duration_s=1))
-    assert (None, 1) == (small.prune_above_ms, small.prune_count)
+    assert (small.prune_above_ms, small.prune_count) == (None, 1)
 
 
 def test_answers_are_checked_by_class() -> None:
     found = loads(TWO_CLASSES, 2, expected={"bots": "expected-1.txt", "others": "x"})
-    assert ["", "", "expected-1.txt", "expected-1.txt"] == [one.expected_file for one in found]
-    assert ["e"] == [one.expected_file for one in loads(expected={"": "e"})]
+    assert [one.expected_file for one in found] == ["", "", "expected-1.txt", "expected-1.txt"]
+    assert [one.expected_file for one in loads(expected={"": "e"})] == ["e"]
 
 
 def test_streams_can_be_told_when_to_begin() -> None:
@@ -200,7 +200,7 @@ def test_results_add_up_exactly() -> None:
         clock_step_s=0.0,
         uncounted=6,
     )
-    assert expected == merged([one, other, third])
+    assert merged([one, other, third]) == expected
 
 
 def test_the_order_of_the_streams_does_not_matter() -> None:
@@ -212,12 +212,12 @@ def test_times_are_those_of_the_longest_and_lateness_that_of_the_latest() -> Non
     one = result((900, 1), duration_s=1.0, run_s=3.0, lag_ms=0.2, clock_step_s=-2.0)
     other = result((900, 1), duration_s=2.0, run_s=2.5, lag_ms=7.0, clock_step_s=1.5)
     found = merged([one, other])
-    assert (2.0, 3.0, 7.0, -2.0) == (
+    assert (
         found.duration_s,
         found.run_s,
         found.lag_ms,
         found.clock_step_s,
-    )
+    ) == (2.0, 3.0, 7.0, -2.0)
 
 
 @pytest.mark.parametrize(
@@ -227,12 +227,12 @@ def test_a_load_is_stopped_where_one_of_its_streams_is(
     stopped: tuple[float | None, float | None], expected: float | None
 ) -> None:
     found = merged([result((900, 1), stopped_after_s=after) for after in stopped])
-    assert expected == found.stopped_after_s
+    assert found.stopped_after_s == expected
 
 
 def test_what_one_stream_does_not_know_is_not_made_up() -> None:
     found = merged([result((900, 1)), result((900, 1), cpu_s=None, lag_ms=None, clock_step_s=None)])
-    assert (None, 0.1, 0.0) == (found.cpu_s, found.lag_ms, found.clock_step_s)
+    assert (found.cpu_s, found.lag_ms, found.clock_step_s) == (None, 0.1, 0.0)
     nothing = result((900, 1), cpu_s=None, lag_ms=None, clock_step_s=None)
     found = merged([nothing, nothing])
-    assert (None, None, None) == (found.cpu_s, found.lag_ms, found.clock_step_s)
+    assert (found.cpu_s, found.lag_ms, found.clock_step_s) == (None, None, None)

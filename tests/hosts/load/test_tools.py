@@ -42,7 +42,7 @@ HTTP2 = load(clients=Clients(http="2"))
     ],
 )
 def test_identify_by_what_it_says_not_by_its_name(said: str, expected: LoadTool | None) -> None:
-    assert expected == identify("/bin/w", (DATA / said).read_text())
+    assert identify("/bin/w", (DATA / said).read_text()) == expected
 
 
 @pytest.mark.parametrize("said", ["hm\n", "", "not LuaJIT 2.1.0 -- at all\n", "LuaJIT\n"])
@@ -53,15 +53,15 @@ def test_another_program_is_no_tool(said: str) -> None:
 def test_all_tools_are_found_and_wrk2_comes_first() -> None:
     text = (DATA / "found-all.txt").read_text()
     expected = (replace(WRK2, path="/opt/wrk2/bin/wrk2"), ENGINE)
-    assert expected == parse_tools(text)
+    assert parse_tools(text) == expected
     first, *others = re.findall(r"^tool .*\n(?:\| .*\n)*", text, re.MULTILINE)
-    assert 2 == len(others)
-    assert expected == parse_tools("".join([*others, first]))
+    assert len(others) == 2
+    assert parse_tools("".join([*others, first])) == expected
 
 
 def test_nothing_is_found_where_nothing_was_said() -> None:
-    assert () == parse_tools("")
-    assert () == parse_tools("tool luajit\n| LuaJIT 2.1.0 -- no path\n")
+    assert parse_tools("") == ()
+    assert parse_tools("tool luajit\n| LuaJIT 2.1.0 -- no path\n") == ()
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_find_tool_in_a_shell(
         executable(tmp_path / name, body)
     path = f"{tmp_path}:/usr/bin:/bin"
     tools = parse_tools(ran("sh", "-c", FIND_TOOL, env={"PATH": path}, check=True).stdout)
-    assert expected == [(tool.name, tool.path.removeprefix(f"{tmp_path}/")) for tool in tools]
+    assert [(tool.name, tool.path.removeprefix(f"{tmp_path}/")) for tool in tools] == expected
 
 
 BOTH = (WRK2, ENGINE)
@@ -126,7 +126,7 @@ def test_the_tool_is_one_that_can_send_the_loads_and_that_the_study_wants(
     wanted: LoadToolChoice,
     expected: LoadTool | str,
 ) -> None:
-    assert expected == choose(tools, loads, wanted)
+    assert choose(tools, loads, wanted) == expected
 
 
 # Command ------------------------------------------------------------------------------------------
@@ -153,25 +153,25 @@ WRK2_RUNS = (
 )
 def test_command(tool: LoadTool, script: str, run: str) -> None:
     expected = f"cd /tmp/i && cat {script}.lua >/dev/null && {run.format(script)} && times"
-    assert expected == command(tool, load(script=script), "/tmp/i")
+    assert command(tool, load(script=script), "/tmp/i") == expected
 
 
 def test_a_scripts_name_is_one_word_of_the_command() -> None:
     name = "x;touch /tmp/evil;"
     told = command(ENGINE, load(own_script=name), "/tmp/i")
     words = shlex.split(told.partition("cat ")[2])
-    assert f"{name}.lua" == words[0]
-    assert f"{name}.lua" == words[words.index("--script") + 1]
+    assert words[0] == f"{name}.lua"
+    assert words[words.index("--script") + 1] == f"{name}.lua"
 
 
 def test_the_engine_has_one_thread_and_wrk2_those_of_the_load() -> None:
-    assert (1, 2) == (threads_of(ENGINE, load()), threads_of(WRK2, load()))
+    assert (threads_of(ENGINE, load()), threads_of(WRK2, load())) == (1, 2)
 
 
 def test_planned_run_covers_all_that_is_not_counted_too() -> None:
     # The engine waits up to a second for what is unanswered; wrk2 calibrates.
-    assert (4, 14) == (planned_run_s(ENGINE, load()), planned_run_s(WRK2, load()))
-    assert 6 == planned_run_s(ENGINE, load(duration_s=2.5, warmup_s=2))
+    assert (planned_run_s(ENGINE, load()), planned_run_s(WRK2, load())) == (4, 14)
+    assert planned_run_s(ENGINE, load(duration_s=2.5, warmup_s=2)) == 6
 
 
 @pytest.mark.parametrize("tool", [ENGINE, WRK2], ids=lambda tool: tool.name)
@@ -230,13 +230,13 @@ def test_command_runs_no_load_without_its_script(tmp_path: Path, tool: LoadTool)
 )
 def test_the_shell_says_what_cpu_time_wrk2_took(said: str, expected: float | None) -> None:
     result = parse_output((DATA / "wrk2-slt.txt").read_text() + said, WRK2, SLT)
-    assert pytest.approx(expected) == result.cpu_s
+    assert result.cpu_s == pytest.approx(expected)
 
 
 def test_the_engine_says_by_itself_what_cpu_time_it_took() -> None:
     text = edited("engine-slt.txt", lambda data: data.update(cpu_us=1_250_000))
     result = parse_output(text + "0m0.00s 0m0.01s\n0m2.31s 0m1.25s\n", ENGINE, SLT)
-    assert 1.25 == result.cpu_s
+    assert result.cpu_s == 1.25
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_the_fingerprint_of_a_script_of_ones_own_covers_ours_too(tmp_path: Path)
         else:
             mine.write_text("-- mine\n")
         seen.add(script_fingerprint(tmp_path / "lua", "slt", str(mine)))
-    assert 4 == len(seen)
+    assert len(seen) == 4
     with pytest.raises(FileNotFoundError):
         script_fingerprint(LUA, "slt", str(tmp_path / "none.lua"))
 

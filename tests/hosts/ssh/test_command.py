@@ -34,8 +34,8 @@ def host(request: pytest.FixtureRequest, machine: Any) -> Iterator[SshHost]:
 def test_input_and_both_outputs_of_megabytes_at_once(host: SshHost) -> None:
     text = "".join(f"{n} a line with 'quotes' and ä\n" for n in range(100_000))
     done = host.run("tee /dev/stderr", stdin=text, timeout_s=60)
-    assert 3 * MB < len(text)
-    assert (0, True, True) == (done.exit_code, done.stdout == text, done.stderr == text)
+    assert len(text) > 3 * MB
+    assert (done.exit_code, done.stdout == text, done.stderr == text) == (0, True, True)
 
 
 def test_much_on_stderr_before_the_input_is_read(host: SshHost) -> None:
@@ -43,12 +43,12 @@ def test_much_on_stderr_before_the_input_is_read(host: SshHost) -> None:
     text = "x" * (5 * MB)
     words = f"head -c {5 * MB} /dev/zero >&2; head -c {5 * MB} /dev/zero; cat | wc -c"
     done = host.run(words, stdin=text, timeout_s=60)
-    assert (5 * MB, True) == (len(done.stderr), done.stdout.endswith(f"\0{5 * MB}\n"))
+    assert (len(done.stderr), done.stdout.endswith(f"\0{5 * MB}\n")) == (5 * MB, True)
 
 
 def test_a_line_of_ten_megabytes_and_what_is_no_text(host: SshHost) -> None:
     done = host.run(f"head -c {10 * MB} /dev/zero | tr '\\0' x; printf '\\000\\377\\n'")
-    assert 10 * MB + 3 == len(done.stdout)
+    assert len(done.stdout) == 10 * MB + 3
     assert done.stdout.endswith("x\0\ufffd\n")
 
 
@@ -60,7 +60,7 @@ def test_output_without_end_is_cut_off(
     monkeypatch.setattr(command, "OUTPUT_LIMIT_BYTES", 6 * MB)
     with pytest.raises(CommandError, match=rf"stopped after more than 6 MB of output: `{said}"):
         host.run(said + where, timeout_s=60)
-    assert "still there\n" == output(host, "echo still there")
+    assert output(host, "echo still there") == "still there\n"
 
 
 def test_the_limit_is_generous_and_holds(host: SshHost) -> None:
@@ -82,8 +82,8 @@ def test_a_command_ends_in_time_whatever_it_says_meanwhile(host: SshHost, slow: 
     begun = time.monotonic()
     with pytest.raises(CommandError, match=r"no answer within 0.5 s from `"):
         host.run(slow, stdin="x", timeout_s=0.5)
-    assert 20 > time.monotonic() - begun
-    assert "still there\n" == output(host, "echo still there")
+    assert time.monotonic() - begun < 20
+    assert output(host, "echo still there") == "still there\n"
 
 
 def test_a_command_may_answer_after_we_were_suspended(
@@ -98,8 +98,8 @@ def test_a_command_may_answer_after_we_were_suspended(
 
     clock = Clock()
     monkeypatch.setattr(command, "time", clock)
-    assert "done\n" == output(host, "sleep 1; echo done", timeout_s=10)
-    assert 5 < clock.looks
+    assert output(host, "sleep 1; echo done", timeout_s=10) == "done\n"
+    assert clock.looks > 5
 
 
 def test_a_command_that_never_reads_its_input_runs_out_of_time(host: SshHost) -> None:
@@ -109,7 +109,7 @@ def test_a_command_that_never_reads_its_input_runs_out_of_time(host: SshHost) ->
 
 def test_a_command_that_ends_without_reading_its_input(host: SshHost) -> None:
     done = host.run("echo enough; exit 3", stdin="x" * (9 * MB))
-    assert (3, "enough\n", "") == (done.exit_code, done.stdout, done.stderr)
+    assert (done.exit_code, done.stdout, done.stderr) == (3, "enough\n", "")
 
 
 @pytest.mark.parametrize(("stdin", "late"), [("", MSG_CHANNEL_EOF), ("x", MSG_CHANNEL_DATA)])
@@ -130,11 +130,11 @@ def test_what_is_sent_while_a_command_ends_does_not_cost_the_connection(
     monkeypatch.setattr(paramiko.Transport, "_send_user_message", slow)
     try:
         for _ in range(50):  # a command that ends at once gets nothing
-            assert 0 == host.run("true", stdin=stdin).exit_code
+            assert host.run("true", stdin=stdin).exit_code == 0
             if delayed:
                 break
-        assert 1 == len(delayed)
-        assert "still there\n" == output(host, "echo still there")
+        assert len(delayed) == 1
+        assert output(host, "echo still there") == "still there\n"
     finally:
         host.close()
 
@@ -165,7 +165,7 @@ def test_a_command_that_is_given_up_as_it_speaks_does_not_cost_the_connection(
             patched.setattr(command.Patience, "check", check)
             with pytest.raises(CommandError, match="no answer"):
                 host.run("sleep 0.2; echo x; sleep 20")
-        assert "still there\n" == output(host, "echo still there")
+        assert output(host, "echo still there") == "still there\n"
     finally:
         host.close()
 
@@ -180,7 +180,7 @@ def test_a_long_command_is_shortened_in_the_message(host: SshHost) -> None:
 )
 def test_words_arrive_as_they_are(host: SshHost, word: str) -> None:
 
-    assert f"<{word}>" == output(host, f"printf '<%s>' {shlex.quote(word)}")
+    assert output(host, f"printf '<%s>' {shlex.quote(word)}") == f"<{word}>"
 
 
 def test_commands_do_not_wait_for_each_other(host: SshHost, machine: Any) -> None:
@@ -191,9 +191,9 @@ def test_commands_do_not_wait_for_each_other(host: SshHost, machine: Any) -> Non
     slow = threading.Thread(target=lambda: done.append(output(host, wait, timeout_s=60)))
     slow.start()
     for number in range(5):
-        assert f"{number}\n" == output(host, f"echo {number}")
-    assert [] == done
+        assert output(host, f"echo {number}") == f"{number}\n"
+    assert done == []
     go.touch()
     slow.join()
     go.unlink()
-    assert ["done\n"] == done
+    assert done == ["done\n"]

@@ -65,13 +65,13 @@ def ask(tmp_path: Path) -> Ask:
 
 def test_an_alias_is_what_the_configuration_says(ask: Ask, tmp_path: Path) -> None:
     found = ask("bal")
-    assert "deploy@10.0.0.1:2222" == found.where
+    assert found.where == "deploy@10.0.0.1:2222"
     assert (tmp_path / "deploy@bal", Path.home() / "two") == found.identities
     assert found.only_identities
     assert str(tmp_path / "agent") == found.agent
     assert (tmp_path / "known", tmp_path / "known2") == found.known_hosts[:2]
-    assert "the-balancer" == found.known_as
-    assert 7 == found.timeout_s
+    assert found.known_as == "the-balancer"
+    assert found.timeout_s == 7
     assert found.jump is None
     assert found.command is None
 
@@ -82,7 +82,7 @@ def test_the_studys_own_words_come_first(ask: Ask, tmp_path: Path) -> None:
     gate = HostAddress(name="gate", role="backend", hostname="gate")
     own = {"port": 22, "user": "me", "key_file": "~/k", "known_hosts": str(known), "jump": gate}
     found = ask("bal", **own)
-    assert "me@10.0.0.1:22" == found.where
+    assert found.where == "me@10.0.0.1:22"
     assert (Path.home() / "k",) == found.identities
     assert (known,) == found.known_hosts
     assert gate is found.jump
@@ -92,7 +92,7 @@ def test_the_studys_own_words_come_first(ask: Ask, tmp_path: Path) -> None:
 
 def test_who_is_named_nowhere_is_root_at_port_22(ask: Ask) -> None:
     found = ask("10.9.9.9")
-    assert ("root@10.9.9.9:22", 9) == (found.where, found.timeout_s)
+    assert (found.where, found.timeout_s) == ("root@10.9.9.9:22", 9)
     assert Path.home() / ".ssh/id_ed25519" in found.identities
     assert Path.home() / ".ssh/known_hosts" in found.known_hosts
     assert not found.only_identities
@@ -102,7 +102,7 @@ def test_without_openssh(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("SSH_AUTH_SOCK", "/the/agent")
     found = ask("bal", ssh_config="none")
-    assert ("root@bal:22", "/the/agent", "bal") == (found.where, found.agent, found.known_as)
+    assert (found.where, found.agent, found.known_as) == ("root@bal:22", "/the/agent", "bal")
     assert Path.home() / ".ssh/id_ed25519" in found.identities
     assert (Path.home() / ".ssh/known_hosts",) == found.known_hosts
     with pytest.raises(UnreachableError, match=r'lb: .*openssh-client.*ssh_config = "none"'):
@@ -114,16 +114,16 @@ def test_the_usual_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text("Host bal\n  Port 2500\n")
     address = HostAddress(name="lb", role="backend", hostname="bal")
-    assert "root@bal:2500" == route(address).where
+    assert route(address).where == "root@bal:2500"
     (tmp_path / ".ssh" / "config").unlink()
-    assert "root@bal:22" == route(address).where
+    assert route(address).where == "root@bal:22"
 
 
 def test_files_that_are_included_and_matches(ask: Ask, tmp_path: Path) -> None:
-    assert 2400 == ask("included").port
-    assert 22 == ask("matched").port
+    assert ask("included").port == 2400
+    assert ask("matched").port == 22
     (tmp_path / "go").touch()
-    assert 2300 == ask("matched").port
+    assert ask("matched").port == 2300
 
 
 def test_several_hops_each_behind_the_one_before(ask: Ask) -> None:
@@ -136,19 +136,19 @@ def test_several_hops_each_behind_the_one_before(ask: Ask) -> None:
     assert first.jump is None
     # Who has no name of a user there is what ssh would be: not root.
     me = getpass.getuser()
-    assert ("me", "one", 2201) == (first.user, first.hostname, first.port)
+    assert (first.user, first.hostname, first.port) == ("me", "one", 2201)
     assert (me, "two", 2202) == (middle.user, middle.hostname, middle.port)
     assert (me, "::1", 2203) == (last.user, last.hostname, last.port)
-    assert "jump host two" == middle.name
+    assert middle.name == "jump host two"
 
 
 def test_a_command_gets_what_its_tokens_stand_for(ask: Ask) -> None:
-    assert "connect --to inner.example:22 --as root %" == ask("through").command
+    assert ask("through").command == "connect --to inner.example:22 --as root %"
 
 
 def test_none_is_none(ask: Ask) -> None:
     found = ask("none")
-    assert (None, (), None) == (found.command, found.identities, found.agent)
+    assert (found.command, found.identities, found.agent) == (None, (), None)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_jump_hosts_have_their_tokens_replaced(
 ) -> None:
     me = getpass.getuser()
     expected = [(me if user == "me" else user, *other) for user, *other in expected]  # type: ignore[misc]
-    assert expected == hops(says(f"Host web\n{lines}").jump)
+    assert hops(says(f"Host web\n{lines}").jump) == expected
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_hosts_on_a_known_way_need_none_of_the_configuration(says: Callable[...,
     """Its own for `gate` would be a loop, which ssh refuses."""
     last = says("Host web\nProxyJump first,gate\nHost g*\nProxyJump gate").jump
     assert last is not None
-    assert ["first", "gate"] == [hostname for _, hostname, _ in hops(last)]
+    assert [hostname for _, hostname, _ in hops(last)] == ["first", "gate"]
     assert last.jump is route(last).jump
     with pytest.raises(UnreachableError, match=r"jump host gate: .*loop"):
         says("Host *\nProxyJump gate")
@@ -278,16 +278,16 @@ def test_a_token_is_replaced_once(
     found = says(lines)
     assert (Path(f"/%h/%h/{me}/web"),) == found.identities
     assert Path("/%h") == found.known_hosts[0]
-    assert "x ${PART} %h" == found.command
+    assert found.command == "x ${PART} %h"
 
 
 def test_agents_named_by_a_variable(
     says: Callable[..., Route], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AGENTS", "/run/agents")
-    assert "/run/agents/one-web" == says("IdentityAgent ${{AGENTS}}/one-%h").agent
-    assert "/run/agents" == says("IdentityAgent $AGENTS").agent
-    assert "/run/%h" == says("IdentityAgent /run/%%h").agent
+    assert says("IdentityAgent ${{AGENTS}}/one-%h").agent == "/run/agents/one-web"
+    assert says("IdentityAgent $AGENTS").agent == "/run/agents"
+    assert says("IdentityAgent /run/%%h").agent == "/run/%h"
 
 
 @pytest.mark.parametrize(
@@ -311,10 +311,10 @@ def test_who_we_are_by_default_is_known_to_the_configuration(
 ) -> None:
     monkeypatch.setattr("intop.hosts.ssh.config.DEFAULT_USER", "somebody")
     me = pwd.getpwuid(os.getuid()).pw_name
-    assert ("somebody", 2200) == user_and_port(says("Match user somebody\n Port 2200"))
+    assert user_and_port(says("Match user somebody\n Port 2200")) == ("somebody", 2200)
     assert (me, 22) == user_and_port(says(f"User {me}\nMatch user somebody\n Port 2200"))
-    assert ("deploy", 22) == user_and_port(says("Match final\n User deploy\n"))
-    assert ("a", 22) == user_and_port(says(f"User {me}", user="a"))
+    assert user_and_port(says("Match final\n User deploy\n")) == ("deploy", 22)
+    assert user_and_port(says(f"User {me}", user="a")) == ("a", 22)
 
 
 def user_and_port(found: Route) -> tuple[str, int]:
@@ -327,19 +327,19 @@ def test_a_file_with_any_name_and_permissions_is_read(tmp_path: Path) -> None:
     config.write_text("Port 2200")
     config.chmod(0o666)
     address = HostAddress(name="lb", role="backend", hostname="web", ssh_config=str(config))
-    assert 2200 == route(address).port
+    assert route(address).port == 2200
 
 
 @pytest.mark.parametrize("value", ["0", "none"])
 def test_no_limit_of_time_is_ours(says: Callable[..., Route], value: str) -> None:
-    assert 15 == says(f"ConnectTimeout {value}").timeout_s
+    assert says(f"ConnectTimeout {value}").timeout_s == 15
 
 
 def test_known_hosts_of_another_name_have_no_port(says: Callable[..., Route]) -> None:
     found = says("Port 2222\nHostKeyAlias alias")
-    assert ("alias", 22) == (found.known_as, found.known_port)
+    assert (found.known_as, found.known_port) == ("alias", 22)
     found = says("Port 2222")
-    assert ("web", 2222) == (found.known_as, found.known_port)
+    assert (found.known_as, found.known_port) == ("web", 2222)
 
 
 def test_known_hosts_files_with_blanks(says: Callable[..., Route], tmp_path: Path) -> None:
@@ -353,16 +353,16 @@ def test_known_hosts_files_with_blanks(says: Callable[..., Route], tmp_path: Pat
 def test_what_would_lead_elsewhere_is_refused(says: Callable[..., Route]) -> None:
     with pytest.raises(UnreachableError, match=r"lb: .*BindInterface eth1.*write BindAddress"):
         says("BindInterface eth1")
-    assert "web" == says("BindInterface eth1\nHost web\n ProxyJump gate").hostname
-    assert "10.0.0.1" == says("BindInterface eth1\nBindAddress 10.0.0.1").bind_address
+    assert says("BindInterface eth1\nHost web\n ProxyJump gate").hostname == "web"
+    assert says("BindInterface eth1\nBindAddress 10.0.0.1").bind_address == "10.0.0.1"
     with pytest.raises(UnreachableError, match=r"lb: .*ProxyUseFdpass yes.*ProxyCommand pass"):
         says("ProxyUseFdpass yes\nProxyCommand nc -F %h %p")
-    assert "web" == says("ProxyUseFdpass yes").hostname
+    assert says("ProxyUseFdpass yes").hostname == "web"
 
 
 def test_an_address_with_a_zone(says: Callable[..., Route]) -> None:
-    assert "fe80::1%eth0" == says("", hostname="fe80::1%eth0").hostname
-    assert "fe80::1%eth0" == says("HostName fe80::1%%eth0").hostname
+    assert says("", hostname="fe80::1%eth0").hostname == "fe80::1%eth0"
+    assert says("HostName fe80::1%%eth0").hostname == "fe80::1%eth0"
     gate = HostAddress(name="gate", role="backend", hostname="fe80::1%eth0")
     address = HostAddress(
         name="lb", role="backend", hostname="fe80::2%eth1", ssh_config="none", jump=gate

@@ -42,7 +42,7 @@ def balancer(cluster: Cluster) -> Iterator[SshHost]:
 
 def test_exit_code_output_and_error(balancer: SshHost) -> None:
     done = balancer.run("echo out; echo err >&2; exit 7")
-    assert (7, "out\n", "err\n") == (done.exit_code, done.stdout, done.stderr)
+    assert (done.exit_code, done.stdout, done.stderr) == (7, "out\n", "err\n")
 
 
 def test_standard_input_arrives_whole(balancer: SshHost) -> None:
@@ -65,11 +65,11 @@ def test_a_conversation_goes_on_until_it_is_closed(balancer: SshHost) -> None:
     conversation = balancer.converse(f"echo $$; {ECHO}")
     answers = [conversation.ask(f"{word}\n", "end", 10) for word in ("one", "two", "x" * 50_000)]
     pid, first = answers[0].split("\n")[:2]
-    assert "one, heard" == first
-    assert ["two, heard\nend\n", "x" * 50_000 + ", heard\nend\n"] == answers[1:]
-    assert 0 == balancer.run(f"kill -0 {pid}").exit_code
+    assert first == "one, heard"
+    assert answers[1:] == ["two, heard\nend\n", "x" * 50_000 + ", heard\nend\n"]
+    assert balancer.run(f"kill -0 {pid}").exit_code == 0
     conversation.close()
-    assert 0 == balancer.run(GONE.format(pid)).exit_code
+    assert balancer.run(GONE.format(pid)).exit_code == 0
 
 
 def test_what_is_said_after_an_answer_is_kept(balancer: SshHost) -> None:
@@ -78,12 +78,12 @@ def test_what_is_said_after_an_answer_is_kept(balancer: SshHost) -> None:
     conversation = balancer.converse(f"while read -r word; do {answered}; done")
     conversation._send(b"one\n")
     wait_for(lambda: len(conversation._channel.in_buffer) == len("one\nend\nlate\nlater\n"), "all")
-    assert "one\nend\n" == conversation.ask("", "end", 10)
-    assert "late\nlater\n" == conversation.heard()
+    assert conversation.ask("", "end", 10) == "one\nend\n"
+    assert conversation.heard() == "late\nlater\n"
     conversation._send(b"two\n")
     wait_for(lambda: len(conversation._channel.in_buffer) == len("one\nend\nlate\nlater\n"), "all")
-    assert "one\nend\n" == conversation.ask("", "end", 10)
-    assert "late\nlater\none\nend\n" == conversation.ask("three\n", "end", 10)
+    assert conversation.ask("", "end", 10) == "one\nend\n"
+    assert conversation.ask("three\n", "end", 10) == "late\nlater\none\nend\n"
     conversation.close()
 
 
@@ -93,7 +93,7 @@ def test_a_conversation_that_ends_or_does_not_answer_is_named(balancer: SshHost)
         conversation.ask("one\n", "end", 10)
     with pytest.raises(UnreachableError, match=r"read ended"):
         conversation.ask("two\n", "end", 10)
-    assert "still there\n" == output(balancer, "echo still there")
+    assert output(balancer, "echo still there") == "still there\n"
     silent = balancer.converse("exec sleep 600")
     with pytest.raises(CommandError, match=r"no answer within 0\.3 s"):
         silent.ask("one\n", "end", 0.3)
@@ -104,9 +104,9 @@ def test_a_conversation_ends_with_its_connection(cluster: Cluster, balancer: Ssh
     other = connect(cluster.load_balancer)
     conversation = other.converse(f"echo $$; {ECHO}")
     pid = conversation.ask("one\n", "end", 10).partition("\n")[0]
-    assert 0 == balancer.run(f"kill -0 {pid}").exit_code
+    assert balancer.run(f"kill -0 {pid}").exit_code == 0
     other.close()
-    assert 0 == balancer.run(GONE.format(pid)).exit_code
+    assert balancer.run(GONE.format(pid)).exit_code == 0
     with pytest.raises(UnreachableError):
         conversation.ask("two\n", "end", 10)
 
@@ -130,9 +130,9 @@ def test_what_would_not_arrive_is_not_sent(balancer: SshHost, command: str, stdi
 
 
 def test_what_is_no_text_or_has_no_end_arrives(balancer: SshHost) -> None:
-    assert "\ufffd\0\r\n" == output(balancer, r"printf '\377\000\r\n'")
+    assert output(balancer, r"printf '\377\000\r\n'") == "\ufffd\0\r\n"
     endless = output(balancer, r"head -c 10000000 /dev/zero | tr '\000' x")
-    assert "x" * 10_000_000 == endless
+    assert endless == "x" * 10_000_000
 
 
 def test_a_command_that_fails_names_host_and_reason(balancer: SshHost) -> None:
@@ -282,8 +282,8 @@ def test_the_address_that_we_come_from(by_config: Callable[..., HostAddress], ga
         finally:
             host.close()
 
-    assert "127.0.0.9" == source("Host target\n BindAddress 127.0.0.9")
-    assert "127.0.0.1" == source("Host target\n ProxyJump gate\nHost gate\n BindAddress 127.0.0.9")
+    assert source("Host target\n BindAddress 127.0.0.9") == "127.0.0.9"
+    assert source("Host target\n ProxyJump gate\nHost gate\n BindAddress 127.0.0.9") == "127.0.0.1"
     assert "Accepted publickey for gateway from 127.0.0.9" in connections(gateway)
     with pytest.raises(UnreachableError, match=r"no SSH connection to plain@127.0.0.1"):
         connect(by_config("Host target\n BindAddress 192.0.2.1"))
@@ -356,9 +356,9 @@ def test_a_proxy_command(
     def proxies() -> list[str]:
         return [who for who, said in all_commands() if mark in said]
 
-    assert 1 == len(proxies())
+    assert len(proxies()) == 1
     host.close()
-    assert [] == proxies()
+    assert proxies() == []
 
 
 def all_commands() -> Iterator[tuple[str, bytes]]:
@@ -470,7 +470,7 @@ def test_a_server_that_does_not_get_to_the_point(
         address = machine.address("plain", port=port, ssh_config=str(config))
         with pytest.raises(UnreachableError, match=rf"no SSH connection to plain@127.0.0.1:{port}"):
             connect(address)
-    assert 30 > time.monotonic() - begun
+    assert time.monotonic() - begun < 30
 
 
 def test_a_host_that_falls_silent_is_lost(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,7 +493,7 @@ def test_a_host_that_falls_silent_is_lost(machine: Any, monkeypatch: pytest.Monk
         finally:
             for pid in stopped:
                 os.kill(pid, signal.SIGCONT)
-        assert 60 > time.monotonic() - begun
+        assert time.monotonic() - begun < 60
     finally:
         host.close()
 
@@ -505,7 +505,7 @@ def test_a_quiet_command_is_not_taken_for_silence(
     monkeypatch.setattr(connection, "SILENCE_S", 1)
     host = connect(machine.address("plain"))
     try:
-        assert "done\n" == output(host, "sleep 2; echo done")
+        assert output(host, "sleep 2; echo done") == "done\n"
     finally:
         host.close()
 

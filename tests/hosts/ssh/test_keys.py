@@ -55,7 +55,7 @@ def test_kinds_of_key_files(
     words = ("-m", "PEM") if form == "PEM" else ()
     key = keygen(tmp_path / "key", "-t", kind, *words)
     with allowed(machine, "plain", key):
-        assert "plain" == who(machine.address("plain", key_file=str(key)))
+        assert who(machine.address("plain", key_file=str(key))) == "plain"
 
 
 class allowed:  # noqa: N801 - reads as a function
@@ -77,7 +77,7 @@ def test_a_key_of_the_agent(
     machine: Any, agent: Path, add: Any, by_config: Callable[[str], HostAddress]
 ) -> None:
     add(agent, machine.key)
-    assert "plain" == who(by_config("IdentityFile none"))
+    assert who(by_config("IdentityFile none")) == "plain"
 
 
 def test_the_agent_that_the_configuration_names(
@@ -89,7 +89,7 @@ def test_the_agent_that_the_configuration_names(
 ) -> None:
     add(agent, machine.key)
     monkeypatch.delenv("SSH_AUTH_SOCK")
-    assert "plain" == who(by_config(f"IdentityFile none\nIdentityAgent {agent}"))
+    assert who(by_config(f"IdentityFile none\nIdentityAgent {agent}")) == "plain"
     with pytest.raises(UnreachableError, match=r"the agent has none to offer"):
         connect(by_config("IdentityFile none\nIdentityAgent none"))
 
@@ -105,14 +105,17 @@ def test_an_encrypted_key_is_the_agents_to_use(
     assert f"{encrypted} is encrypted, and the agent doesn't have it" in said
     assert f"type ssh-add '{encrypted}' first" in said
     add(agent, machine.key)
-    assert "plain" == who(address)
+    assert who(address) == "plain"
 
 
 def test_an_encrypted_key_beside_one_that_is_not(
     machine: Any, encrypted: Path, by_config: Callable[[str], HostAddress]
 ) -> None:
-    assert "plain" == who(
-        by_config(f'IdentityAgent none\nIdentityFile "{encrypted}"\nIdentityFile {machine.key}')
+    assert (
+        who(
+            by_config(f'IdentityAgent none\nIdentityFile "{encrypted}"\nIdentityFile {machine.key}')
+        )
+        == "plain"
     )
 
 
@@ -130,9 +133,9 @@ def test_too_many_keys_of_the_agent(
     with pytest.raises(UnreachableError, match=r"other0 \(agent\).*hung up.*key_file"):
         connect(by_config("IdentityFile none"))
     only = f"IdentityFile {machine.key}\nIdentitiesOnly yes"
-    assert "plain" == who(by_config(only))
+    assert who(by_config(only)) == "plain"
     add(agent, machine.key)
-    assert "plain" == who(by_config(f"IdentityFile {machine.key}"))
+    assert who(by_config(f"IdentityFile {machine.key}")) == "plain"
 
 
 def test_a_certificate_and_the_key_alone(machine: Any, tmp_path: Path, keygen: Keygen) -> None:
@@ -143,12 +146,12 @@ def test_a_certificate_and_the_key_alone(machine: Any, tmp_path: Path, keygen: K
         connect(address)
     sign = ["ssh-keygen", "-q", "-s", str(machine.folder / "ca"), "-I", "test", "-n", "plain"]
     subprocess.run([*sign, f"{key}.pub"], check=True)
-    assert "plain" == who(address)
+    assert who(address) == "plain"
     # One for somebody else does not keep the key itself from being tried.
     sign[-1] = "somebody"
     subprocess.run([*sign, f"{key}.pub"], check=True)
     with allowed(machine, "plain", key):
-        assert "plain" == who(address)
+        assert who(address) == "plain"
 
 
 KINDS = pytest.mark.parametrize("kind", ["ed25519", "rsa", "ecdsa"])
@@ -186,7 +189,7 @@ def test_a_certificate_with_a_name_of_its_own(
     lines = f"IdentityFile {key}"
     with pytest.raises(UnreachableError, match="refused the key"):
         connect(by_config(lines))
-    assert "plain" == who(by_config(f'{lines}\nCertificateFile "{other.parent}/signed of web"'))
+    assert who(by_config(f'{lines}\nCertificateFile "{other.parent}/signed of web"')) == "plain"
 
 
 @KINDS
@@ -204,7 +207,7 @@ def test_a_certificate_beside_a_key_that_the_agent_has(
     kept.rename(certificate)
     words = ["ssh-keygen", "-q", "-p", "-P", "", "-N", "a passphrase", "-f", str(key)]
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-    assert "plain" == who(by_config(f"IdentityFile {key}\nIdentitiesOnly yes"))
+    assert who(by_config(f"IdentityFile {key}\nIdentitiesOnly yes")) == "plain"
 
 
 @KINDS
@@ -223,11 +226,11 @@ def test_a_certificate_that_the_agent_has(
     add(agent, key)
     certificate.unlink()
     if user == "plain":
-        assert "plain" == who(by_config("IdentityFile none"))
-        assert "plain" == who(by_config(f"IdentityFile {key}\nIdentitiesOnly yes"))
+        assert who(by_config("IdentityFile none")) == "plain"
+        assert who(by_config(f"IdentityFile {key}\nIdentitiesOnly yes")) == "plain"
     else:
         with allowed(machine, "plain", key):
-            assert "plain" == who(by_config("IdentityFile none"))
+            assert who(by_config("IdentityFile none")) == "plain"
 
 
 @pytest.mark.parametrize(
@@ -251,7 +254,7 @@ def test_a_certificate_that_cannot_be_used_is_named(
         UnreachableError, match=rf"{file} can't be used as a certificate \(.*{said}"
     ):
         connect(by_config(f"{lines}{key}"))
-    assert "plain" == who(by_config(f"{lines}{machine.key}"))
+    assert who(by_config(f"{lines}{machine.key}")) == "plain"
 
 
 def test_a_public_key_selects_one_of_the_agents(
@@ -261,7 +264,7 @@ def test_a_public_key_selects_one_of_the_agents(
         add(agent, keygen(tmp_path / f"other{number}"))
     add(agent, machine.key)
     shutil.copy(f"{machine.key}.pub", tmp_path / "mine.pub")
-    assert "plain" == who(by_config(f"IdentityFile {tmp_path}/mine.pub\nIdentitiesOnly yes"))
+    assert who(by_config(f"IdentityFile {tmp_path}/mine.pub\nIdentitiesOnly yes")) == "plain"
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n"])
@@ -281,7 +284,7 @@ def test_an_agent_that_is_not_there(
     machine: Any, tmp_path: Path, by_config: Callable[[str], HostAddress]
 ) -> None:
     lines = f"IdentityAgent {tmp_path}/gone\nIdentityFile {{}}"
-    assert "plain" == who(by_config(lines.format(machine.key)))
+    assert who(by_config(lines.format(machine.key))) == "plain"
     with pytest.raises(UnreachableError, match=rf"{tmp_path}/gone is no agent that answers"):
         connect(by_config(lines.format("none")))
 

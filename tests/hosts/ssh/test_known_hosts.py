@@ -55,7 +55,7 @@ def test_a_known_key(
 ) -> None:
     known = listed(tmp_path, names)
     assert refusal([tmp_path / "none", known], hostname, port, *key) is None
-    assert {"ssh-ed25519"} == kinds([known], hostname, port)
+    assert kinds([known], hostname, port) == {"ssh-ed25519"}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_an_authority_for_the_host_is_named_where_its_key_is_not_known(
     assert re.search(
         rf"is not known: SHA256:.*{note} .*the host's own key. If .*add it with: ", said
     )
-    assert set() == kinds([known], "lb.example", port)
+    assert kinds([known], "lb.example", port) == set()
     assert "@cert-authority" not in str(refusal([known], "elsewhere.test", port, *key))
     listed(tmp_path, known_name("lb.example", port), "other")
     said = str(refusal([known], "lb.example", port, *key))
@@ -187,4 +187,4 @@ def test_no_file_is_in_use(key: tuple[str, bytes]) -> None:
 def test_lines_that_are_none(tmp_path: Path, line: str) -> None:
     known = tmp_path / "known_hosts"
     known.write_bytes(line.encode("latin-1") + b"\n")
-    assert set() == kinds([known], "lb", 22)
+    assert kinds([known], "lb", 22) == set()

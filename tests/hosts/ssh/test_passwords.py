@@ -77,10 +77,10 @@ def test_a_password_from_the_environment_goes_no_further(
 ) -> None:
     done = run("doctor", "-c", study, "--json", INTOP_SUDO_PASSWORD=machine.password)
     hosts = {h["name"]: h["facts"]["is_root"] for h in json.loads(done.stdout)[0]["hosts"]}
-    assert {"generator": False, "balancer": True, "backend": True} == hosts, done.stderr
+    assert hosts == {"generator": False, "balancer": True, "backend": True}, done.stderr
     # A campaign that can't be measured, since there is no such cluster; yet it has a store.
     screened = run("screen", "-c", study, INTOP_SUDO_PASSWORD=machine.password)
-    assert 1 == screened.returncode, screened.stdout
+    assert screened.returncode == 1, screened.stdout
     environment = (tmp_path / "environment").read_text()
     assert "PATH=" in environment
     assert "INTOP_SUDO_PASSWORD" not in environment
@@ -89,12 +89,12 @@ def test_a_password_from_the_environment_goes_no_further(
     store = tmp_path / "asking.db"
     kept = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert store in kept
-    assert [] == [f for f in kept if machine.password.encode() in f.read_bytes()]
+    assert [f for f in kept if machine.password.encode() in f.read_bytes()] == []
 
 
 def test_a_wrong_password_is_one_message(machine: Any, study: Path) -> None:
     done = run("screen", "-c", study, INTOP_SUDO_PASSWORD="no-such-word")
-    assert 1 == done.returncode
+    assert done.returncode == 1
     assert "balancer: sudo did not take the password of asks. It was tried once" in done.stderr
     assert "no-such-word" not in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -103,7 +103,7 @@ def test_a_wrong_password_is_one_message(machine: Any, study: Path) -> None:
 def test_a_user_without_root_is_told_what_to_set(study: Path) -> None:
     study.write_text(study.read_text().replace('sudo = "ask"', "sudo = false"))
     done = run("screen", "--force", "-c", study)
-    assert 1 == done.returncode
+    assert done.returncode == 1
     assert "balancer: is reached by a user who isn't root" in done.stderr
     assert "set sudo = true" in done.stderr
 
@@ -111,14 +111,14 @@ def test_a_user_without_root_is_told_what_to_set(study: Path) -> None:
 @pytest.mark.parametrize("password", ["two\nlines", "x" * 300])
 def test_what_sudo_would_not_read_as_a_password(study: Path, password: str) -> None:
     done = run("doctor", "-c", study, INTOP_SUDO_PASSWORD=password)
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert "a password for sudo is one line of at most 255 characters" in done.stderr
     assert password not in done.stderr
 
 
 def test_nobody_is_there_to_ask(study: Path) -> None:
     done = run("doctor", "-c", study, INTOP_SUDO_PASSWORD="")
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert 'balancer: sudo = "ask" wants a password' in done.stderr
     assert "set INTOP_SUDO_PASSWORD" in done.stderr
 
@@ -129,7 +129,7 @@ def test_a_person_is_asked_for_each_host_before_anything_else(machine: Any, stud
         b"Password for sudo on backend (Enter: the same): ": "",
     }
     said, code = at_a_terminal(words("doctor", "-c", study), answers)
-    assert 1 == code, said  # other things are wrong with this cluster
+    assert code == 1, said  # other things are wrong with this cluster
     assert b"sudo did not" not in said
     assert b"no SSH connection" not in said
     assert b"x86: hosts" in said.split(b"the same): ")[1]  # cells of tables are folded
@@ -152,7 +152,7 @@ def at_a_terminal(command: list[str], answers: dict[bytes, str]) -> tuple[bytes,
     finally:
         os.close(terminal)
     _, status = os.waitpid(child, 0)
-    assert {} == answers
+    assert answers == {}
     return said, os.waitstatus_to_exitcode(status)
 
 
@@ -162,7 +162,7 @@ def test_what_ssh_finds_wrong_is_one_message(
 ) -> None:
     (tmp_path / "ssh_config").write_text("Prot 22\n")
     done = run(*command, "-c", study, INTOP_SUDO_PASSWORD=machine.password)
-    assert 1 == done.returncode
+    assert done.returncode == 1
     # Where a long line is folded goes by the length of the folder's name.
     assert "Bad configuration option: prot" in " ".join((done.stdout + done.stderr).split())
     assert "Traceback" not in done.stderr

@@ -94,8 +94,8 @@ def test_a_folder_that_others_can_change_is_refused_and_no_link_in_it_is_followe
         with pytest.raises(CommandError, match=rf"^the-{user}: .*{place / which}: {expected}") as e:
             host.put(str(load), FILES)
         assert "give the host another one as state_dir" in str(e.value)
-        assert 1 == len(str(e.value).splitlines())
-        assert "kept" == victim.read_text()
+        assert len(str(e.value).splitlines()) == 1
+        assert victim.read_text() == "kept"
         assert {f"{name}.new" for name in FILES} == {path.name for path in load.iterdir()}
 
 
@@ -105,7 +105,7 @@ def test_a_link_on_the_way_is_refused(machine: Any, place: Path) -> None:
     refused = pytest.raises(CommandError, match=f"{place}/x is a symbolic link")
     with opened(machine, "free", sudo=True) as host, refused:
         host.put(f"{place}/x/load", FILES)
-    assert [] == list((place / "elsewhere").iterdir())
+    assert list((place / "elsewhere").iterdir()) == []
 
 
 def test_a_folder_that_can_t_be_made_is_one_message(machine: Any, place: Path) -> None:

@@ -52,20 +52,20 @@ def test_commands_run_as_root_and_get_their_own_input(
     text = "first line\nsecond 'line' $(id)\n" * 5_000
     with opened(machine, user, sudo) as host:
         for _ in range(3):  # sudo that remembers asks the first time only
-            assert "0\n" == output(host, "id -u")
+            assert output(host, "id -u") == "0\n"
             assert text == output(host, "cat", stdin=text)
         done = host.run("echo out; echo err >&2; exit 7")
         conversation = host.converse("read -r word; id -u; echo $word; echo end; read -r word")
-        assert "0\nhello\nend\n" == conversation.ask("hello\n", "end", 30)
+        assert conversation.ask("hello\n", "end", 30) == "0\nhello\nend\n"
         conversation.close()
-    assert (7, "out\n", "err\n") == (done.exit_code, done.stdout, done.stderr)
+    assert (done.exit_code, done.stdout, done.stderr) == (7, "out\n", "err\n")
 
 
 def test_a_shell_that_traces_does_not_get_the_password(machine: Any) -> None:
     """It shows the words of sudo's prompt before sudo runs, and asks for nothing."""
     before = machine.sudo_log().count("incorrect password")
     with opened(machine, "traced", "ask") as host:
-        assert "0\n" == output(host, "id -u")
+        assert output(host, "id -u") == "0\n"
     assert before == machine.sudo_log().count("incorrect password")
 
 
@@ -90,7 +90,7 @@ def test_a_conversation_names_the_shell_that_sudo_refuses(machine: Any) -> None:
 
 def test_without_a_password_the_user_stays_who_it_is(machine: Any) -> None:
     with opened(machine, "plain", False) as host:
-        assert "plain\n" == output(host, "id -un")
+        assert output(host, "id -un") == "plain\n"
 
 
 def test_many_commands_at_once_each_with_its_password(machine: Any) -> None:
@@ -201,7 +201,7 @@ def test_the_password_is_nowhere_to_be_seen(
             output(host, "cat; exit 3", stdin="the input")
         shown = repr(host) + repr(vars(host)) + repr(host.address)
     assert any(b"sudo" in text and b"sleep" in text for _, text in seen)
-    assert [] == [who for who, text in seen if word in text]
+    assert [who for who, text in seen if word in text] == []
     assert said
     told = "".join(traceback.format_exception(caught.value)) + "".join(said) + caplog.text + shown
     assert machine.password not in told
@@ -214,7 +214,7 @@ def test_the_password_is_nowhere_to_be_seen(
 
 def test_a_secret_shows_itself_to_nobody() -> None:
     secret = Secret("hunter2")
-    assert "hunter2" == secret.reveal()
+    assert secret.reveal() == "hunter2"
     assert "hunter2" not in f"{secret!r} {secret} {[secret]} { {'a': secret} }"
     with pytest.raises(TypeError, match="neither copied nor stored"):
         pickle.dumps(secret)
@@ -233,7 +233,7 @@ def test_what_quotes_our_words_is_neither_prompt_nor_command(command: str) -> No
     words = dialogue.wrapped(command)
     plain = " ".join(shlex.split(words))
     for said in (words, plain, plain.replace("\n", "\\n"), plain.replace("\n", "#012")):
-        assert b"" == dialogue.answer(said.encode())
+        assert dialogue.answer(said.encode()) == b""
     assert not dialogue.running
     assert not dialogue.asked
 
@@ -242,23 +242,23 @@ def test_the_password_is_sent_when_it_is_asked_for_and_once() -> None:
     dialogue = Dialogue(Secret("hunter2"))
     assert "hunter2" not in dialogue.wrapped("true")
     said = b"We trust you have received the usual lecture\n"
-    assert b"" == dialogue.answer(said)
+    assert dialogue.answer(said) == b""
     said += _prompt(dialogue)
-    assert b"hunter2\n" == dialogue.answer(said)
-    assert b"" == dialogue.answer(said)
+    assert dialogue.answer(said) == b"hunter2\n"
+    assert dialogue.answer(said) == b""
     said += b"Sorry, try again.\n" + _prompt(dialogue)
     assert dialogue.answer(said) is None
     assert not dialogue.running
-    assert b"We trust you have received the usual lecture\nSorry, try again.\n" == dialogue.heard(
-        said
+    assert (
+        dialogue.heard(said) == b"We trust you have received the usual lecture\nSorry, try again.\n"
     )
 
 
 def test_a_prompt_in_two_halves_is_one_prompt() -> None:
     dialogue = Dialogue(Secret("hunter2"))
     prompt = _prompt(dialogue)
-    assert b"" == dialogue.answer(prompt[:5])
-    assert b"hunter2\n" == dialogue.answer(prompt)
+    assert dialogue.answer(prompt[:5]) == b""
+    assert dialogue.answer(prompt) == b"hunter2\n"
 
 
 REFUSED = "Sorry, user me is not allowed to execute '/bin/sh -c {}' as root on lb."

@@ -99,7 +99,7 @@ def test_the_hypervolume_grows_until_it_has_converged(
 def test_it_ends_after_its_patience_where_nothing_can_be_gained(plain: Space) -> None:
     flat = [lambda values: np.full(len(values), 3.0)] * 2
     result = front(plain, flat, seed=1, population=8, patience=3)
-    assert (4, 0, 1) == (len(result.hypervolumes), result.converged_at, len(result.values))
+    assert (len(result.hypervolumes), result.converged_at, len(result.values)) == (4, 0, 1)
 
 
 def test_what_it_is_given_is_never_lost(plain: Space) -> None:

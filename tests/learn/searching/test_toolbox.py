@@ -17,7 +17,7 @@ def test_a_population_keeps_its_genes_and_has_no_fitness_yet(space: Space) -> No
     for individual, costs in zip(herd, [(1, 1), (1, 2), (2, 0), (0, 9), (1, 1)], strict=True):
         individual.fitness.values = costs
     # Lower costs are better, and each individual has its own.
-    assert [3, 0, 4, 1, 2] == sorted(range(5), key=lambda n: herd[n].fitness, reverse=True)
+    assert sorted(range(5), key=lambda n: herd[n].fitness, reverse=True) == [3, 0, 4, 1, 2]
 
 
 def test_a_generation_is_evaluated_by_one_call(space: Space) -> None:

@@ -37,8 +37,8 @@ def test_it_is_one_play_with_the_file_and_the_values(study: str) -> None:
     assert is_ours(text)
     assert play["vars"]["intop_file"] == sysctl_file(one, written_at="now")
     assert play["vars"]["intop_values"] == one.values
-    assert ["x86_64", "i686"] == play["vars"]["intop_machines"]
-    assert "/etc/sysctl.d/99-zz-intop.conf" == play["vars"]["intop_path"]
+    assert play["vars"]["intop_machines"] == ["x86_64", "i686"]
+    assert play["vars"]["intop_path"] == "/etc/sysctl.d/99-zz-intop.conf"
     assert play["become"] is True
 
 
@@ -65,6 +65,6 @@ def test_without_named_hosts_it_ends_with_one_error(tmp_path: Path) -> None:
         text=True,
         env={"ANSIBLE_HOME": str(tmp_path), "ANSIBLE_NOCOLOR": "1", "PATH": "/usr/bin:/bin"},
     )
-    assert 0 != done.returncode
+    assert done.returncode != 0
     assert UNNAMED in " ".join(done.stderr.split())
     assert "hosts (" not in done.stdout

@@ -61,18 +61,18 @@ def settings_in(text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("program", ["/usr/sbin/sysctl --system", "/lib/systemd/systemd-sysctl"])
 def test_sysctl_d(machine: OwnMachine, program: str) -> None:
-    assert WANTED != machine.values(WANTED)
+    assert machine.values(WANTED) != WANTED
     machine.path("/etc/sysctl.d/99-sysctl.conf").write_text("net.core.somaxconn = 100\n")
     machine.path(PLACE).write_text(sysctl_file(HERE, written_at=AT))
     told = machine.run(*program.split())
-    assert WANTED == machine.values(WANTED), told
+    assert machine.values(WANTED) == WANTED, told
     for word in ("cannot", "invalid", "ignoring"):
         assert word not in told.lower()
 
 
 def test_tuned(machine: OwnMachine) -> None:
     before = machine.values(WANTED)
-    assert WANTED != before
+    assert before != WANTED
     base = machine.path("/etc/tuned/base")
     base.mkdir()
     base.joinpath(FILE).write_text("[sysctl]\nnet.core.somaxconn=100\n")
@@ -86,7 +86,7 @@ def test_tuned(machine: OwnMachine) -> None:
     on, _, off = told.partition("\noff\n")
     assert "Current active profile: intop-web" in on
     assert "Verfication succeeded" in on or "Verification succeeded" in on
-    assert WANTED == settings_in(on)
+    assert settings_in(on) == WANTED
     assert before == settings_in(off)
 
 
@@ -97,7 +97,7 @@ def play(machine: OwnMachine, tmp_path: Path) -> Playing:
 
 def test_ansible(machine: OwnMachine, play: Playing) -> None:
     before = machine.values(WANTED)
-    assert WANTED != before
+    assert before != WANTED
     amount = replace(HERE.changes[1], key="vm.dirty_bytes", value="64000000", default="0")
     play.write(playbook(replace(HERE, changes=(*HERE.changes, amount)), written_at=AT))
     told, changed = play("--check", "--diff")
@@ -105,26 +105,26 @@ def test_ansible(machine: OwnMachine, play: Playing) -> None:
     assert "+net.ipv4.tcp_rmem = 4096 8192 65536" in told
     assert "+vm.dirty_ratio = " in told  # to set it back, since the kernel sets it to zero
     assert before == machine.values(WANTED)
-    assert [] == machine.listed("/etc/sysctl.d")
+    assert machine.listed("/etc/sysctl.d") == []
 
     # As an earlier export has left it that had one key more.
     machine.path(f"{PLACE}.before").write_text(f"{FIN} = 60\n")
     machine.run("sysctl", "-w", f"{FIN}=30")
     play.write(playbook(HERE, written_at=AT))
     play()
-    assert {**WANTED, FIN: "60"} == machine.values({**WANTED, FIN: ""})
+    assert machine.values({**WANTED, FIN: ""}) == {**WANTED, FIN: "60"}
     assert sysctl_file(HERE, written_at=AT) == machine.path(PLACE).read_text()
     told, changed = play()
-    assert 0 == changed, told
+    assert changed == 0, told
 
     play("-e", "intop_state=absent")
     assert before == machine.values(WANTED)
-    assert [] == machine.listed("/etc/sysctl.d")
+    assert machine.listed("/etc/sysctl.d") == []
 
 
 def test_ansible_leaves_other_architectures_alone(machine: OwnMachine, play: Playing) -> None:
     before = machine.values(WANTED)
     play.write(playbook(replace(HERE, arch=other_arch()), written_at=AT))
     told, changed = play()
-    assert 0 == changed, told
+    assert changed == 0, told
     assert before == machine.values(WANTED)

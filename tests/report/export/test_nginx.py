@@ -50,7 +50,7 @@ def test_it_has_the_blocks_that_the_directives_stand_in() -> None:
     assert "what this file has is not: " in told
     assert all(f"{key} = {value}" in told for key, value in DEPLOYMENT.values.items())
     bare = "\n".join(line for line in text.splitlines() if line and line[0] != "#")
-    assert 1 == bare.count("worker_processes 2;")
+    assert bare.count("worker_processes 2;") == 1
     assert "    multi_accept on;" in bare
     assert "    sendfile on;" in bare
     assert "        keepalive 64;" in bare
@@ -61,7 +61,7 @@ def test_it_has_the_blocks_that_the_directives_stand_in() -> None:
 def test_nginx_takes_it(key: str, tmp_path: Path) -> None:
     """With what it lacks alone: an upstream needs a server, and nginx the block events."""
     found = nginx_text({key: VALUES[key]}, catalogue(), FACTS)
-    assert () == found.unwritten
+    assert found.unwritten == ()
     text = found.text.replace("upstream backends {", "upstream backends { server 127.0.0.1:1;")
     text += "" if "events {" in text else "events {\n}\n"
     file = tmp_path / "nginx.conf"
@@ -109,12 +109,12 @@ def test_ansible(tmp_path: Path) -> None:
         assert changes
         assert taken.exists()
         lines = conf.read_text().splitlines()
-        assert ["worker_processes 2;", "events {", "    multi_accept on;"] == lines[:3]
+        assert lines[:3] == ["worker_processes 2;", "events {", "    multi_accept on;"]
         assert "    sendfile on;" in lines
         assert "    sendfile off;" not in lines
         taken.unlink()
         told, changes = play(*words)
-        assert 0 == changes, told
+        assert changes == 0, told
         assert not taken.exists()
         play(*words, "-e", "intop_state=absent")
         assert (own, 0o640) == (conf.read_text(), conf.stat().st_mode & 0o777)
@@ -160,7 +160,7 @@ def ambiguous(play: Playing, conf: Path) -> None:
     own += "    server {\n        location / { root /; }\n    }\n    sendfile off;\n}\n"
     conf.write_text(own)
     play("-e", f"intop_nginx_conf={conf}", "-e", "intop_nginx_takes=true")
-    assert 1 == conf.read_text().count("    sendfile on;")
+    assert conf.read_text().count("    sendfile on;") == 1
     assert "sendfile off" not in conf.read_text()
 
 
@@ -170,5 +170,5 @@ def refused(play: Playing, conf: Path) -> None:
     with pytest.raises(AssertionError, match="unknown directive"):
         play("-e", f"intop_nginx_conf={conf}")
     assert "worker_processes" not in conf.read_text()
-    assert [] == list(conf.parent.glob("*draft*"))
+    assert list(conf.parent.glob("*draft*")) == []
     assert not conf.with_name("nginx.conf.before-intop").exists()

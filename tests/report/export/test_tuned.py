@@ -25,7 +25,7 @@ def test_it_has_a_summary_and_the_values() -> None:
     text = profile(DEPLOYMENT, written_at="now")
     found = read(text)
     assert is_ours(text)
-    assert ["main", "sysctl"] == found.sections()
+    assert found.sections() == ["main", "sysctl"]
     assert dict(found["sysctl"]) == DEPLOYMENT.values
     assert dict(found["main"]) == {
         "summary": "intop, x86 slt: P99 is 3.10 times lower (95% interval 2.20 to 4.40)"
@@ -35,7 +35,7 @@ def test_it_has_a_summary_and_the_values() -> None:
 
 def test_it_can_build_on_another_profile() -> None:
     found = read(profile(DEPLOYMENT, written_at="now", include="throughput-performance"))
-    assert "throughput-performance" == found["main"]["include"]
+    assert found["main"]["include"] == "throughput-performance"
     with pytest.raises(UsageError, match="can't be the name of a TuneD profile"):
         profile(DEPLOYMENT, written_at="now", include="a\nb")
 
@@ -44,7 +44,7 @@ def test_names_from_files_add_no_setting() -> None:
     hostile = "a\n[sysctl]\nkernel.x=1 ${f:exec:id}"
     one = replace(DEPLOYMENT, study=hostile, workload=hostile)
     found = read(profile(one, written_at="now"))
-    assert ["main", "sysctl"] == found.sections()
+    assert found.sections() == ["main", "sysctl"]
     assert dict(found["sysctl"]) == DEPLOYMENT.values
     assert "$" not in found["main"]["summary"]
 

@@ -103,7 +103,7 @@ def test_it_needs_nothing_else(page: str) -> None:
         if name.split(":")[-1] in ("src", "href", "srcset", "action", "data", "poster")
     ]
     assert asked
-    assert [] == [value for value in asked if not (value or "").startswith(("#", "data:,"))]
+    assert [value for value in asked if not (value or "").startswith(("#", "data:,"))] == []
     assert not re.search(r"@import|url\((?!#)", page)
     (policy,) = [a["content"] for _, a in Read(page).tags if "http-equiv" in a]
     for kind in ("default-src", "base-uri", "form-action"):
@@ -112,8 +112,8 @@ def test_it_needs_nothing_else(page: str) -> None:
 
 def test_it_is_in_order_for_those_who_hear_it(page: str) -> None:
     read = Read(page)
-    assert 1 == read.headings[0]
-    assert 1 == read.headings.count(1)
+    assert read.headings[0] == 1
+    assert read.headings.count(1) == 1
     steps = zip(read.headings, read.headings[1:], strict=False)
     assert all(after <= before + 1 for before, after in steps)
     assert ("html", {"lang": "en"}) in read.tags
@@ -127,8 +127,8 @@ def test_it_is_in_order_for_those_who_hear_it(page: str) -> None:
 
 def test_measured_and_predicted_stand_in_tables_of_their_own(found: Report) -> None:
     by_name = {table.name: table for table in document(found).tables()}
-    assert "predicted" == by_name["x86-slt-candidates"].origin
-    assert "measured" == by_name["verdicts"].origin
+    assert by_name["x86-slt-candidates"].origin == "predicted"
+    assert by_name["verdicts"].origin == "measured"
     for table in by_name.values():
         names = " ".join(column.heading for column in table.columns)
         if table.origin == "measured":
@@ -179,8 +179,9 @@ def test_the_reason_stands_beside_the_sides(found: Report) -> None:
 def test_guardrails_stand_beside_the_sides(found: Report) -> None:
     made = with_verdict(found, guardrails=DOUBTED.guardrails)
     (table,) = (t for t in document(made).tables() if t.name == "x86-slt-guardrails")
-    assert [("P50 in ms", "kept"), ("balancer's CPU in %", "unclear")] == [
-        (row[0], row[-1]) for row in table.rows
+    assert [(row[0], row[-1]) for row in table.rows] == [
+        ("P50 in ms", "kept"),
+        ("balancer's CPU in %", "unclear"),
     ]
     page = html(document(made))
     assert "Gain, but CPU may be higher by up to 8 points: P99 is 3.0" in page
@@ -203,12 +204,16 @@ def test_percentiles_with_too_few_requests_are_not_told(found: Report) -> None:
     """Five trials of a hundred requests a side."""
     by_name = {table.name: table for table in document(found).tables()}
     rows = {row[0]: row[1:] for row in by_name["x86-slt-percentiles"].rows}
-    assert {"P50", "P75", "P90", "P95", "slowest"} == {
-        name for name, values in rows.items() if None not in values
+    assert {name for name, values in rows.items() if None not in values} == {
+        "P50",
+        "P75",
+        "P90",
+        "P95",
+        "slowest",
     }
-    assert {(None, None)} == {rows[name] for name in ("P99", "P99.5", "P99.9", "P99.99")}
+    assert {rows[name] for name in ("P99", "P99.5", "P99.9", "P99.99")} == {(None, None)}
     sides = {str(row[0]): row[1:] for row in by_name["x86-slt-sides"].rows}
-    assert (None, None) == sides["P99 in ms"][:2]
+    assert sides["P99 in ms"][:2] == (None, None)
     assert sides["P99 in ms"][2] is not None
     page = html(document(found))
     assert "not told (-): P99 takes 1,000 requests of a side" in page
@@ -255,8 +260,8 @@ def test_the_winner_under_all_workloads_has_a_section(found: Report) -> None:
     assert "x86-slt-across" not in columns(found)
     made = replace(found, findings=(replace(found.findings[0], across=ACROSS), *found.findings[1:]))
     tables = {t.name: t for t in document(made).tables()}
-    assert ["small", "api", "large", "tls"] == [row[0] for row in tables["x86-slt-across"].rows]
-    assert 6 == len(tables["x86-slt-across-sides"].rows)
+    assert [row[0] for row in tables["x86-slt-across"].rows] == ["small", "api", "large", "tls"]
+    assert len(tables["x86-slt-across-sides"].rows) == 6
     page = html(document(made))
     assert "Under all workloads" in page
     assert "Worse here: api (CPU is higher by 12 points (9 to 15; accepted: 5)), large (P99" in page
@@ -268,10 +273,10 @@ def test_the_winner_under_all_workloads_has_a_section(found: Report) -> None:
 def test_each_models_own_winner_has_its_speed_up(found: Report, page: str) -> None:
     assert "x86 slt, best: XGBoost" in page  # in the figure
     assert "best XGBoost 4.50 (2.50 to 8.10)." in page
-    assert 1 == page.count("The best of several is flattered by luck; the verdict is")
+    assert page.count("The best of several is flattered by luck; the verdict is") == 1
     (table,) = (t for t in document(found).tables() if t.name == "model-speed-ups")
-    assert ["RFR", "XGBoost", "LightGBM", "mean over 2"] == [row[2] for row in table.rows[:4]]
-    assert [None, "same as candidate 1", "failed in 1 round"] == [r[6] for r in table.rows[:3]]
+    assert [row[2] for row in table.rows[:4]] == ["RFR", "XGBoost", "LightGBM", "mean over 2"]
+    assert [r[6] for r in table.rows[:3]] == [None, "same as candidate 1", "failed in 1 round"]
     x86 = found.findings[0]
     assert x86.verdict is not None
     earlier = replace(x86, verdict=replace(x86.verdict, models=None))
@@ -308,7 +313,7 @@ def test_its_tables_are_files_for_other_programs(found: Report, tmp_path: Path) 
     assert [f"{table.name}.csv" for table in made.tables()] == [path.name for path in written]
     with (tmp_path / "verdicts.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert ["whole winner", "smallest set", "whole winner"] == [r["configuration"] for r in rows]
+    assert [r["configuration"] for r in rows] == ["whole winner", "smallest set", "whole winner"]
     low, ratio, high = (float(rows[0][f"times lower{end}"]) for end in (", low", "", ", high"))
     assert low < ratio < high
     verdict = found.findings[0].verdict
@@ -352,11 +357,11 @@ def test_it_opens_without_errors_and_requests(
 ) -> None:
     page = browser.open(report, width=width, scheme=scheme)
     seen = page.seen()
-    assert [] == seen.errors
+    assert seen.errors == []
     assert [report.as_uri()] == [url for url in seen.requests if not url.startswith("data:")]
-    assert 0 == page.evaluate(OVERFLOW)
+    assert page.evaluate(OVERFLOW) == 0
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert 0 == page.evaluate(OVERFLOW)
+    assert page.evaluate(OVERFLOW) == 0
     assert page.evaluate(SMALLEST) >= 8  # CSS pixels
 
 
@@ -391,12 +396,12 @@ def test_the_command_writes_what_it_says(
     page, tables = tmp_path / "page.html", tmp_path / "new" / "tables"
     intop("report", "-c", path, "-o", page, "--csv", tables)
     told = capsys.readouterr()
-    assert "" == told.out
+    assert told.out == ""
     assert f"written: {page} (" in told.err
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert (tables / "x86-slt-importance.csv").exists()
     effects = (tables / "x86-slt-effects.csv").read_text()
-    assert ["chosen", "chosen", "open"] == [row.rpartition(",")[2] for row in effects.split()[-3:]]
+    assert [row.rpartition(",")[2] for row in effects.split()[-3:]] == ["chosen", "chosen", "open"]
     assert "would have been found with 90%" in page.read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="can't be written"):
         intop("report", "-c", path, "-o", tmp_path / "none" / "page.html")
@@ -411,7 +416,7 @@ def test_json_has_all_of_it_and_writes_no_page(
     intop("report", "-c", campaign(tmp_path), "--json")
     found = json.loads(capsys.readouterr().out)
     x86 = found["findings"][0]
-    assert "gain" == x86["verdict"]["outcome"]
-    assert 5 == len(x86["judged"]["pairs"])
+    assert x86["verdict"]["outcome"] == "gain"
+    assert len(x86["judged"]["pairs"]) == 5
     assert HOSTILE in x86["conditions"][0]["link"]
     assert not list(tmp_path.glob("*.html"))
