@@ -61,7 +61,7 @@ LONGEST = (
     "pipeline/test_defects.py",
     "pipeline/test_install.py",
     "hosts/load/test_http2.py",
-    "test_recorded_benchmark.py",
+    "benchmarks/test_recorded.py",
     "hosts/test_guard_deaths.py",
     "pipeline/test_planted.py",
     "typed/test_compare.py",

@@ -49,7 +49,7 @@ FEWEST_ROUNDS = 4
 """Rounds of `intop explain` where the file says that `tune` explains nothing."""
 
 FURTHER, FURTHER_AT_MOST = 125, 340
-"""Trials after the first sets, for many changes, by `tests/stages/test_expected.py`. Half of its
+"""Trials after the first sets, for many changes, by `tests/campaign/test_expected.py`. Half of its
 searches take about FURTHER where models know something. Nineteen of twenty take no more than
 FURTHER_AT_MOST after all changes are ranked."""
 

@@ -1,222 +1,222 @@
-"""The page of advice: what stands in it, as HTML in a real browser, and as other forms."""
-
-import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from browser import Browser, chromium
-from intop.cli import cli
-from intop.document.columns import Link
-from intop.document.html import html
-from intop.document.markdown import as_page
-from intop.document.model import Notes, Paragraph, Section
+from findings import BROKEN_CPU, VERDICT
+from intop.domain.configuration import Configuration
+from intop.domain.explanation import Contribution, Explanation
+from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.stats import Interval
-from intop.errors import ResultMissingError, UsageError
-from intop.report.advice import Advice, JudgedSet
-from intop.report.advice_figure import MOST_ROWS, effects, shown_rows
-from intop.report.advice_page import document
-from intop.report.gathered_advice import advice, gather_advice
-from reported import HOSTILE, ONE, OTHER, campaign
+from intop.domain.verdict import Verdict
+from intop.report.advice import Change, Tally
+from intop.report.evidence import Case, Source, direction, effect
+from intop.report.gathered_advice import advice
+from reported import explanation
+from samples import CONDITIONS
+
+GOOD, BAD, UNCLEAR = (
+    Interval(2, 1.5, 3),
+    Interval(0.5, 0.4, 0.6),
+    Interval(1, 0.9, 2),
+)
+ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_sack"
+WINNER = Configuration({ONE: "64", OTHER: "0"})
+GAIN = replace(VERDICT, configuration=WINNER)
 
 
-@pytest.fixture(scope="module", name="study")
-def _study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return campaign(tmp_path_factory.mktemp("study"))
+def tally(**changes: int) -> Tally:
+    return Tally(**{"helped": 0, "hurt": 0, "not_shown": 0, "not_measured": 0, **changes})
 
 
-@pytest.fixture(scope="module", name="found")
-def _found(study: Path) -> Advice:
-    return gather_advice([str(study.with_name("made-up.db"))])
+def case(campaign: int = 1, **changes: Any) -> Case:
+    source = Source(
+        store="",
+        study="lab",
+        campaign=campaign,
+        started_at="2026-01-01T00:00:00+00:00",
+        arch="x86",
+        workload="slt",
+    )
+    found = Case(
+        source=source,
+        conditions=CONDITIONS,
+        verdict=GAIN,
+        defaults={ONE: "4096", OTHER: "1"},
+    )
+    return replace(found, **changes)
 
 
-def section(found: Advice, name: str) -> Section:
-    (one,) = [s for s in document(found).sections if s.name == name]
-    return one
+def explained(*contributions: Contribution, smallest: Verdict = VERDICT) -> Explanation:
+    return replace(explanation(GAIN), contributions=contributions, verdict=smallest)
 
 
-def told(found: Advice, name: str) -> str:
-    """The sentences of a section."""
-    lines: list[str] = []
-    for block in section(found, name).blocks:
-        if isinstance(block, Paragraph):
-            lines.append(f"{block.lead} {block.text} {block.command}")
-        elif isinstance(block, Notes):
-            lines += block.lines
-    return "\n".join(lines)
+def contribution(key: str = ONE, **changes: Any) -> Contribution:
+    return replace(Contribution(keys=(key,), before=("4096",), after=("64",)), **changes)
 
 
-def test_it_says_first_what_helped_and_what_is_not_known(found: Advice) -> None:
-    x86, arm, chance = told(found, "found").splitlines()
-    assert x86.startswith("Situation 1 (x86 slt, made-up): 1 gain in 1 verdict. By itself lowered")
-    assert f"P99: {ONE} lowered, 3." in x86
-    assert "there is one verdict only" in x86
-    assert arm.startswith("Situation 2 (arm slt, made-up): 0 gains in 1 verdict.")
-    assert "Of 2 changes in winners, the own part was not measured" in arm
-    assert "3 of 3 intervals of single changes do not hold 1" in chance
-    assert "about 0.2 would not" in chance
+def changes(*cases: Case) -> dict[str, Change]:
+    return {one.name: one for one in advice(cases).changes}
 
 
-def test_what_several_campaigns_found_is_counted_and_what_hurt_is_said(found: Advice) -> None:
-    first, *others = found.changes
-    (one,) = first.evidence
-    bad = Interval(0.5, 0.4, 0.6)
-    worse = replace(one, judged=bad, alone=None, left_out=None, missed=bad)
-    mixed = replace(first, evidence=(one, worse, worse))
-    text = told(replace(found, changes=(mixed, *others)), "found")
-    assert f"By itself lowered P99: {ONE} lowered (in 1 of 3 measurements, 0.50 to 3.0" in text
-    assert f"Raised P99: {ONE} lowered (in 2 of 3 measurements, 0.50 to " in text
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("1", "0", "lowered"),
+        ("4096", "65536", "raised"),
+        ("0.5", "-1", "lowered"),
+        ("4096 16384 4194304", "4096 16384 8388608", "raised"),
+        ("4096 16384 4194304", "8192 16384 65536", "changed"),
+        ("cubic", "bbr", "set to bbr"),
+        ("on", "off", "set to off"),
+        ("", "5", "changed"),
+        ("5", "5", "changed"),
+    ],
+)
+def test_a_change_has_a_direction(before: str, after: str, expected: str) -> None:
+    assert direction(before, after) == expected
 
 
-def test_a_change_that_helps_only_beside_others_is_said_to_be_so(found: Advice) -> None:
-    first, *others = found.changes
-    one = replace(first.evidence[0], judged=None, alone=Interval(1, 0.9, 1.1))
-    text = told(replace(found, changes=(replace(first, evidence=(one,)), *others)), "found")
-    assert f"Only beside other changes lowered it: {ONE} lowered, 3." in text
-    assert "By itself lowered" not in text
+def test_an_interval_above_1_helps_and_one_that_holds_it_shows_nothing() -> None:
+    told = ["helped", "hurt", "not shown", "not measured"]
+    assert told == [effect(ratio) for ratio in (GOOD, BAD, UNCLEAR, None)]
 
 
-def test_every_campaigns_name_leads_to_its_trials(found: Advice) -> None:
-    made = document(found)
-    tables = {table.name: table for table in made.tables()}
-    links = [c for t in tables.values() for row in t.rows for c in row if isinstance(c, Link)]
-    assert {link.table for link in links} == {"trials-1", "trials-2"}
-    page = html(made)
-    for link in links:
-        assert f'<a href="#table-{link.table}">{link.text}</a>' in page
-        assert f'<table id="table-{link.table}">' in page
-    assert len(tables) == len([*made.tables()])
-    assert len(tables["trials-1"].rows) == 10
+def test_a_winners_changes_are_counted_with_what_was_measured_of_each() -> None:
+    helps = contribution(alone=GOOD, left_out=UNCLEAR, missed=GOOD)
+    only_beside = contribution(OTHER, before=("1",), after=("0",), alone=UNCLEAR, left_out=GOOD)
+    found = changes(case(explanation=explained(helps, only_beside)))
+    one, other = found[f"{ONE} lowered"], found[f"{OTHER} lowered"]
+    assert (one.winners, one.gains) == (1, 1)
+    assert (tally(helped=1), tally(helped=1)) == (one.by_itself, one.beside_others)
+    assert (tally(not_shown=1), tally(helped=1)) == (other.by_itself, other.beside_others)
 
 
-def test_what_differs_between_situations_is_told_and_what_does_not_is_left_out(
-    found: Advice,
-) -> None:
-    names = [c.name for t in document(found).tables() if t.name == "situations" for c in t.columns]
-    assert {"architecture", "kernel", "CPU", "link", "workload", "requests/s asked"} < set(names)
-    assert "emulated by" not in names
-    one, other = found.situations
-    guest = replace(other, conditions=replace(other.conditions, emulation="TCG on x86_64"))
-    changed = replace(found, situations=(one, guest))
-    assert "TCG on x86_64" in html(document(changed))
-    assert "Emulated: situation 2." in told(changed, "limits")
+def test_without_an_explanation_a_winner_says_nothing_of_its_single_keys() -> None:
+    worse = replace(GAIN, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
+    found = changes(case(1), case(2, verdict=worse))
+    assert set(found) == {f"{ONE} lowered", f"{OTHER} lowered"}
+    one = found[f"{ONE} lowered"]
+    assert (one.winners, one.gains) == (2, 1)
+    both = tally(not_measured=2)
+    assert (both, both) == (one.by_itself, one.beside_others)
+    assert (advice([case()]).intervals, advice([case()]).called, 0.0) == (0, 0, 0.0)
 
 
-def test_nothing_general_is_claimed(found: Advice) -> None:
-    assert "Nothing here is general wisdom" in told(found, "limits")
-    assert {table.origin for table in document(found).tables()} == {"measured", ""}
+def test_a_gain_that_breaks_a_guardrail_is_none() -> None:
+    costly = replace(GAIN, guardrails=(BROKEN_CPU,))
+    assert changes(case(verdict=costly))[f"{ONE} lowered"].gains == 0
 
 
-def test_a_store_of_contests_only_has_sets_and_no_verdicts(found: Advice) -> None:
-    one = JudgedSet(
-        source=found.verdicts[0].source,
-        situation=1,
-        name="web",
-        title="hand-tuned",
+def test_what_equals_the_default_was_not_changed() -> None:
+    assert set(changes(case(defaults={ONE: "64", OTHER: "1"}))) == {f"{OTHER} lowered"}
+
+
+def test_a_verdict_of_a_single_change_is_that_changes_own() -> None:
+    single = replace(GAIN, configuration=Configuration({ONE: "64"}))
+    one = changes(case(verdict=single))[f"{ONE} lowered"]
+    assert tally(helped=1) == one.by_itself
+    assert Interval(3.1, 2.2, 4.4) == one.evidence[0].judged
+
+
+def test_the_smallest_sets_verdict_counts_where_it_has_one_change_and_before_the_explanation() -> (
+    None
+):
+    worse = replace(VERDICT, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
+    kept, dropped = contribution(alone=GOOD), contribution(OTHER, alone=GOOD, dropped="why")
+    found = changes(case(explanation=explained(kept, dropped, smallest=worse)))
+    assert [tally(hurt=1), tally(helped=1)] == [
+        found[f"{key} lowered"].by_itself for key in (ONE, OTHER)
+    ]
+    both = explained(kept, replace(dropped, dropped=""), smallest=worse)
+    assert tally(helped=1) == changes(case(explanation=both))[f"{ONE} lowered"].by_itself
+
+
+def test_what_a_set_of_one_change_lacks_without_it_is_not_beside_others() -> None:
+    kept = contribution(alone=UNCLEAR, left_out=GOOD, missed=GOOD)
+    dropped = contribution(OTHER, dropped="why")
+    (one,) = changes(case(explanation=explained(kept, dropped)))[f"{ONE} lowered"].evidence
+    assert (one.beside_others, one.missed) == (GOOD, None)
+    (one,) = changes(case(explanation=explained(kept)))[f"{ONE} lowered"].evidence
+    assert one.beside_others is None
+    assert Interval(3.1, 2.2, 4.4) == one.by_itself
+
+
+def test_beside_a_baseline_only_an_explanation_says_what_was_changed() -> None:
+    verdict = replace(GAIN, against="web")
+    assert changes(case(verdict=verdict)) == {}
+    found = explained(contribution(alone=GOOD), contribution(OTHER))
+    (one,) = changes(case(verdict=verdict, explanation=found))[f"{ONE} lowered"].evidence
+    assert one.verdict == "gain, against web"
+
+
+def test_keys_that_only_go_together_are_one_change() -> None:
+    both = contribution(keys=(ONE, OTHER), before=("4096", "1"), after=("64", "0"), alone=GOOD)
+    unlike = replace(both, after=("8192", "0"))
+    assert {
+        *changes(case(explanation=explained(both))),
+        *changes(case(explanation=explained(unlike))),
+    } == {f"{ONE} + {OTHER} lowered", f"{ONE} + {OTHER} raised + lowered"}
+
+
+def contest(*contestants: Contestant, reference: str = "default") -> Contest:
+    return Contest(
+        contestants=contestants, reference=reference, rounds=5, level=0.95, ratio_level=0.99
+    )
+
+
+def contestant(name: str, values: dict[str, str], **changes: Any) -> Contestant:
+    found = Contestant(
+        name=name,
+        title=f"about {name}",
+        configuration=Configuration(values),
         keys=9,
-        reference="default",
-        ratio=None,
-        outcome="failed",
+        already=8,
+        left_out={},
+        ratio=BAD,
     )
-    contests = replace(found, verdicts=(), changes=(), intervals=0, sets=(one,))
-    assert "No verdict, only contests." in told(contests, "found")
-    assert "There is no verdict yet. Make one with intop tune" in told(contests, "verdicts")
-    assert "No verdict has changed a key" in told(contests, "changes")
-    page = html(document(contests))
-    assert "hand-tuned" in page
-    assert "evidence" not in {s.name for s in document(contests).sections}
+    return replace(found, **changes)
 
 
-def test_the_figure_shows_what_says_most_and_no_more_than_fits(found: Advice) -> None:
-    svg = effects(found).svg()
-    assert f"{ONE} lowered" in svg
-    assert OTHER not in svg  # of which nothing was measured
-    first = found.changes[0]
-    one = first.evidence[0]
-    bare = replace(one, judged=None, left_out=None, missed=None, alone=Interval(1, 0.001, 1e9))
-    many = replace(found, changes=(replace(first, evidence=(bare,) * 40 + (one,)),))
-    assert len(shown_rows(many)) == MOST_ROWS
-    assert one in [e for _, e in shown_rows(many)]
-    assert effects(many).svg()
-    with pytest.raises(ValueError, match="no change was measured"):
-        effects(advice(()))
+def test_a_contest_is_told_by_sets_and_one_of_a_single_key_by_key() -> None:
+    reference = contestant("default", {}, is_reference=True, ratio=None)
+    several = contestant("web", {ONE: "64", OTHER: "0"})
+    single = contestant("small", {OTHER: "0"})
+    same = contestant("twin", {OTHER: "0"}, same_as="small", ratio=None)
+    found = advice([case(verdict=None, contests=(contest(reference, several, single, same),))])
+    assert [(one.name, one.outcome, one.keys) for one in found.sets] == [
+        ("web", "worse", 2),
+        ("small", "worse", 1),
+    ]
+    (change,) = found.changes
+    assert (f"{OTHER} lowered", 0, tally(hurt=1)) == (change.name, change.winners, change.by_itself)
+    assert (found.intervals, found.called, found.by_chance) == (1, 1, pytest.approx(0.01))
+    assert found.verdicts == ()
+    other = advice([case(verdict=None, contests=(contest(single, reference="web"),))])
+    assert other.changes == ()
 
 
-def test_as_markdown_it_has_the_same_words_and_no_links(found: Advice) -> None:
-    text = as_page(document(found))
-    assert text.startswith("# What the verdicts say of each key\n\n2 verdicts of 1 campaign, begun")
-    assert "| made-up 1, x86 slt |" in text
-    assert not set("\u202e\x1b") & set(text)
+def test_situations_are_told_apart_by_load_link_and_machine_and_not_by_fingerprints() -> None:
+    changed = replace(CONDITIONS, kernel="6.1")
+    same = replace(CONDITIONS, nginx_conf="other", script="other", duration_s=99)
+    found = advice([case(1), case(2, conditions=changed), case(3, conditions=same)])
+    assert [(one.number, one.campaigns) for one in found.situations] == [(1, 2), (2, 1)]
+    assert same == found.situations[0].conditions
+    assert [one.situation for one in found.verdicts] == [1, 2, 1]
+    counts = {one.situation: one.winners for one in found.changes_in(found.situations[0])}
+    assert counts == {1: 2}
 
 
-# In Chromium --------------------------------------------------------------------------------------
+def test_how_many_intervals_would_be_called_by_chance() -> None:
+    three = contribution(alone=GOOD, left_out=UNCLEAR, missed=BAD)
+    found_so = explained(three, contribution(OTHER, alone=UNCLEAR))
+    found = advice([case(n, explanation=found_so) for n in (1, 2)])
+    assert (found.intervals, found.called) == (8, 4)
+    assert pytest.approx(found.by_chance) == 0.4
 
 
-@pytest.fixture(scope="module", name="browser")
-def _browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
-@pytest.mark.parametrize("width", [1280, 390])
-def test_it_opens_without_errors_and_a_link_opens_the_trials(
-    browser: Browser, found: Advice, tmp_path: Path, width: int
-) -> None:
-    path = tmp_path / "advice.html"
-    path.write_text(html(document(found)), encoding="utf-8")
-    page = browser.open(path, width=width)
-    seen = page.seen()
-    assert seen.errors == []
-    assert [path.as_uri()] == [url for url in seen.requests if not url.startswith("data:")]
-    wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert page.evaluate(wide) == 0
-    page.evaluate("document.querySelector('td a').click()")
-    # The folded section opens once the page has gone there.
-    is_open = "document.querySelector(location.hash).closest('details').open"
-    assert page.evaluate(
-        f"(async () => {{ for (let n = 0; n < 300 && !{is_open}; n++) "
-        f"await new Promise(done => setTimeout(done, 100)); return {is_open} }})()"
-    )
-    assert page.evaluate(wide) == 0
-
-
-# The command --------------------------------------------------------------------------------------
-
-
-def intop(*words: object) -> None:
-    cli.main([str(word) for word in words], standalone_mode=False)
-
-
-def test_the_command_writes_a_page_tables_or_markdown(
-    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    intop("report", "--advice", "-c", study, "--csv", "tables")
-    assert "written: intop-advice.html (" in capsys.readouterr().err
-    page = Path("intop-advice.html").read_text(encoding="utf-8")
-    assert page.startswith("<!DOCTYPE html>")
-    assert HOSTILE not in page
-    assert "made-up 1, x86 slt" in Path("tables/evidence.csv").read_text()
-    intop("report", "--advice", "--store", study.with_name("made-up.db"), "-o", "advice.md")
-    assert Path("advice.md").read_text().startswith("# What the verdicts say")
-    intop("report", "-c", study, "-o", "REPORT.MD")
-    assert Path("REPORT.MD").read_text().startswith("# Kernel parameters")
-
-
-def test_json_has_counts_and_outcomes(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    intop("report", "--advice", "-c", study, "--arch", "x86", "--json")
-    found = json.loads(capsys.readouterr().out)
-    first = found["changes"][0]
-    assert (first["keys"], first["winners"], first["gains"]) == ([ONE], 1, 1)
-    assert first["by_itself"]["helped"] == 1
-    assert first["evidence"][0]["outcome_by_itself"] == "helped"
-    assert {row["stage"] for row in found["trials"][0][1]} == {"judge"}
-
-
-def test_what_can_not_be_is_said(study: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--store is for --advice"):
-        intop("report", "-c", study, "--store", "x.db")
-    with pytest.raises(ResultMissingError, match="there is no store"):
-        intop("report", "--advice", "--store", tmp_path / "none.db")
+def test_what_most_campaigns_found_to_help_comes_first() -> None:
+    helps, hurts = contribution(alone=GOOD), contribution(OTHER, alone=BAD)
+    nothing = contribution("a", alone=UNCLEAR)
+    found = advice([case(explanation=explained(nothing, hurts, helps))])
+    assert [one.keys[0] for one in found.changes] == [ONE, OTHER, "a"]
