@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from fakes import FakeTestbed
+from builders.shipped_studies import lab_study
+from builders.testbeds import FakeTestbed
 from intop.document.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened
-from postgres import Server, running
+from kit.postgres import Server, running
+from kit.studies import RUN, SMALL, Study, wait_for
 from quick import (  # noqa: F401  pytest finds hooks and fixtures here
     _needs_no_lab,
     name_of,
     pytest_ignore_collect,
     pytest_itemcollected,
 )
-from shipped_studies import lab_study
-from studies import RUN, SMALL, Study, wait_for
 
 # The same examples in every run: a failure is repeated by running the test again. What a machine
 # is busy with must not fail a test, and nothing is kept between runs.

@@ -23,18 +23,18 @@ LAB_FOLDERS = ("attacks", "faults", "machine", "pipeline", "hosts/ssh")
 
 LAB_HELPERS = frozenset(
     {
-        "client_namespaces",
-        "cut_postgres",
-        "fake_kernel",
+        "kit.client_namespaces",
+        "kit.cut_postgres",
+        "kit.fake_kernel",
         "intop.lab.cluster",
-        "namespace_host",
-        "nginx_host",
-        "own_machine",
-        "postgres",
-        "real_campaigns",
-        "studies.Study",
-        "sysctl_programs",
-        "systemd_host",
+        "kit.namespace_host",
+        "kit.nginx_host",
+        "kit.own_machine",
+        "kit.postgres",
+        "kit.real_campaigns",
+        "kit.studies.Study",
+        "kit.sysctl_programs",
+        "kit.systemd_host",
     }
 )
 """Modules that start one."""

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import findings
+from builders import results as findings
+from builders.trials import model_error
 from intop import artefacts
 from intop.domain.encoding import Variable
 from intop.domain.training import FittedFamily, ModelError
@@ -26,7 +27,6 @@ from intop.learn.families import FAMILIES
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
-from samples import model_error
 
 VARIABLES = (
     Variable(name="size", key="size", low=16, high=65536, scale="log"),

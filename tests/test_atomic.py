@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from findings import DEPLOYMENT
+from builders.results import DEPLOYMENT
 from intop.atomic import beside, write_atomically
 from intop.command.output import write_page
 from intop.deploy.host_plan import Plan

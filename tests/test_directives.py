@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from builders.nginx_files import CATALOGUE, catalogue
 from intop.config.directives import load_directives
 from intop.domain.nginx.permitted import ALLOWED, BY_NAME, DENIED, PREFIX, denied
 from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import barred
 from intop.errors import ConfigurationError
-from nginx_files import CATALOGUE, catalogue
 
 FIELDS: dict[str, Any] = {
     "key": "nginx:http.postpone_output", "kind": "integer", "low": 1, "high": 9, "scale": "log",

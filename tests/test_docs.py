@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
-import findings
 from benchmarks.__main__ import QUESTIONS
+from builders import results as findings
+from builders.trials import CONDITIONS as MEASURED_UNDER
+from builders.trials import trial
 from intop import artefacts
 from intop.cli import cli
 from intop.config.catalogue import load_catalogue
@@ -20,8 +22,6 @@ from intop.domain.configuration import Configuration
 from intop.domain.encoding import Variable
 from intop.domain.table import Recipe, schema_of
 from intop.frame import Part, fields_of, frame, schema, to_csv
-from samples import CONDITIONS as MEASURED_UNDER
-from samples import trial
 from scripts.references.markdown import anchor
 
 ROOT = Path(__file__).parents[1]

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import intop
-from fakes import probe_of
+from builders.testbeds import probe_of
+from builders.trials import METRICS as MEASURED
+from builders.trials import trial
 from intop.config.catalogue import load_catalogue
 from intop.config.counters import load_counters
 from intop.config.exported import read_exports
@@ -36,8 +38,6 @@ from intop.frame import (
 from intop.hosts.load import engine, wrk2
 from intop.resources import shipped
 from intop.store import Subject, opened
-from samples import METRICS as MEASURED
-from samples import trial
 
 PARAMETERS = {p.key: p for p in load_catalogue(shipped("configs") / "parameters.toml").parameters}
 RMEM, CONTROL = "net.ipv4.tcp_rmem", "net.ipv4.tcp_congestion_control"

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands import ran
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import load_catalogue
 from intop.config.source import LARGEST_FILE, LONGEST_LINE, MOST_PROBLEMS
 from intop.config.study import load_study
 from intop.errors import ConfigurationError
 from intop.resources import shipped
+from kit.commands import ran
 
 SMALL = """
 schema = 1

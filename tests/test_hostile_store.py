@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from campaigns import sql
-from findings import VERDICT
+from builders.campaigns import sql
+from builders.results import VERDICT
+from builders.trials import CONDITIONS, METRICS, trial
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.store import Store, Subject, is_begun, opened, opened_to_read
 from intop.store.schema import VERSION_TABLE
-from samples import CONDITIONS, METRICS, trial
 
 COUNTED = '{"lb": {"at": [1.0], "growth": {"Tcp.x": [2]}, "levels": {}, "unread": []}}'
 

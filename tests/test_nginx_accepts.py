@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from builders.nginx_files import TEXTS, RealNginx, catalogue
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.edits import changed
 from intop.domain.nginx.offer import offer
@@ -15,7 +16,6 @@ from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import Directives, current, is_without_effect
 from intop.domain.space import Space
 from intop.lab.servers import self_signed
-from nginx_files import TEXTS, RealNginx, catalogue
 
 ALL_NAMES = {PREFIX + name for name in BY_NAME}
 

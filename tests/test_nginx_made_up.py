@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from builders.nginx_files import RealNginx, catalogue, complaint
+from builders.nginx_made_up import LISTENS, UNKNOWN, MadeUp, configuration, statements
 from intop.domain.nginx import quantity
 from intop.domain.nginx.conf import Conf, parse_shown
 from intop.domain.nginx.edits import changed
@@ -24,9 +26,7 @@ from intop.domain.nginx.standing import current, is_without_effect, listening, s
 from intop.domain.nginx.syntax import Source, Statement, parse
 from intop.errors import NginxFileError
 from intop.lab.servers import self_signed
-from namespace_host import wait_until
-from nginx_files import RealNginx, catalogue, complaint
-from nginx_made_up import LISTENS, UNKNOWN, MadeUp, configuration, statements
+from kit.namespace_host import wait_until
 
 ALL_NAMES = {PREFIX + name for name in BY_NAME}
 TEMPORARY = "".join(

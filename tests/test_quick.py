@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import quick
-from namespace_host import FIN, namespace_host
-from studies import Study, wait_for
+from kit.namespace_host import FIN, namespace_host
+from kit.studies import Study, wait_for
 
 
 def starts_it(tmp_path: Path) -> None:

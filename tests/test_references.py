@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from builders.trials import METRICS, trial
 from intop.cli import cli
 from intop.command.options import Command, examples
 from intop.config.catalogue import load_catalogue
@@ -14,7 +15,6 @@ from intop.domain.counters import HostCounters
 from intop.frame import Part, fields_of
 from intop.report.gather import steps
 from intop.report.pipeline_figure import pipeline
-from samples import METRICS, trial
 from scripts.references import commands, counters, nginx, parameters, trials
 
 ROOT = Path(__file__).parents[1]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from namespace_host import wait_until
+from kit.namespace_host import wait_until
 
 USER = 65534
 NAMES = ("nginx", "haproxy", "apache2", "lighttpd", "varnishd", "caddy", "h2o")

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from attacks.local_user import DISGUISES, LocalUser, local_user
+from builders.finished import STUDY, finish_campaign
+from builders.results import VERDICT
 from faults.sites import COLLECT, PROMISED_S, Site, ended, site
-from findings import VERDICT
-from finished import STUDY, finish_campaign
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
 from intop.lab.state import STATE_FOLDER
-from postgres import Server
-from studies import RUN, Study
+from kit.postgres import Server
+from kit.studies import RUN, Study
 
 NAME = f"atk{RUN}"
 PROCESSES, BACKLOG = "nginx:main.worker_processes", "nginx:listen.backlog"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from attacks.local_user import MASTER, USER, LocalUser, local_user
-from fake_kernel import MAIN, OWN, FakeKernelHost, fake_kernel_host
 from intop.hosts.facts import facts_and_conf
 from intop.hosts.nginx import running
-from namespace_host import wait_until
+from kit.fake_kernel import MAIN, OWN, FakeKernelHost, fake_kernel_host
+from kit.namespace_host import wait_until
 
 DONE = 3
 BLANKS = 120_000

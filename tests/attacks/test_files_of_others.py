@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from attacks.local_user import USER, allow
-from fake_kernel import SITE, FakeKernelHost, fake_kernel_host
 from intop.errors import HostError
 from intop.hosts.guard import script as guard_script
+from kit.fake_kernel import SITE, FakeKernelHost, fake_kernel_host
 
 Prepare = Callable[[FakeKernelHost, Path], None]
 STATE = tuple[bytes, int, int, int]

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from attacks.local_user import DISGUISES, MASTER, PROGRAMS, SPACES, Disguise, LocalUser, local_user
-from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
+from builders.trials import cluster
 from intop.errors import HostError
 from intop.hosts.facts import facts_and_conf, server_conf
 from intop.hosts.nginx import running, what_it_reads
 from intop.inspect.nginx_connections import warnings
-from namespace_host import NamespaceHost, namespace_host, wait_until
-from nginx_host import nginx_host
-from samples import cluster
+from kit.fake_kernel import OWN, FakeKernelHost, fake_kernel_host
+from kit.namespace_host import NamespaceHost, namespace_host, wait_until
+from kit.nginx_host import nginx_host
 
 DONE = 3
 

@@ -12,7 +12,7 @@ from intop.domain.server import SERVERS, ServerName
 from intop.hosts import other_servers
 from intop.hosts.nginx_conf import parse_shown
 from intop.hosts.other_servers import refusals, shown
-from namespace_host import NamespaceHost, namespace_host, wait_until
+from kit.namespace_host import NamespaceHost, namespace_host, wait_until
 
 OTHERS: tuple[ServerName, ...] = tuple(name for name in SERVERS if name != "nginx")
 OPTIONS: dict[ServerName, str] = {

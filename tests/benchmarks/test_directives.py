@@ -8,7 +8,8 @@ import pytest
 from benchmarks import directives
 from benchmarks.directives import BEDS, FOLDER, Directives, Known, counted
 from benchmarks.harness import ask
-from findings import VERDICT
+from builders.nginx_files import catalogue
+from builders.results import VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec, native_arch
@@ -18,7 +19,6 @@ from intop.domain.nginx.edits import accepts
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.stats import Interval
 from intop.resources import shipped
-from nginx_files import catalogue
 
 PAIR, KEEPALIVE = BEDS[0], BEDS[1]
 UP, NOTHING = Interval(2.0, 1.8, 2.2), Interval(1.0, 0.9, 1.1)

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import mechanisms
 from benchmarks.harness import ask
 from benchmarks.mechanisms import CASES, Case, Mechanisms, row
-from findings import CAUSES, VERDICT
+from builders.results import CAUSES, VERDICT
 from intop.config.catalogue import load_catalogue
 from intop.config.counters import load_counters
 from intop.config.study import load_study

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import search
 from benchmarks.harness import ask
 from benchmarks.search import Job, Outcome, Rival, Table, by_ranks, read_table
-from samples import table as samples_of
+from builders.trials import table as samples_of
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from benchmarks import acting, published, screening_truth, truth, truth_table
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
 from intop.config.study import load_study
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT, Configuration

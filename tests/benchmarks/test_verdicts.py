@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from benchmarks import verdicts
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.trials import cluster
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial
 from intop.hosts.rig import Rig
 from intop.run.cluster_testbed import ClusterTestbed
-from samples import cluster
 
 NOTHING: Any = None
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-import findings
-from fakes import FakeTestbed, probe_of
+from builders import results as findings
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import CONDITIONS
 from intop.campaign.verify.across import AcrossWorkloads, Request
 from intop.domain.across import Across
 from intop.domain.configuration import Configuration
@@ -19,7 +20,6 @@ from intop.experiment.sweep import stage as sweep
 from intop.run.comparability import check_same
 from intop.run.context import Task
 from intop.run.executor import execute
-from samples import CONDITIONS
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
 VERDICT = replace(findings.VERDICT, configuration=QUICK)

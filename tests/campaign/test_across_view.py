@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from findings import ACROSS, BETTER, UNMEASURED
+from builders.results import ACROSS, BETTER, UNMEASURED
 from intop.campaign.verify.across_view import across_section
 from intop.document.figures import figures_of
 from intop.document.machine import to_json
 from intop.document.markdown import as_markdown
 from intop.sentences import across_sentence, worse_here
-from printed import shown
+from kit.printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import ranking, screening, trial
 from intop.campaign.collect.stage import collect
 from intop.campaign.collected import collected_space, collected_trials, required_space
 from intop.campaign.sentinels import with_sentinels
@@ -16,7 +17,6 @@ from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial
 from intop.errors import ResultMissingError, UsageError
 from intop.run.campaigns import new
-from samples import ranking, screening, trial
 
 COUNT = 16
 EVERY = 4

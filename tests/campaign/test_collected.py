@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.campaign import measured
-from collected import KEY, ONE, check, collect
-from fakes import FakeTestbed
+from builders.collected import KEY, ONE, check, collect
+from builders.testbeds import FakeTestbed
+from builders.trials import training
 from intop.campaign.collected import collected_samples, learned_samples
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
-from samples import training
 
 OTHER_KEY = "net.ipv4.tcp_sack"
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-import samples
+from builders import trials as samples
 from intop.campaign.search.view import search
 from intop.campaign.train.view import components, trained
 from intop.domain.training import Components
-from printed import cells, shown
+from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 FOUND = Components(

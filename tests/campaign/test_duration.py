@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from builders.trials import CONDITIONS, trial
 from intop.campaign.pilot.duration import (
     chosen,
     durations,
@@ -14,7 +15,6 @@ from intop.campaign.pilot.duration import (
     tried_duration,
 )
 from intop.domain.pilot import TriedDuration
-from samples import CONDITIONS, trial
 
 
 def tried(duration_s: int, sd: float, *, overhead_s: float = 1, **changes: float) -> TriedDuration:

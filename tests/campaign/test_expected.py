@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.shipped_studies import lab_study
 from intop.campaign.verify import across
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
@@ -22,7 +23,6 @@ from intop.run import registry
 from intop.run.prospect import Prospect, designed
 from intop.run.stage import Expected
 from intop.soak.stage import SoakRequest
-from shipped_studies import lab_study
 
 STUDY = lab_study()
 BUDGET = STUDY.budget

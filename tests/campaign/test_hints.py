@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import ranking, screening, trial
 from intop.campaign.collect.stage import collect
 from intop.campaign.collected import required_space
 from intop.campaign.hints import hinted, hints
@@ -15,7 +16,6 @@ from intop.domain.counters import HostCounters
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Clients
 from intop.run.context import Task
-from samples import ranking, screening, trial
 
 IDLE, RTO = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_rto_min_us"
 WMEM = "net.ipv4.tcp_wmem"

@@ -9,8 +9,9 @@ from typing import Any
 import click
 import pytest
 
-from campaigns import LAB
-from fakes import probe_of
+from builders.campaigns import LAB
+from builders.testbeds import probe_of
+from builders.trials import CONDITIONS, model_error, trial
 from intop import __version__, artefacts
 from intop.campaign.train import stage as train
 from intop.cli import cli
@@ -22,7 +23,6 @@ from intop.domain.trial import Trial
 from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
 from intop.learn.families import FAMILIES
 from intop.store import Store, Subject, opened
-from samples import CONDITIONS, model_error, trial
 
 STUDY = (
     LAB

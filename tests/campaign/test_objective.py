@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
 from intop.campaign import collected
 from intop.campaign.search.stage import search
 from intop.campaign.train import stage as train

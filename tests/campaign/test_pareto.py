@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from campaigns import LAB
-from fakes import probe_of
+from builders.campaigns import LAB
+from builders.testbeds import probe_of
+from builders.trials import METRICS, training, trial
 from intop import __version__
 from intop.campaign.search.tradeoff import Front
 from intop.cli import cli
@@ -18,7 +19,6 @@ from intop.domain.trial import Trial
 from intop.errors import UsageError
 from intop.learn.families import FAMILIES
 from intop.store import Subject, opened
-from samples import METRICS, training, trial
 
 STUDY = (
     LAB

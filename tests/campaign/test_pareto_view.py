@@ -13,7 +13,7 @@ from intop.campaign.search.tradeoff import (
 )
 from intop.campaign.search.view import MOST_ROWS, tradeoff
 from intop.domain.configuration import DEFAULT, Configuration
-from printed import cells, shown
+from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 KEY = "net.core.somaxconn"

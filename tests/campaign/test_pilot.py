@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import CONDITIONS, trial
 from intop.campaign.pilot import stage as pilot
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
@@ -15,7 +16,6 @@ from intop.errors import BaselineError, IncomparableError, IntopError, UsageErro
 from intop.run.attempt import load_words
 from intop.run.comparability import check_same
 from intop.run.context import Task
-from samples import CONDITIONS, trial
 
 ARCHS = ("x86", "arm")
 SPREADS = {7: 2.0, 14: 1.6, 28: 1.02, 56: 1.01}

@@ -6,7 +6,7 @@ import pytest
 
 from intop.campaign.pilot.view import pilot, sentence
 from intop.domain.pilot import Pilot, TriedDuration
-from printed import cells, shown
+from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 SHORT = TriedDuration(

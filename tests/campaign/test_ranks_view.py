@@ -2,7 +2,7 @@ import pytest
 
 from intop.campaign.screen.view import MOST_RANKS, agreement, rank_notes
 from intop.domain.ranking import RankAgreement, RankPair
-from printed import cells, shown
+from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

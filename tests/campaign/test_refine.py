@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fakes import FakeTestbed, probe_of
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import ranking, screening, search, training
 from intop.campaign import collected
 from intop.campaign.collect.stage import collect
 from intop.campaign.collected import collected_samples
@@ -34,7 +35,6 @@ from intop.learn.active import Pool, Proposal, Step
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
 from intop.store import Store, opened
-from samples import ranking, screening, search, training
 
 COUNT = 8
 EVERY = 4

@@ -8,7 +8,7 @@ import pytest
 from intop.campaign.refine.view import refined
 from intop.domain.configuration import Configuration
 from intop.domain.refined import BestKnown, Refined, RefineStep
-from printed import cells, shown
+from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 BEST = BestKnown(configuration=Configuration({"a": "1"}), p99_ms=20.25, trials=1)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import importance, ranking, screening
 from intop.campaign.collected import required_space
 from intop.campaign.screen import stage as screen
 from intop.domain.encoding import Matrix
@@ -16,7 +17,6 @@ from intop.errors import ResultMissingError
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
 from intop.store import Subject
-from samples import importance, ranking, screening
 
 COUNT = 40
 OFFERED = {

@@ -2,14 +2,14 @@
 
 import pytest
 
-from collected import KEY, check, collect
-from fakes import FakeTestbed
+from builders.collected import KEY, check, collect
+from builders.testbeds import FakeTestbed
+from builders.trials import training
 from intop.campaign.search import stage as search
 from intop.domain.search import Search
 from intop.domain.training import TREE_MODELS, FittedFamily
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
-from samples import training
 
 
 def test_a_search_fits_its_models_to_the_same(

@@ -8,7 +8,7 @@ import pytest
 from intop.campaign.train.view import inventory
 from intop.domain.encoding import Variable
 from intop.domain.table import Inventory, Table
-from printed import shown
+from kit.printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from collected import check, collect
-from fakes import FakeTestbed
+from builders.collected import check, collect
+from builders.testbeds import FakeTestbed
 from intop.campaign.train import stage as train
 from intop.domain.training import SearchRecord, SearchRecords, Try
 from intop.errors import ResultMissingError

@@ -8,14 +8,14 @@ from typing import cast
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import ranking, search, training
 from intop.campaign import tune
 from intop.explain.stage import Explain
 from intop.run.context import Task
 from intop.run.executor import OpenTestbeds
 from intop.run.stage import AnyStage
-from samples import ranking, search, training
 
 
 @pytest.mark.parametrize(("ratio_low", "told"), [(2.0, True), (0.9, False)])

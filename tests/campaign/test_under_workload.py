@@ -5,14 +5,14 @@ from functools import partial
 
 import pytest
 
-from findings import ACROSS, BETTER, COSTLIER, DOUBTED, SLOWER, UNMEASURED, VERDICT
+from builders.results import ACROSS, BETTER, COSTLIER, DOUBTED, SLOWER, UNMEASURED, VERDICT
+from builders.trials import trial
 from intop.campaign.verify.across import under_workload
 from intop.domain.across import UnderWorkload, about
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrails
 from intop.domain.sides import judged as verdict_of
 from intop.domain.trial import Trial
-from samples import trial
 
 TUNED = Configuration({"net.core.somaxconn": "64"})
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from findings import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
+from builders.results import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
 from intop.campaign.verify import view as verdict
 from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise, PairwiseLatency
 from intop.sentences import verdict_sentence
 from intop.words import number
-from printed import cells, shown
+from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

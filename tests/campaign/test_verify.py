@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed, probe_of
+from builders.nginx_files import FACTS, conf
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import HOSTS, METRICS, ranking, screening, search
 from intop.campaign import collected
 from intop.campaign.sentinels import with_sentinels
 from intop.campaign.verify import judge as verify
@@ -28,8 +30,6 @@ from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.rounds import blocks
-from nginx_files import FACTS, conf
-from samples import HOSTS, METRICS, ranking, screening, search
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
 SOMAXCONN, RMEM = "net.core.somaxconn", "net.ipv4.tcp_rmem"

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.trials import (
+    CONDITIONS,
+    importance,
+    model_error,
+    ranking,
+    run,
+    screening,
+    search,
+    training,
+)
 from intop.campaign.collect import view as collect
 from intop.campaign.screen import view as screen
 from intop.campaign.search import view as report_search
@@ -21,8 +31,7 @@ from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.learn.searching.search import ALGORITHMS
-from printed import cells, shown
-from samples import CONDITIONS, importance, model_error, ranking, run, screening, search, training
+from kit.printed import cells, shown
 
 LONG_KEYS = [
     "net.ipv4.tcp_no_ssthresh_metrics_save",

@@ -9,7 +9,7 @@ from threading import Thread
 import click
 import pytest
 
-from campaigns import STUDY
+from builders.campaigns import STUDY
 from intop.cli import cli
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from builders.full_campaign import campaign
 from intop.cli import cli
 from intop.errors import UsageError
-from reported import campaign
 
 
 @pytest.fixture(scope="module", name="study")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.shell_completion import BashComplete
 
-from commands import ran
 from intop.cli import cli
 from intop.domain.cluster import native_arch, other_arch
+from kit.commands import ran
 
 ROOT = Path(__file__).parents[2]
 HEAVY = {"numpy", "pydantic", "sqlalchemy", "rich", "paramiko", "sklearn", "scipy", "optuna"}

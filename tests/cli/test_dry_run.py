@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import begun
+from builders.campaigns import begun
 from intop.campaign.train import stage as train
 from intop.cli import cli
 from intop.domain.cluster import native_arch

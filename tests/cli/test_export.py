@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import LOAD
-from fakes import probe_of
-from findings import CAUSES, COSTLY, DOUBTED, VERDICT
+from builders.campaigns import LOAD
+from builders.results import CAUSES, COSTLY, DOUBTED, VERDICT
+from builders.testbeds import probe_of
 from intop import __version__
 from intop.cli import cli
 from intop.domain.verdict import Verdict

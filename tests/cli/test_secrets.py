@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import STUDY
+from builders.campaigns import STUDY
 from intop.cli import cli, main
 
 SECRET = "Ge%68eim+wort"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed
+from builders.testbeds import FakeTestbed
 from intop.command import running
 from intop.domain.host_state import Answer, Rollback, RolledBack
 from intop.errors import UsageError

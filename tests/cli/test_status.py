@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import begun
+from builders.campaigns import begun
 from intop.cli import cli
 from intop.errors import UsageError
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import click
 import pytest
 
-from campaigns import LOAD, begun
-from commands import intop
+from builders.campaigns import LOAD, begun
+from builders.next_migration import as_python, with_next_migration
 from intop.cli import cli
 from intop.command.running import stored_context
 from intop.config.study import Study, load_study
 from intop.errors import ResultMissingError
 from intop.run.prerequisites import command_line, lines
-from next_migration import as_python, with_next_migration
+from kit.commands import intop
 
 TWO = (
     LOAD

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from campaigns import STUDY, just_begun, sql
+from builders.campaigns import STUDY, just_begun, sql
 from intop.cli import cli
-from postgres import Server
+from kit.postgres import Server
 
 
 def typed(*words: object) -> tuple[int, str]:

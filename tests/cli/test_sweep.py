@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.testbeds import FakeTestbed, probe_of
 from intop.command import running
 from intop.errors import UsageError
 

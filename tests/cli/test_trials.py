@@ -12,15 +12,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from campaigns import LAB
-from fakes import probe_of
+from builders.campaigns import LAB
+from builders.testbeds import probe_of
+from builders.trials import trial
 from intop.campaign.train.stage import Train
 from intop.cli import cli
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.table import schema_of
 from intop.errors import ConfigurationError, ResultMissingError, UsageError
 from intop.store import Subject, opened
-from samples import trial
 
 BUDGET = """\
 [workload.dlt]

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed, probe_of
-from findings import COSTLY, DOUBTED, VERDICT
+from builders.results import COSTLY, DOUBTED, VERDICT
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import search
 from intop.campaign.sentinels import with_sentinels
 from intop.command import running
 from intop.command.running import exit_by
@@ -18,7 +19,6 @@ from intop.domain.configuration import Configuration
 from intop.domain.search import Candidate
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from samples import search
 
 Call = Callable[..., tuple[int, str, str]]
 QUICK = Configuration({"net.core.somaxconn": "64"})

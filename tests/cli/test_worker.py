@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import intop
+from builders.shipped_studies import lab_study
 from intop.cli.worker import check_studies, spots_of
 from intop.document.progress import JsonProgress
 from intop.domain.cluster import LabSpec
@@ -18,7 +18,7 @@ from intop.errors import UsageError
 from intop.run.worker import Counted, Worker
 from intop.run.worker_metrics import serve
 from intop.store import opened
-from shipped_studies import lab_study
+from kit.commands import intop
 
 STUDY = """
 [study]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config_files import CONFIGS, GOOD, edited, problems, study
+from builders.config_files import CONFIGS, GOOD, edited, problems, study
 from intop.domain.baseline import Baseline
 
 BASELINE = """\

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from config_files import AT_LEAST, CONFIGS, GOOD, edited, problems, study
+from builders.config_files import AT_LEAST, CONFIGS, GOOD, edited, problems, study
 from intop.domain.guardrails import NO_GUARDRAILS, Guardrails
 
 

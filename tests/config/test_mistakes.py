@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from config_files import (
+from builders.config_files import (
     AT_LEAST,
     CLASSES,
     DURATION,

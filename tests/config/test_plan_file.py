@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from findings import DEPLOYMENT
+from builders.results import DEPLOYMENT
 from intop.deploy.host_plan import HostPlan, Plan, planned_key
 from intop.deploy.plan_file import read_plan, write_plan
 from intop.domain.applied import Applied, StayingKey

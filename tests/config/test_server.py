@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from config_files import GOOD, LAB, NAME, REPLICAS, edited, problems, study
+from builders.config_files import GOOD, LAB, NAME, REPLICAS, edited, problems, study
 from intop.domain.cluster import Cluster, LabSpec
 from intop.domain.server import NGINX, SERVERS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from config_files import CONFIGS, GOOD, STUDIES, study
+from builders.config_files import CONFIGS, GOOD, STUDIES, study
 from intop.config.location import default_path
 from intop.config.study import load_study
 from intop.domain.cluster import Cluster, LabSpec, native_arch, other_arch

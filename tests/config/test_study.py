@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config_files import (
+from builders.config_files import (
     DURATION,
     GENERATOR,
     GENERATORS,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damage import damaged
+from builders.damage import damaged
 from intop.config.table import Roles, read_table
 from intop.domain.table import Table
 from intop.errors import ConfigurationError

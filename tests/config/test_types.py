@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import pytest
 from pydantic import ValidationError
 
-from config_files import DURATION, SUDO, edited, problems, with_budget, with_classes
+from builders.config_files import DURATION, SUDO, edited, problems, with_budget, with_classes
 from intop.config import catalogue, study
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import load_catalogue

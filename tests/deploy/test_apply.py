@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed
-from findings import DEPLOYMENT, VERDICT
+from builders.results import DEPLOYMENT, VERDICT
+from builders.testbeds import FakeTestbed
+from builders.trials import HOSTS, METRICS
 from intop.deploy import apply, apply_command
 from intop.deploy.host_plan import HostPlan, Plan, planned_key
 from intop.domain.configuration import Configuration
@@ -21,7 +22,6 @@ from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.run import cluster_testbed
 from intop.run.cluster_testbed import ClusterTestbed
-from samples import HOSTS, METRICS
 
 NAMES = ("one", "two", "three")
 FILE = "/etc/sysctl.d/99-zz-intop.conf"

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
-from findings import COSTLY, VERDICT
+from builders.results import COSTLY, VERDICT
+from builders.testbeds import FakeTestbed, probe_of
 from intop.deploy.deployable import sole_deployment
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError

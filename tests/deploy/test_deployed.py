@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from findings import VERDICT
-from finished import STUDY, finish_campaign
+from builders.finished import STUDY, finish_campaign
+from builders.results import VERDICT
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
 from intop.lab.cluster import cluster
-from studies import RUN, Study
+from kit.studies import RUN, Study
 
 NAME = f"dep{RUN}"
 RMEM, MODERATE = "net.ipv4.tcp_rmem", "net.ipv4.tcp_moderate_rcvbuf"

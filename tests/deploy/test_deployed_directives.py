@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from findings import VERDICT
-from finished import STUDY, finish_campaign
+from builders.finished import STUDY, finish_campaign
+from builders.results import VERDICT
 from intop.domain.cluster import native_arch
 from intop.domain.configuration import Configuration
 from intop.lab.cluster import cluster
 from intop.lab.state import STATE_FOLDER
-from studies import RUN, Study
+from kit.studies import RUN, Study
 
 NAME = f"dir{RUN}"
 RMEM = "net.ipv4.tcp_rmem"

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
-from findings import BROKEN_CPU, COSTLY, DEPLOYMENT, DOUBTED, SWEEP, VERDICT
+from builders.results import BROKEN_CPU, COSTLY, DEPLOYMENT, DOUBTED, SWEEP, VERDICT
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import trial
 from intop.config.catalogue import load_catalogue
 from intop.deploy.deployable import deployments
 from intop.deploy.host_plan import HostPlan, Plan, SavedPlan, planned_key
@@ -33,8 +34,7 @@ from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.comparability import conditions_of
 from intop.run.context import Context
-from namespace_host import LONG, NamespaceHost, namespace_host
-from samples import trial
+from kit.namespace_host import LONG, NamespaceHost, namespace_host
 
 CATALOGUE = {p.key: p for p in load_catalogue(shipped("configs") / "parameters.toml").parameters}
 RMEM, SOMAXCONN = (change.key for change in DEPLOYMENT.changes)

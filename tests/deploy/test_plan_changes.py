@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from findings import DEPLOYMENT
+from builders.results import DEPLOYMENT
 from intop.deploy.host_plan import FileEdit, HostPlan, Plan, planned_key
 from intop.deploy.plan import changes
 from intop.domain.applied import Applied, StayingKey

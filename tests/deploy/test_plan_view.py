@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from findings import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
+from builders.results import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
 from intop.deploy.host_plan import HostPlan, Plan, planned_key, problems_of
 from intop.deploy.plan_view import sections, worth
 from intop.document.machine import to_json
@@ -17,7 +17,7 @@ from intop.domain.explanation import Contribution, Kept
 from intop.domain.host_state import Answer, HostState
 from intop.domain.persistent import FILES, TUNED, TUNED_LAST, Persistent, Setting, our_file
 from intop.domain.stats import Interval
-from printed import shown
+from kit.printed import shown
 
 RMEM, SOMAXCONN = DEPLOYMENT.changes
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"

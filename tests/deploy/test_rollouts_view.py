@@ -2,10 +2,10 @@
 
 import pytest
 
-from findings import COSTLY, VERDICT
+from builders.results import COSTLY, VERDICT
 from intop.deploy.rollout import HostRollout, Rollout
 from intop.deploy.rollouts_view import rollouts
-from printed import shown
+from kit.printed import shown
 
 FILE = "/etc/sysctl.d/99-zz-intop.conf"
 

@@ -24,7 +24,7 @@ from intop.document.model import (
 )
 from intop.domain.spreadsheet import cell, text_of
 from intop.domain.stats import Interval
-from printed import cells, shown
+from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 TABLE = Table(

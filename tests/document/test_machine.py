@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-import findings
+from builders import results as findings
+from builders.trials import CONDITIONS, METRICS, model_error, ranking, training
 from intop.document.machine import to_json
 from intop.domain.configuration import Configuration
 from intop.domain.fetched import Fetched
@@ -14,7 +15,6 @@ from intop.domain.stats import Interval
 from intop.domain.training import Ceiling, HeldOut
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
-from samples import CONDITIONS, METRICS, model_error, ranking, training
 
 CONFIGURATION = Configuration({"net.ipv4.tcp_rmem": "4096 8192 65536"})
 VERDICT = replace(findings.VERDICT, configuration=CONFIGURATION)

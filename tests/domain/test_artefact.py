@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import findings
+from builders import results as findings
+from builders.trials import CONDITIONS
 from intop.campaign.models import obstacles, remarks
 from intop.domain.artefact import FORMAT, Manifest, Origin, fingerprint, probes
 from intop.domain.comparison import MUST_BE_EQUAL
 from intop.domain.encoding import Variable
-from samples import CONDITIONS
 
 SIZE = Variable(name="a.size", key="a.size", low=4096, high=4194304, scale="log")
 SHARE = Variable(name="a.share", key="a.share", low=0, high=2.5)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes import probe_of
+from builders.testbeds import probe_of
 from intop.config.baselines import load_baselines
 from intop.config.catalogue import load_catalogue
 from intop.domain.baseline import HOST, TUNED, Baseline, Fitted, Refusals, fitted

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from builders.trials import cluster
 from intop.domain.balancing import Balancing, cpus_of
 from intop.domain.cluster import Direction, HostAddress, LabClients, LabSpec, Link
-from samples import cluster
 
 
 def test_a_link_is_described_in_words() -> None:

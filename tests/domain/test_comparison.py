@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-import samples
-from findings import VERDICT
+from builders import trials as samples
+from builders.results import VERDICT
+from builders.trials import CONDITIONS, trial
 from intop.domain.comparison import (
     EXPECTED_DIFFERENCES,
     LOAD,
@@ -24,7 +25,6 @@ from intop.domain.stats import Interval, geometric_interval, unpaired_ratio
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
 from intop.report.compare import compared, side
-from samples import CONDITIONS, trial
 
 ARM = replace(CONDITIONS, arch="arm", machine="aarch64", cpu="Neoverse")
 TUNED = Configuration({"net.core.somaxconn": "64"})

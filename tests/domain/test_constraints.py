@@ -7,11 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.constraints import Capacity, Constraint, Listing, Order, Requirement
-from intop.domain.parameter import Parameter
-from intop.domain.space import Space
-from small_spaces import (
+from builders.small_spaces import (
     REUSE,
     STAMPS,
     VECTOR,
@@ -27,6 +23,10 @@ from small_spaces import (
     space,
     up_to_100,
 )
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.constraints import Capacity, Constraint, Listing, Order, Requirement
+from intop.domain.parameter import Parameter
+from intop.domain.space import Space
 
 # Orders -------------------------------------------------------------------------------------------
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from builders.trials import trial
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.drift import Drift, drift
 from intop.domain.drift import sentinels as trend_of
 from intop.domain.trial import Status, Trial
-from samples import trial
 
 BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 OTHER = Configuration({"a.b": "1"})

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from findings import BROKEN_CPU, CPU, P50, UNCLEAR_CPU
+from builders.results import BROKEN_CPU, CPU, P50, UNCLEAR_CPU
 from intop.domain.guardrails import NO_GUARDRAILS, Guardrail, Guardrails
 
 RATE = replace(P50, quantity="rate", worse="lower", effect=0.97, low=0.95, high=0.985, margin=0.99)

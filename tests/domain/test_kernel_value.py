@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damage import anything
+from builders.damage import anything
 from intop.domain.kernel_value import odd_numbers, reading
 
 KEY, RMEM = "net.core.somaxconn", "net.ipv4.tcp_rmem"

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from builders.trials import METRICS, trial
 from intop.domain.histogram import Histogram
 from intop.domain.performance import P99, performance
-from samples import METRICS, trial
 
 LATENCIES = Histogram.from_pairs([(100, 500), (200, 400), (400, 80), (2_000_000, 20)])
 CPUS = {"load": 0.9, "lb": METRICS.cpu, "one": 0.2, "two": 0.4}

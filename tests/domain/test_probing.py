@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from builders.trials import FACTS
 from intop.config.catalogue import load_catalogue
 from intop.domain.constraints import Constraint, Exclusion, Order
 from intop.domain.parameter import Component, Parameter, Risk
@@ -22,7 +23,6 @@ from intop.domain.probing import (
     tried_keys,
     why_not_set,
 )
-from samples import FACTS
 
 MIB = 1 << 20
 CATALOGUE = Path(__file__).parents[2] / "configs" / "parameters.toml"

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-import samples
+from builders import trials as samples
 from intop.domain.ranking import Ranking, RankPair, Screening, is_stable, rank_agreement
 
 NAMES = ("x86 slt", "x86 dlt")

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from builders.trials import trial
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.replicates import PRIOR_WEIGHT, Measured, by_configuration, noise, variances
-from samples import trial
 
 ONE, OTHER = Configuration({"a.b": "1"}), Configuration({"a.b": "2"})
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from builders.trials import METRICS, trial
 from intop.domain.guardrails import NO_GUARDRAILS, Guardrail, Guardrails
 from intop.domain.histogram import Histogram
 from intop.domain.sides import check_guardrails, side_by_side
 from intop.domain.stats import Interval, paired_difference, paired_ratio
 from intop.domain.trial import Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency
-from samples import METRICS, trial
 
 
 def made(*pairs: tuple[int, int], **changes: object) -> Trial:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from findings import SOAK, SOAK_BLOCK
+from builders.results import SOAK, SOAK_BLOCK
+from builders.trials import HOSTS, trial
 from intop.domain.counters import HostCounters
 from intop.domain.soak import Leak, Limits, SoakBlock, Trend
 from intop.soak.trends import block_of, broken_by, pauses_of, restarts_of, trends_of
-from samples import HOSTS, trial
 
 
 def blocks(change: Callable[[int], dict[str, Any]], count: int = 60) -> list[SoakBlock]:

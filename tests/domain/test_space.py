@@ -3,11 +3,23 @@
 import numpy as np
 import pytest
 
+from builders.small_spaces import (
+    VECTOR,
+    A,
+    B,
+    C,
+    D,
+    choice,
+    decoded,
+    number,
+    random_genes,
+    space,
+    up_to_100,
+)
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.constraints import Capacity, Constraint, Order
 from intop.domain.parameter import Scale
 from intop.domain.space import Space
-from small_spaces import VECTOR, A, B, C, D, choice, decoded, number, random_genes, space, up_to_100
 
 # Ranges -------------------------------------------------------------------------------------------
 

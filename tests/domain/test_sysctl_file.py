@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from findings import DEPLOYMENT
+from builders.results import DEPLOYMENT
 from intop.domain.explanation import Kept
 from intop.domain.stats import Interval
 from intop.domain.sysctl_file import WIDTH, comment, is_ours, sysctl_file

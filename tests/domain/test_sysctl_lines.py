@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damage import anything
+from builders.damage import anything
 from intop.domain.sysctl_lines import Loader, read_lines, unread
 
 LOADERS: list[Loader] = ["systemd", "procps", "tuned"]

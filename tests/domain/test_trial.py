@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-import samples
+from builders import trials as samples
+from builders.trials import CONDITIONS
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Status, Trial
-from samples import CONDITIONS
 
 # 1,000 requests: the 99th percentile is that of the slow 2 %.
 LATENCIES = Histogram.from_pairs([(1000, 980), (50_000, 20)])

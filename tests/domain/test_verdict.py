@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from findings import BROKEN_CPU, COSTLY, CPU, DOUBTED, P50, SIDES, UNCLEAR_CPU, VERDICT
+from builders.results import BROKEN_CPU, COSTLY, CPU, DOUBTED, P50, SIDES, UNCLEAR_CPU, VERDICT
 from intop.domain.verdict import PairwiseLatency
 
 SLOW_P50 = replace(P50, effect=1.5, low=1.4, high=1.6)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from builders.small_spaces import random_genes
+from builders.trials import FACTS
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.configuration import Configuration
 from intop.domain.constraints import Constraint, Exclusion, Order, Requirement
 from intop.domain.parameter import Parameter
 from intop.domain.probing import Probe, Reading, space_of
 from intop.domain.space import Space
-from samples import FACTS
-from small_spaces import random_genes
 
 CATALOGUE = Path(__file__).parents[2] / "configs" / "parameters.toml"
 

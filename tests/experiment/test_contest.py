@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-import findings
-from fakes import FakeTestbed, probe_of
+from builders import results as findings
+from builders.testbeds import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.trial import PlannedTrial, Trial

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from findings import SWEEP, VERDICT
+from builders.results import SWEEP, VERDICT
+from builders.trials import trial
 from intop.domain.configuration import Configuration
 from intop.domain.stats import Interval
 from intop.domain.sweep import Arm, Sweeps, winners_sweeps
@@ -14,7 +15,6 @@ from intop.domain.trial import Status, Trial
 from intop.experiment.sweep.curves import Curve, Curves, bends, capacities, carried_rps, saturations
 from intop.experiment.sweep.request import points_of
 from intop.experiment.sweep.stage import arms_at
-from samples import trial
 
 
 def at(rate: float, p99_ms: float, status: Status = "ok", reached: float | None = None) -> Trial:

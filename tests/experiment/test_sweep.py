@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-import findings
-import samples
-from fakes import FakeTestbed, probe_of
+from builders import results as findings
+from builders import trials as samples
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import CONDITIONS
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.sweep import Sweep, Sweeps
 from intop.domain.trial import PlannedTrial, Trial
@@ -19,7 +20,6 @@ from intop.experiment.sweep.stage import SweepAlong
 from intop.run.comparability import check_same
 from intop.run.context import Task
 from intop.run.executor import execute
-from samples import CONDITIONS
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
 VERDICT = replace(findings.VERDICT, configuration=QUICK)

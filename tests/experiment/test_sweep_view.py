@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from findings import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
+from builders.results import AT_HALF, AT_ONCE, SWEEP, TOO_MUCH
 from intop.document.figures import figures_of
 from intop.domain.stats import Interval
 from intop.domain.sweep import Capacity, Knee
 from intop.experiment.sweep.view import sweep_section
 from intop.sentences import sweep_sentence
-from printed import shown
+from kit.printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.shipped_studies import lab_study
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import training, trial
 from intop.document.machine import to_json
 from intop.document.progress import LineProgress
 from intop.document.text import show
@@ -25,8 +27,6 @@ from intop.learn.families import FAMILIES
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened
-from samples import training, trial
-from shipped_studies import lab_study
 
 WAIT, QUEUE, SLOW = (
     "net.ipv4.tcp_fin_timeout",

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-import findings
-from fakes import FakeTestbed, probe_of
+from builders import results as findings
+from builders.testbeds import FakeTestbed, probe_of
 from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
 from intop.domain.mediation import Block, Mediation

@@ -2,12 +2,12 @@
 
 import pytest
 
-from findings import VERDICT
+from builders.results import VERDICT
 from intop.domain.configuration import Configuration
 from intop.domain.mediation import Block, Mediated, Mediation
 from intop.domain.stats import Interval
 from intop.explain.mediation_view import mediation, sentence
-from printed import shown
+from kit.printed import shown
 
 BLOCK = Block(mechanism="syn-backlog", values={"net.ipv4.tcp_syncookies": "1"})
 TOLD = Mediated(

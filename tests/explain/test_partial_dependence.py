@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed, probe_of
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import training, trial
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Contribution, Explanation, Kept
 from intop.domain.stats import Interval
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.explain import models
-from samples import training, trial
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
 WINNER = Configuration({KEY: "30", OTHER: "64"})

@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.campaign import measured
-from explaining import latency, with_few_rounds
-from fakes import FakeTestbed, probe_of
-from findings import VERDICT
+from builders.explaining import latency, with_few_rounds
+from builders.results import VERDICT
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import training
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Explanation, Promised
 from intop.domain.training import FittedFamily
 from intop.domain.trial import PlannedTrial
 from intop.explain.stage import explain
 from intop.learn.families import FAMILIES
-from samples import training
 
 DEFAULTS = {
     "net.core.somaxconn": "4096",

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from explaining import latency, with_few_rounds
-from fakes import FakeTestbed, probe_of
-from findings import BROKEN_CPU, COSTLY, DOUBTED, UNCLEAR_CPU, VERDICT
+from builders.explaining import latency, with_few_rounds
+from builders.results import BROKEN_CPU, COSTLY, DOUBTED, UNCLEAR_CPU, VERDICT
+from builders.testbeds import FakeTestbed, probe_of
 from intop.document.figures import write_figures
 from intop.document.machine import to_json
 from intop.document.text import show

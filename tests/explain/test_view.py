@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from findings import VERDICT
+from builders.results import VERDICT
 from intop.document.figures import write_figures
 from intop.document.text import show
 from intop.domain.configuration import Configuration

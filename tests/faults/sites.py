@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from faults.signalled import Point, prepare
-from forked import PATIENCE_S, Forked
 from intop.domain.balancing import Balancing
 from intop.domain.cluster import Cluster, HostAddress, LabSpec
 from intop.domain.server import ServerName
@@ -28,7 +27,8 @@ from intop.lab import cluster as lab
 from intop.lab import processes
 from intop.lab.commands import find_program
 from intop.store import Subject, opened
-from studies import RUN, wait_for
+from kit.forked import PATIENCE_S, Forked
+from kit.studies import RUN, wait_for
 
 LEASE_S = 3
 PROMISED_S = LEASE_S + 5

@@ -19,8 +19,8 @@ import pytest
 
 from faults.points import LANES, Point
 from faults.sites import LEASE_S, PROMISED_S, Site, ended, finished, site
-from forked import PATIENCE_S
-from studies import wait_for
+from kit.forked import PATIENCE_S
+from kit.studies import wait_for
 
 LAPSE_S = LEASE_S + 2.0
 """So long after its last sign of life a controller counts as dead, by whole seconds."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from faults.sites import COLLECT, LEASE_S, PROMISED_S, Site, ended, message, site
-from studies import wait_for
+from kit.studies import wait_for
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from faults.sites import COLLECT, PROMISED_S, Site, ended, message, site
-from studies import wait_for
+from kit.studies import wait_for
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from faults.sites import COLLECT, PROMISED_S, Site, ended, ending, message, site
-from studies import wait_for
+from kit.studies import wait_for
 
 FIN = "net/ipv4/tcp_fin_timeout"
 

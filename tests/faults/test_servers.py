@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from builders.trials import search
 from faults.sites import COLLECT, PROMISED_S, TRIALS, Site, ended, site
 from intop.domain.configuration import Configuration
 from intop.domain.search import Candidate
@@ -24,7 +25,6 @@ from intop.domain.trial import UNKNOWN, Trial
 from intop.domain.verdict import Verdict
 from intop.lab.content import static_paths
 from intop.store import Subject, opened
-from samples import search
 
 OTHERS: tuple[ServerName, ...] = tuple(name for name in SERVERS if name != "nginx")
 VERSIONS: dict[ServerName, str] = {

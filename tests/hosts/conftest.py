@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from namespace_host import NamespaceHost, namespace_host
+from kit.namespace_host import NamespaceHost, namespace_host
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from builders.trials import FACTS
 from intop.errors import CommandError
 from intop.hosts.facts import facts, parse_facts
-from local_host import LocalHost
-from samples import FACTS
+from kit.local_host import LocalHost
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 X86 = (DATA / "facts-x86-namespace.txt").read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from damage import NUMBERS, anything, damaged
+from builders.damage import NUMBERS, anything, damaged
 from intop.domain.cluster import LabSpec
 from intop.domain.fetched import UNASKED, Fetched
 from intop.errors import CommandError, LoadOutputError
@@ -20,7 +20,7 @@ from intop.hosts.host import output
 from intop.hosts.rig import Rig, connected
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
-from local_host import LocalHost
+from kit.local_host import LocalHost
 
 ROOT = Path(__file__).parents[2]
 PRINTED = (ROOT / "tests" / "data" / "load" / "engine-fetch.txt").read_text()

@@ -9,7 +9,7 @@ import pytest
 
 from intop.hosts.processes import Footprint, parse_footprint
 from intop.hosts.reader import Reader, Wanted
-from local_host import LocalHost
+from kit.local_host import LocalHost
 
 
 @pytest.fixture

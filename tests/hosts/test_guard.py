@@ -16,7 +16,7 @@ from intop.hosts.guard import guarded, status
 from intop.hosts.guard import session as guard_session
 from intop.hosts.guard.script import HELD, NOT_OURS
 from intop.hosts.host import Completed
-from namespace_host import (
+from kit.namespace_host import (
     CONGESTION,
     FIN,
     KEYS,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
 from intop.hosts.guard.script import HELD, MISSING, NOT_OURS, UNWRITABLE
-from namespace_host import identity_of_nobody
+from kit.fake_kernel import OWN, FakeKernelHost, fake_kernel_host
+from kit.namespace_host import identity_of_nobody
 
 TUNED = {"net/core/somaxconn": "777", "vm/swappiness": "1"}
 LINES = "".join(f"{path} {value}\n" for path, value in TUNED.items())

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fake_kernel import MAIN, OWN, SITE, FakeKernelHost, fake_kernel_host, sent
 from intop.hosts.guard.script import FOREIGN, MISSING, NOT_OURS, NOTHING, REFUSED, UNWRITABLE
-from namespace_host import wait_until
+from kit.fake_kernel import MAIN, OWN, SITE, FakeKernelHost, fake_kernel_host, sent
+from kit.namespace_host import wait_until
 
 DONE = 3
 """The end of a watchdog that has nothing more to do."""

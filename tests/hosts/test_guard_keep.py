@@ -17,7 +17,7 @@ from intop.hosts.guard import guarded, status
 from intop.hosts.host import Completed
 from intop.hosts.sysctl import path_of
 from intop.inspect.host_states import state_of
-from namespace_host import (
+from kit.namespace_host import (
     FIN,
     KEYS,
     LONG,

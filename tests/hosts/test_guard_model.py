@@ -21,9 +21,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fake_kernel import MAIN, OWN, RMEM, SITE, FakeKernelHost, fake_kernel_host
 from intop.hosts.guard.script import FOREIGN, HELD, MISSING, NOT_OURS, NOTHING, UNWRITABLE
 from intop.hosts.host import Completed
+from kit.fake_kernel import MAIN, OWN, RMEM, SITE, FakeKernelHost, fake_kernel_host
 
 SEQUENCES = int(os.environ.get("SEQUENCES", "15"))
 PARTS = 4 if "SEQUENCES" in os.environ else 1

@@ -9,7 +9,7 @@ import pytest
 
 from intop.hosts.guard import status
 from intop.hosts.guard.script import HELD, NOT_BACK
-from namespace_host import (
+from kit.namespace_host import (
     FIN,
     LISTS,
     LONG,

@@ -16,7 +16,7 @@ from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.guard.script import FOREIGN, HELD, NOT_BACK, NOT_OURS, NOTHING, UNWRITABLE
 from intop.hosts.guard.state import parse_status
 from intop.hosts.host import Completed
-from namespace_host import (
+from kit.namespace_host import (
     CONGESTION,
     FIN,
     KEYS,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from attacks.local_user import local_user
-from fake_kernel import OWN, FakeKernelHost, fake_kernel_host
 from intop.hosts.guard import script as guard_script
-from namespace_host import wait_until
+from kit.fake_kernel import OWN, FakeKernelHost, fake_kernel_host
+from kit.namespace_host import wait_until
 
 DONE = 3
 SWAPPINESS = "vm/swappiness"

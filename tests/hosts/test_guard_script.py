@@ -14,7 +14,7 @@ from intop.errors import HostError
 from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.guard import script as guard_script
 from intop.hosts.host import Completed
-from namespace_host import FIN, KEYS, LONG, SOMAXCONN, NamespaceHost, begun, namespace_host
+from kit.namespace_host import FIN, KEYS, LONG, SOMAXCONN, NamespaceHost, begun, namespace_host
 
 # Its parts ----------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import pytest
 from intop.domain.configuration import Configuration
 from intop.hosts.guard import guarded, status
 from intop.hosts.guard.script import NOT_BACK, NOT_OURS
-from namespace_host import (
+from kit.namespace_host import (
     KEYS,
     LONG,
     SOMAXCONN,
@@ -20,7 +20,7 @@ from namespace_host import (
     leased,
     wait_until,
 )
-from systemd_host import SystemdHost, systemd_host
+from kit.systemd_host import SystemdHost, systemd_host
 
 LINE = "net/core/somaxconn 777"
 

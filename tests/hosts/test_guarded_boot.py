@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-import nginx_host
+from builders.nginx_files import catalogue
 from intop.domain.configuration import Configuration
 from intop.errors import HostError
 from intop.hosts.guard import guarded, status
 from intop.hosts.nginx_files import tunable_nginx
-from namespace_host import SOMAXCONN, lapse, namespace_host, wait_until
-from nginx_files import catalogue
-from nginx_host import ONE, files, restart_command
-from systemd_host import SystemdHost, systemd_host
+from kit import nginx_host
+from kit.namespace_host import SOMAXCONN, lapse, namespace_host, wait_until
+from kit.nginx_host import ONE, files, restart_command
+from kit.systemd_host import SystemdHost, systemd_host
 
 UNITS = "/etc/systemd/system"
 Place = tuple[SystemdHost, Path]

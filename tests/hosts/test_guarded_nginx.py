@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-import nginx_host
+from builders.nginx_files import catalogue
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.errors import ForeignChangeError, HostError, NginxRefusedError, UsageError
 from intop.hosts.guard import GuardedHost, guarded, rollback, status
 from intop.hosts.nginx_files import tunable_nginx
-from namespace_host import FIN, SOMAXCONN, NamespaceHost, wait_until
-from nginx_files import catalogue
-from nginx_host import ONE, TWO, files, listens, restart_command, workers
+from kit import nginx_host
+from kit.namespace_host import FIN, SOMAXCONN, NamespaceHost, wait_until
+from kit.nginx_host import ONE, TWO, files, listens, restart_command, workers
 
 LEASE_S = 1
 PROMISED_S = LEASE_S + 5

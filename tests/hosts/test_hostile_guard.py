@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damage import NUMBERS, PIECES, anything, damaged
+from builders.damage import NUMBERS, PIECES, anything, damaged
 from intop.errors import CommandError, HostError
 from intop.hosts.guard import GuardedHost, guarded
 from intop.hosts.guard.state import parse_rollback, parse_status
 from intop.hosts.host import Completed, output
 from intop.hosts.readiness import parse_readiness
 from intop.hosts.sysctl import parse_refusals
-from local_host import LocalHost
+from kit.local_host import LocalHost
 
 STATUS = (
     "holder\tme@here (process 7)\nsince\t2026-11-21T15:00:00Z\nlease_s\t30\nsilent_s\t3\n"

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damage import NUMBERS, PIECES, anything, damaged
+from builders.damage import NUMBERS, PIECES, anything, damaged
+from builders.loads import DATA, ENGINE, SLT, WRK2, json_of
 from intop.errors import LoadOutputError
 from intop.hosts.load.tools import parse_output, parse_tools
-from loads import DATA, ENGINE, SLT, WRK2, json_of
 
 FOUND = (DATA / "found-all.txt").read_text()
 TOOLS = {tool.name: tool for tool in (ENGINE, WRK2)}

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damage import NUMBERS, PIECES, anything, damaged
+from builders.damage import NUMBERS, PIECES, anything, damaged
+from builders.trials import cluster
 from intop.config.catalogue import load_catalogue
 from intop.domain.cluster import HostAddress
 from intop.domain.parameter import normalised
@@ -30,8 +31,7 @@ from intop.hosts.processes import foreign_ticks, parse_process, parse_processes
 from intop.hosts.rig import Rig, clock_offsets
 from intop.hosts.sysctl import parse_probe, parse_values, probe
 from intop.resources import shipped
-from local_host import LocalHost, Told, read_counters
-from samples import cluster
+from kit.local_host import LocalHost, Told, read_counters
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 COUNTERS = (DATA / "counters-x86-namespace.txt").read_text()

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-import nginx_host
+from builders.nginx_files import catalogue
 from intop.domain.applied import Applied, StayingFile, StayingKey
 from intop.domain.configuration import Configuration
 from intop.errors import HostError
 from intop.hosts.guard import GuardedHost, guarded, rollback, status
 from intop.hosts.nginx_files import tunable_nginx
 from intop.inspect.host_states import state_of
-from namespace_host import FIN, SOMAXCONN, NamespaceHost
-from nginx_files import catalogue
-from nginx_host import ONE, TWO, files, listens, restart_command, workers
+from kit import nginx_host
+from kit.namespace_host import FIN, SOMAXCONN, NamespaceHost
+from kit.nginx_host import ONE, TWO, files, listens, restart_command, workers
 
 PROCESSES = "nginx:main.worker_processes"
 ABOUT = {"since": "2026-11-23T20:00:00Z", "study": "lab", "campaign": "1"}

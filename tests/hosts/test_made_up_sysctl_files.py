@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from intop.domain.persistent import Persistent, effect_of
 from intop.domain.sysctl_lines import unread
 from intop.hosts.persistent import read_persistent
-from local_host import RawHost
-from sysctl_programs import PROCPS, SYSTEMD, Program, program
+from kit.local_host import RawHost
+from kit.sysctl_programs import PROCPS, SYSTEMD, Program, program
 
 OURS = "etc/sysctl.d/99-zz-intop.conf"
 VALUES = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from intop.domain.parameter import normalised
 from intop.domain.sysctl_lines import canonical_key
 from intop.hosts.tuned import Profile, merged
-from tuned_loader import Loader, loader
+from kit.tuned_loader import Loader, loader
 
 FOLDERS = ["etc/tuned", "usr/lib/tuned"]
 NAMES = ["web", "base", "lib"]

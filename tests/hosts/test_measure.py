@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from builders.loads import ENGINE, WRK2, captured, edited
+from builders.trials import cluster
 from intop.domain.cluster import HostAddress
 from intop.domain.histogram import Histogram
 from intop.domain.workload import Clients, Workload
@@ -16,9 +18,7 @@ from intop.hosts.host import Completed
 from intop.hosts.load.types import LoadTool
 from intop.hosts.measure import START_IN_S, measure
 from intop.hosts.rig import Rig
-from loads import ENGINE, WRK2, captured, edited
-from local_host import LocalHost, Told
-from samples import cluster
+from kit.local_host import LocalHost, Told
 
 HOSTS = Path(__file__).parents[1] / "data" / "hosts"
 BEFORE = (HOSTS / "counters-x86-namespace.txt").read_text()

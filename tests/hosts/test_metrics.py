@@ -8,7 +8,7 @@ from intop.domain.trial import HostMetrics
 from intop.errors import CommandError
 from intop.hosts.metrics import Counters, CpuTime, between, parse_counters
 from intop.hosts.processes import Process
-from local_host import LocalHost, read_counters
+from kit.local_host import LocalHost, read_counters
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 X86 = (DATA / "counters-x86-namespace.txt").read_text()

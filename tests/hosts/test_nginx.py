@@ -9,9 +9,9 @@ import pytest
 from intop.errors import CommandError, HostError
 from intop.hosts import nginx
 from intop.hosts.nginx import UNLIMITED, RunningNginx, parse_running, running
-from local_host import LocalHost
-from namespace_host import NamespaceHost
-from nginx_host import nginx_host
+from kit.local_host import LocalHost
+from kit.namespace_host import NamespaceHost
+from kit.nginx_host import nginx_host
 
 SAYS = """\
 master 811

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damage import anything, damaged
+from builders.damage import anything, damaged
+from builders.trials import FACTS, cluster
 from intop.domain.trial import UNKNOWN
 from intop.hosts.facts import facts, facts_and_conf, server_conf
 from intop.hosts.nginx_conf import MARK, fingerprint, is_known, parse_shown
 from intop.hosts.rig import ClusterFacts, Rig, cluster_facts, with_server_started
-from local_host import LocalHost
-from namespace_host import NamespaceHost, end_processes, wait_until
-from samples import FACTS, cluster
+from kit.local_host import LocalHost
+from kit.namespace_host import NamespaceHost, end_processes, wait_until
 
 SHOWN = """\
 # configuration file /etc/nginx/nginx.conf:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from builders.nginx_files import catalogue
 from intop.domain.configuration import Configuration
 from intop.errors import HostError
 from intop.hosts.facts import server_conf
 from intop.hosts.guard import guarded
 from intop.hosts.nginx_files import tunable_nginx
-from namespace_host import SOMAXCONN, NamespaceHost, wait_until
-from nginx_files import catalogue
-from nginx_host import workers
+from kit.namespace_host import SOMAXCONN, NamespaceHost, wait_until
+from kit.nginx_host import workers
 
 PROCESSES = "nginx:main.worker_processes"
 BUFFER = "nginx:listen.rcvbuf"

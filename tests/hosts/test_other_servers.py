@@ -5,7 +5,7 @@ import pytest
 from intop.domain.server import SERVERS, ServerName
 from intop.hosts.facts import facts
 from intop.hosts.other_servers import refusals, shown
-from local_host import LocalHost
+from kit.local_host import LocalHost
 
 SAID: dict[ServerName, tuple[str, str, str]] = {
     "apache": (

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from damage import anything, damaged
+from builders.damage import anything, damaged
 from intop.domain.persistent import Persistent
 from intop.errors import CommandError
 from intop.hosts.persistent import LONGEST_VALUE, MOST_LINES, parse_persistent, read_persistent
-from local_host import LocalHost, RawHost
+from kit.local_host import LocalHost, RawHost
 
 KEY = "net.core.somaxconn"
 OURS = "/etc/sysctl.d/99-zz-intop.conf"

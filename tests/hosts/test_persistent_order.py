@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from commands import ran
 from intop.domain.persistent import Persistent
 from intop.hosts.persistent import read_persistent
-from local_host import LocalHost
+from kit.commands import ran
+from kit.local_host import LocalHost
 
 KEYS = ["tcp_fin_timeout", "tcp_keepalive_time", "tcp_keepalive_intvl", "tcp_keepalive_probes"]
 KEYS += ["tcp_syn_retries", "tcp_reordering", "tcp_orphan_retries", "tcp_retries2", "tcp_retries1"]

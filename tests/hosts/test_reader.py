@@ -18,16 +18,16 @@ from typing import IO, ClassVar
 import pytest
 from hypothesis import given
 
-from damage import anything, damaged
+from builders.damage import anything, damaged
 from intop.domain.cluster import HostAddress
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.kernel_counters import grown
 from intop.hosts.metrics import Energy
 from intop.hosts.reader import READER, Reader, Readers, Reading, Wanted, parse_reading, series
-from local_host import LocalConversation, LocalHost, Told, read_counters
-from namespace_host import NamespaceHost
-from studies import wait_for
+from kit.local_host import LocalConversation, LocalHost, Told, read_counters
+from kit.namespace_host import NamespaceHost
+from kit.studies import wait_for
 
 MARK = "0123456789abcdef" * 2
 CAPTURED = Path(__file__).parents[1] / "data" / "hosts"

@@ -14,7 +14,7 @@ from intop.domain.cluster import Role
 from intop.domain.diagnosis import Readiness
 from intop.errors import CommandError
 from intop.hosts.readiness import NEEDED, packages_of, parse_readiness, readiness
-from local_host import LocalHost
+from kit.local_host import LocalHost
 
 SAYS = """untrusted the state folder /a can't be trusted: /a is a symbolic link
 can_store

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from builders.trials import cluster
 from intop.domain.cluster import HostAddress, LabSpec, Link
 from intop.domain.workload import Clients, Workload
 from intop.errors import CommandError
@@ -20,8 +21,7 @@ from intop.hosts.sockets import Sock, parse_sockets, port_of
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
 from intop.resources import shipped
-from local_host import LocalHost
-from samples import cluster
+from kit.local_host import LocalHost
 
 RESTART = "systemctl restart nginx"
 TARGET = "198.18.0.20:80"

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from builders.trials import cluster
 from intop.errors import CommandError
 from intop.hosts.host import output
 from intop.hosts.sockets import (
@@ -17,9 +18,8 @@ from intop.hosts.sockets import (
     parse_sockets,
     port_of,
 )
-from local_host import LocalHost
-from namespace_host import NamespaceHost
-from samples import cluster
+from kit.local_host import LocalHost
+from kit.namespace_host import NamespaceHost
 
 NGINX = (
     "LISTEN 0      511          0.0.0.0:80        0.0.0.0:*"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from doctored import cluster
+from builders.doctored import cluster
 from intop.errors import CommandError
 from intop.hosts import status_page
 from intop.hosts.host import Completed
-from local_host import LocalHost
-from namespace_host import NamespaceHost, wait_until
+from kit.local_host import LocalHost
+from kit.namespace_host import NamespaceHost, wait_until
 
 CONF = """\
 user root; pid {folder}/nginx.pid;

@@ -3,7 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from commands import ran
 from intop.domain.probing import Reading
 from intop.errors import CommandError
 from intop.hosts.answers import lines
@@ -18,7 +17,8 @@ from intop.hosts.sysctl import (
     probe,
     write_back,
 )
-from local_host import LocalHost
+from kit.commands import ran
+from kit.local_host import LocalHost
 
 DATA = Path(__file__).parents[1] / "data" / "hosts"
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from damage import anything, damaged
+from builders.damage import anything, damaged
 from intop.hosts.tcp_info import SocketSample, growth, parse_sample
 
 LISTEN = "LISTEN 3      511          0.0.0.0:80        0.0.0.0:*     ino:1 sk:1 cgroup:/ <->"

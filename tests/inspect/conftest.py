@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from doctored import Answers, Examine, cluster
+from builders.doctored import Answers, Examine, cluster
+from builders.shipped_studies import lab_study
 from intop.config.study import Study
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.diagnosis import Diagnosis
 from intop.errors import UnreachableError
 from intop.inspect.doctor import examine
-from shipped_studies import lab_study
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from doctored import MACHINE, NGINX, RUNS, SHOWS, TOOLS, WRITABLE, Answers, Examine, cluster
+from builders.doctored import (
+    MACHINE,
+    NGINX,
+    RUNS,
+    SHOWS,
+    TOOLS,
+    WRITABLE,
+    Answers,
+    Examine,
+    cluster,
+)
 from intop.config.study import Study
 from intop.domain.cluster import HostAddress
 from intop.domain.workload import Clients

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from builders.trials import trial
 from intop.config.study import load_study
 from intop.document.progress import LineProgress
 from intop.domain.configuration import DEFAULT, Configuration
@@ -21,8 +22,7 @@ from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
 from intop.run.opening import cluster_testbed
 from intop.run.replicas import check_alike, in_common
-from real_campaigns import contexts
-from samples import trial
+from kit.real_campaigns import contexts
 
 READ_ONLY = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys"
 

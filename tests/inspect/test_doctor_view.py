@@ -9,7 +9,7 @@ from intop.domain.fetched import Fetched
 from intop.domain.host_state import HostState, KeyChange
 from intop.domain.probing import HostFacts, Reading
 from intop.inspect.doctor_view import examined
-from printed import cells, shown
+from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

@@ -5,7 +5,7 @@ import pytest
 from intop.domain.applied import Applied, Drift, StayingFile, StayingKey
 from intop.domain.host_state import Answer, ForeignChange, HostState, KeyChange
 from intop.inspect.dry_run_view import rollback
-from printed import cells, shown
+from kit.printed import cells, shown
 
 FOREIGN = ForeignChange(key="net.b", left="2", now="3", command="sysctl -w net.b=1")
 CHANGED = (

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from builders.shipped_studies import lab_study
+from builders.stored import PLAN, begun, trial
 from intop.domain.job import Fleet, JobSettings, Spot, WorkerStatus
 from intop.inspect.status import fleet
 from intop.inspect.store_view import fleet as document
 from intop.store import opened
-from printed import shown
-from shipped_studies import lab_study
-from stored import PLAN, begun, trial
+from kit.printed import shown
 
 WORKER = WorkerStatus(
     name="one",

@@ -13,7 +13,7 @@ from intop.hosts.host import Host
 from intop.inspect.host_states import roll_back, states, tuned_hosts
 from intop.lab import cluster as lab
 from intop.resources import shipped
-from local_host import LocalHost
+from kit.local_host import LocalHost
 
 ADDRESSES = [
     HostAddress(name=name, role="load-balancer", hostname=f"{name}.example") for name in "abc"

@@ -16,7 +16,7 @@ from intop.domain.host_state import (
     Unrestored,
 )
 from intop.inspect.host_states_view import at_stake, rollbacks, states
-from printed import cells, shown
+from kit.printed import cells, shown
 
 HELD = HostState(
     holder="root@controller (process 812)",

@@ -7,7 +7,7 @@ import pytest
 from intop.domain.workload import Clients, Workload
 from intop.hosts.connection_limits import ConnectionLimits, connection_limits, parse_limits
 from intop.inspect.nginx_connections import limit_warnings
-from local_host import LocalHost
+from kit.local_host import LocalHost
 
 DEBIAN = ConnectionLimits(ports=28_232)
 FULL = "raise net.netfilter.nf_conntrack_max there"

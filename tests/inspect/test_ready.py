@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from doctored import MACHINE, Answers, cluster
+from builders.doctored import MACHINE, Answers, cluster
 from intop.config.study import Study
 from intop.document.progress import LineProgress
 from intop.domain.configuration import DEFAULT

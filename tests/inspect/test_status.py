@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
-import samples
-from campaigns import STUDY, begun, place
-from findings import SWEEP, VERDICT
+from builders import trials as samples
+from builders.campaigns import STUDY, begun, place
+from builders.results import SWEEP, VERDICT
 from intop.config.study import Study, load_study
 from intop.document.model import Verbatim
 from intop.domain.campaign_status import CampaignStatus, StageStatus
@@ -253,7 +253,7 @@ def test_what_nobody_of_us_wrote_is_named(
 
 WRITER = f"""
 import sys
-from campaigns import add
+from builders.campaigns import add
 from intop.store import Subject, opened
 with opened(sys.argv[1]) as store:
     subject = Subject(campaign=store.latest("mine"), arch="x86", workload="slt")

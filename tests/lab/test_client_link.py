@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from client_namespaces import CLIENT, linked, socket_of
 from intop.domain.cluster import Direction, LabClients, LabSpec, Link
 from intop.errors import LabDownError, LabError
 from intop.lab import client_link, network
 from intop.lab import cluster as lab
 from intop.lab.state import folders_of
+from kit.client_namespaces import CLIENT, linked, socket_of
 
 SUBNET = IPv4Network("198.18.9.0/24")
 NAME = f"t-k{os.getpid() % 10_000}"

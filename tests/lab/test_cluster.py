@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from commands import ran
 from intop.domain.balancing import Balancing
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link
 from intop.errors import LabError, UsageError
@@ -21,7 +20,8 @@ from intop.hosts.facts import facts_script
 from intop.lab import cluster as lab
 from intop.lab import network, processes, servers, state
 from intop.lab.commands import wait_until
-from studies import wait_for
+from kit.commands import ran
+from kit.studies import wait_for
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = os.getpid() % 10_000

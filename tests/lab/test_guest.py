@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from client_namespaces import socket_of
 from intop.domain.cluster import MACHINES, Cluster, LabSpec, Link, other_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.parameter import PAIRS
@@ -26,7 +25,8 @@ from intop.hosts.host import output
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
 from intop.lab import network
-from studies import wait_for
+from kit.client_namespaces import socket_of
+from kit.studies import wait_for
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUN = os.getpid() % 10_000

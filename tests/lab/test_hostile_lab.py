@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from hypothesis import given
 from hypothesis import strategies as st
 
-from damage import NUMBERS, PIECES, anything, damaged
+from builders.damage import NUMBERS, PIECES, anything, damaged
 from intop.domain.cluster import LabSpec, lab_name_problem
 from intop.hosts.answers import lines
 from intop.lab.state import Lab, from_json, to_json

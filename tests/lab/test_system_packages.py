@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from commands import ran
 from intop.lab import commands
-from postgres import binaries
+from kit.commands import ran
+from kit.postgres import binaries
 
 SCRIPT = Path(commands.__file__).with_name("system-packages.sh")
 CLUSTERS = Path("/etc/postgresql-common/createcluster.d/intop.conf")

@@ -4,14 +4,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from builders.small_spaces import number
+from builders.trials import table
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.learn.active import Pool, best_known, pool, propose
 from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples
-from samples import table
-from small_spaces import number
 
 GRID = np.array([[a, b] for a in np.linspace(0, 1, 15) for b in np.linspace(0, 1, 15)])
 

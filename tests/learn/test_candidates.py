@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from builders.small_spaces import A, B, C, D, up_to_100
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.constraints import Order
 from intop.domain.encoding import Matrix
@@ -11,7 +12,6 @@ from intop.domain.space import Space
 from intop.learn.candidates import TOLERANCE, diverse, simpler
 from intop.learn.fitness import Estimate
 from intop.learn.samples import Vector
-from small_spaces import A, B, C, D, up_to_100
 
 # Which are worth measuring ------------------------------------------------------------------------
 

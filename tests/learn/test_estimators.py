@@ -6,13 +6,13 @@ from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsRegressor
 
+from builders.trials import table
 from intop.domain.encoding import Matrix
 from intop.learn.estimators import STRETCHES, Blend, PartOfRows, pipeline, relevance
 from intop.learn.families import DNN
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples, Vector
 from intop.learn.surrogate import fit, predicted
-from samples import table
 
 # Before every regressor ---------------------------------------------------------------------------
 

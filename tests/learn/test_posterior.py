@@ -3,10 +3,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from builders.trials import table
 from intop.domain.encoding import Matrix, Variable
 from intop.learn.posterior import log_gain, posterior, scaled, scatter
 from intop.learn.samples import Samples
-from samples import table
 
 RNG = np.random.default_rng(1)
 PLACES = RNG.random((30, 2))

@@ -4,12 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from builders.trials import screening
 from intop.domain.ranking import Ranking
 from intop.domain.space import Matrix, Space
 from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples
 from intop.learn.screening import ERROR_RATE, rank
-from samples import screening
 
 
 def measured(space: Space, count: int, log_p99: Callable[[Matrix], Matrix]) -> Samples:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from builders.trials import table
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.domain.training import FittedFamily
@@ -13,7 +14,6 @@ from intop.learn import surrogate as surrogates
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES, INTOP_FAMILIES
 from intop.learn.surrogate import fit, fit_trees, held_out, predicted, surrogate
-from samples import table
 
 TREES = ("RFR", "CatBoost", "LightGBM", "XGBoost")
 SVR = dict(FAMILIES["SVR"].defaults) | {"kept_percent": 100}

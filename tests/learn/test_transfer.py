@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from builders.trials import table
 from intop.domain.encoding import Matrix, Variable
 from intop.learn import accuracy
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples, Vector
 from intop.learn.surrogate import fit, predicted
 from intop.learn.transfer import CORRECTED, MAPPED, SCRATCH, Warm, prior, warm_start
-from samples import table
 
 RNG = np.random.default_rng(5)
 PLACES = RNG.random((260, 5))

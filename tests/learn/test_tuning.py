@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from builders.trials import table
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.domain.training import FinishedSearch, FittedFamily, ModelError, SearchRecord, Try
@@ -17,7 +18,6 @@ from intop.learn.families import FAMILIES
 from intop.learn.hyperparameters import Effort, best_of, continued, score
 from intop.learn.samples import Samples
 from intop.learn.tuning import train_all
-from samples import table
 
 
 @pytest.fixture

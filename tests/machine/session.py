@@ -9,12 +9,12 @@ Then each line on standard input is a step: `write` sets VALUES, and DIRECTIVES 
 
 import sys
 
+from builders.nginx_files import catalogue
 from intop.domain.configuration import Configuration
 from intop.hosts.guard import guarded
 from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.ssh import Secret, connect
 from intop.lab import cluster as lab
-from nginx_files import catalogue
 
 VALUES = {"vm.swappiness": "17", "net.core.somaxconn": "777", "net.ipv4.tcp_fin_timeout": "41"}
 """None of them is any kernel's own."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from findings import VERDICT
-from finished import finish_campaign
+from builders.finished import finish_campaign
+from builders.results import VERDICT
 from intop.domain.configuration import Configuration
 from intop.errors import CommandError, HostError
 from intop.hosts.facts import facts
@@ -18,9 +18,9 @@ from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.host import output
 from intop.hosts.ssh import Secret, SshHost, connect, with_passwords
 from intop.inspect.host_states import state_of
+from kit.studies import Study
 from machine.hosts import BOOT_LIMIT_S, Machine, left, nginx_files, until, values, workers
 from machine.session import FILE, VALUES
-from studies import Study
 
 pytestmark = pytest.mark.machine
 

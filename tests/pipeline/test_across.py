@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import findings
+from builders import results as findings
 from intop.domain.configuration import Configuration
 from intop.lab.state import DISKS_FOLDER
 from intop.store import Subject, opened
-from studies import Study, wait_for
+from kit.studies import Study, wait_for
 
 Make = Callable[..., Any]
 WINNER = Configuration({"net.ipv4.tcp_slow_start_after_idle": "0"})

@@ -29,7 +29,7 @@ from intop.run.campaigns import new
 from intop.run.context import Context, Task, cluster_of
 from intop.run.opening import cluster_testbed
 from intop.store import opened
-from real_campaigns import BASELINE, undisturbed
+from kit.real_campaigns import BASELINE, undisturbed
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from findings import VERDICT
-from finished import finish_campaign
+from builders.finished import finish_campaign
+from builders.results import VERDICT
 from intop.domain.configuration import Configuration
 from intop.learn.families import FAMILIES
 

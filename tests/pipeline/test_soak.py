@@ -9,7 +9,7 @@ from intop.domain.configuration import Configuration
 from intop.hosts import ssh
 from intop.hosts.guard import guarded
 from intop.lab.cluster import cluster
-from studies import Study, wait_for
+from kit.studies import Study, wait_for
 
 FIN = "net.ipv4.tcp_fin_timeout"
 ABOUT = {

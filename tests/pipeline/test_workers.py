@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from forked import Forked
 from intop.store import opened_to_read
-from postgres import Server
-from studies import wait_for
+from kit.forked import Forked
+from kit.postgres import Server
+from kit.studies import wait_for
 
 Make = Callable[..., Any]
 

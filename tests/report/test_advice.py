@@ -3,7 +3,9 @@ from typing import Any
 
 import pytest
 
-from findings import BROKEN_CPU, VERDICT
+from builders.full_campaign import explanation
+from builders.results import BROKEN_CPU, VERDICT
+from builders.trials import CONDITIONS
 from intop.domain.configuration import Configuration
 from intop.domain.explanation import Contribution, Explanation
 from intop.domain.multi_arm import Contest, Contestant
@@ -12,8 +14,6 @@ from intop.domain.verdict import Verdict
 from intop.report.advice import Change, Tally
 from intop.report.evidence import Case, Source, direction, effect
 from intop.report.gathered_advice import advice
-from reported import explanation
-from samples import CONDITIONS
 
 GOOD, BAD, UNCLEAR = (
     Interval(2, 1.5, 3),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from browser import Browser, chromium
+from builders.full_campaign import HOSTILE, ONE, OTHER, campaign
 from intop.cli import cli
 from intop.document.columns import Link
 from intop.document.html import html
@@ -19,7 +19,7 @@ from intop.report.advice import Advice, JudgedSet
 from intop.report.advice_figure import MOST_ROWS, effects, shown_rows
 from intop.report.advice_page import document
 from intop.report.gathered_advice import advice, gather_advice
-from reported import HOSTILE, ONE, OTHER, campaign
+from kit.browser import Browser, chromium
 
 
 @pytest.fixture(scope="module", name="study")

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-import findings
-import samples
-from fakes import probe_of
+from builders import results as findings
+from builders import trials as samples
+from builders.shipped_studies import lab_study
+from builders.testbeds import probe_of
+from builders.trials import CONDITIONS, judged_trials, trial
 from intop.document.progress import LineProgress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.probing import Probe, Reading
@@ -22,8 +24,6 @@ from intop.report.history import histories
 from intop.run.campaigns import new
 from intop.run.context import Context
 from intop.store import Subject, opened
-from samples import CONDITIONS, judged_trials, trial
-from shipped_studies import lab_study
 
 TUNED = Configuration({"net.core.somaxconn": "64", "net.ipv4.tcp_fin_timeout": "60"})
 MACHINES = {"x86": "x86_64", "arm": "aarch64"}

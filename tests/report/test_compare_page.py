@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from comparisons import ARM, X86, compared, comparison
-from findings import PROVENANCE
+from builders.comparisons import ARM, X86, compared, comparison
+from builders.results import PROVENANCE
+from builders.trials import CONDITIONS
 from intop.domain.comparison import Compared
 from intop.report.compare_page import page
-from samples import CONDITIONS
 
 GUEST = replace(ARM, conditions=replace(ARM.conditions, emulation="TCG on x86_64", kernel="6.1"))
 

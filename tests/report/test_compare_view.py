@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from comparisons import ARM, BARE, LONGEST, VERDICT, X86, compared, comparison, latency, share
+from builders.comparisons import (
+    ARM,
+    BARE,
+    LONGEST,
+    VERDICT,
+    X86,
+    compared,
+    comparison,
+    latency,
+    share,
+)
+from builders.trials import CONDITIONS
 from intop.document.columns import worded
 from intop.document.markdown import as_markdown
 from intop.document.model import Block, Notes, Section, Table
@@ -17,7 +28,6 @@ from intop.domain.comparison import Compared, ComparedParameter, Comparison, Con
 from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise
 from intop.report.compare_view import sections
-from samples import CONDITIONS
 
 NOT_MEASURED = "arm dlt: nothing to compare. Measure it first: intop collect --arch arm"
 

@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import pytest
 
-import samples
+from builders import trials as samples
+from builders.trials import model_error, training
 from intop.campaign.screen.figure import agreement, importance
 from intop.campaign.search.figure import convergence, refinement
 from intop.campaign.search.pareto_figure import front
@@ -28,7 +29,6 @@ from intop.domain.ranking import Ranking, rank_agreement
 from intop.domain.refined import BestKnown, Refined, RefineStep
 from intop.domain.training import Ceiling, Components, HeldOut, ModelError
 from intop.errors import IntopError
-from samples import model_error, training
 
 SVG = "{http://www.w3.org/2000/svg}"
 HELD_OUT = tuple(

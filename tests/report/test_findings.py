@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from builders.trials import places, trial
 from intop.domain.configuration import Configuration
 from intop.domain.trial import Trial
 from intop.report.gather import refused_keys, refused_trials, stage_records
-from samples import places, trial
 
 
 def test_a_stage_counts_its_last_attempts_and_those_before_them() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from findings import BROKEN_CPU, SWEEP
+from builders.full_campaign import ONE, OTHER, TUNED, campaign
+from builders.results import BROKEN_CPU, SWEEP
 from intop.cli import cli
 from intop.command.running import stored_context
 from intop.domain.sweep import Arm, Sweeps
@@ -16,7 +17,6 @@ from intop.errors import ResultMissingError
 from intop.report.findings import Report
 from intop.report.gather import gather
 from intop.store import Subject, opened
-from reported import ONE, OTHER, TUNED, campaign
 
 
 def gathered(path: Path, arch: str | None = None) -> Report:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from builders.full_campaign import ONE, OTHER, campaign
 from intop.errors import ResultMissingError
 from intop.report.advice import Advice
 from intop.report.gathered_advice import gather_advice
 from intop.store import opened
-from reported import ONE, OTHER, campaign
 from test_recorded_campaign import unpacked
 
 

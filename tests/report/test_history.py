@@ -1,11 +1,11 @@
 from dataclasses import replace
 from typing import Any
 
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.trials import CONDITIONS
 from intop.domain.comparison import latency
 from intop.report.history import history
 from intop.report.moments import Moment
-from samples import CONDITIONS
 
 
 def moment(campaign: int, *default_ms: float, **changes: Any) -> Moment:

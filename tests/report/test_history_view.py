@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from findings import VERDICT
+from builders.results import VERDICT
+from builders.trials import CONDITIONS
 from intop.document.columns import worded
 from intop.document.figures import figures_of
 from intop.document.model import Notes, Table
@@ -10,7 +11,6 @@ from intop.domain.comparison import latency
 from intop.report.compare_view import histories
 from intop.report.history import history
 from intop.report.moments import History, Moment
-from samples import CONDITIONS
 
 
 def made() -> History:

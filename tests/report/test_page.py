@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from browser import Browser, chromium
-from findings import ACROSS, CAUSES, COSTLY, DOUBTED, SOAK, SWEEP, TOO_MUCH, UNMEASURED
+from builders.full_campaign import HOSTILE, ONE, campaign
+from builders.results import ACROSS, CAUSES, COSTLY, DOUBTED, SOAK, SWEEP, TOO_MUCH, UNMEASURED
 from intop.cli import cli
 from intop.command.running import stored_context
 from intop.document.csv_tables import write_tables
@@ -20,7 +20,7 @@ from intop.errors import IntopError, UsageError
 from intop.report.findings import Report
 from intop.report.gather import gather
 from intop.report.page import SECTIONS, document
-from reported import HOSTILE, ONE, campaign
+from kit.browser import Browser, chromium
 
 NEEDS_NOTHING = {"img", "script", "iframe", "object", "embed", "base", "form"}
 """Elements that would fetch, run or send something."""

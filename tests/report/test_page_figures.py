@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from findings import COSTLY, DOUBTED, MEASURED, MODELS, PROVENANCE, VERDICT
+from builders.results import COSTLY, DOUBTED, MEASURED, MODELS, PROVENANCE, VERDICT
+from builders.trials import CONDITIONS, model_error, training, trial
 from intop.campaign.collect.figure import default_drift
 from intop.campaign.train.bars import errors, generations, search_time
 from intop.campaign.verify.percentiles_figure import percentiles
@@ -25,7 +26,6 @@ from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
 from intop.report.gather import steps
 from intop.report.pipeline_figure import pipeline
-from samples import CONDITIONS, model_error, training, trial
 
 SVG = "{http://www.w3.org/2000/svg}"
 BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-import findings
-from comparisons import ARM, X86, compared, comparison, training
+from builders import results as findings
+from builders.comparisons import ARM, X86, compared, comparison, training
 from intop.domain.comparison import Compared, Contrast, Converged
 from intop.domain.stats import Interval
 from intop.domain.training import TREE_MODELS, Ceiling

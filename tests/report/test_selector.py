@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
+from builders.trials import CONDITIONS
 from intop.domain.trial import Conditions
 from intop.errors import UsageError
 from intop.report.chosen_sides import NAMES, selector
-from samples import CONDITIONS
 
 
 def fits(text: str, **changes: Any) -> bool:

@@ -12,7 +12,7 @@ from intop.config.study import load_study
 from intop.errors import IncomparableError
 from intop.lab.state import STATE_FOLDER
 from intop.run.opening import cluster_testbed
-from real_campaigns import BASELINE, contexts
+from kit.real_campaigns import BASELINE, contexts
 
 
 def test_a_campaign_goes_on_only_with_the_nginx_conf_that_it_began_with(

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
+from builders.nginx_files import FACTS, catalogue, conf
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import CONDITIONS, cluster
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.probe import probed
 from intop.domain.server import NGINX
@@ -22,8 +24,6 @@ from intop.run.attempt import load_words
 from intop.run.available_space import probed_of
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.loads import Sent
-from nginx_files import FACTS, catalogue, conf
-from samples import CONDITIONS, cluster
 
 NOTHING: Any = None
 

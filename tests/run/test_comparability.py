@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import CONDITIONS, FACTS, cluster, trial
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.server import SERVERS
@@ -16,7 +17,6 @@ from intop.errors import IncomparableError
 from intop.hosts.load.types import LoadTool
 from intop.hosts.rig import ClusterFacts
 from intop.run.comparability import check_same, conditions_of
-from samples import CONDITIONS, FACTS, cluster, trial
 
 PROBE = probe_of({"net.core.somaxconn": "4096"})
 TOOL = LoadTool(name="engine", version="LuaJIT 2.1.0", path="luajit")

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed
+from builders.testbeds import FakeTestbed
+from builders.trials import places
+from builders.trials import trial as sample
 from intop.campaign.collect.view import replica_sentences
 from intop.campaign.sentinels import with_sentinels
 from intop.domain.agreement import Agreement
@@ -23,8 +25,6 @@ from intop.run import executor
 from intop.run.context import Task
 from intop.run.rounds import blocks
 from intop.run.stage import Stage
-from samples import places
-from samples import trial as sample
 
 BEGAN = datetime(2026, 11, 25, tzinfo=UTC)
 SECONDS = count()

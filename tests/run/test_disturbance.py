@@ -18,7 +18,7 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ForeignChangeError, HostError
 from intop.lab import app, processes
 from intop.run.opening import cluster_testbed
-from real_campaigns import BASELINE, contexts, undisturbed
+from kit.real_campaigns import BASELINE, contexts, undisturbed
 
 SOMAXCONN = "net.core.somaxconn"
 LIMIT = (os.cpu_count() or 1) / 4

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from builders.shipped_studies import lab_study
 from intop.config.study import load_study
 from intop.resources import shipped
 from intop.run.effort import AROUND_S, RETRIED, search, training, trial
-from shipped_studies import lab_study
 
 LAB = lab_study().budget
 PAPER = load_study(shipped("configs") / "paper.toml").budget

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.campaign import FixedPlan, measured
-from fakes import FakeTestbed
+from builders.testbeds import FakeTestbed
 from intop.campaign.sentinels import with_sentinels
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial

@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakes import FakeTestbed, probe_of
+from builders.nginx_files import FACTS, catalogue, conf
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import CONDITIONS, trial
 from intop.config.study import Study
 from intop.domain.configuration import Configuration
 from intop.domain.job import JobSettings, Spot
@@ -36,8 +38,6 @@ from intop.run.context import Task
 from intop.run.worker import Worker
 from intop.store import Campaign, Subject
 from intop.store.documents import document_of
-from nginx_files import FACTS, catalogue, conf
-from samples import CONDITIONS, trial
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from builders.trials import cluster
 from intop.domain.fetched import Fetched
 from intop.domain.workload import Clients, Workload
 from intop.run.load_paths import Manner, asked, problems, warnings
-from samples import cluster
 
 SLT = Workload(
     name="slt",

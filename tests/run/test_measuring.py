@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-import samples
-from fakes import FakeTestbed
+from builders import trials as samples
+from builders.testbeds import FakeTestbed
+from builders.trials import places
 from intop.campaign.collect.stage import Collect
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError
 from intop.run.attempt import load_words
 from intop.run.measuring import is_settled, measure
-from samples import places
 
 PATIENCE_S = 60
 

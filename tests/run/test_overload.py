@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed
+from builders.testbeds import FakeTestbed
+from builders.trials import trial
 from intop.campaign.collect.stage import Collect
 from intop.campaign.pilot import stage as pilot
 from intop.campaign.sentinels import with_sentinels
@@ -23,7 +24,6 @@ from intop.run.overload import remedies
 from intop.run.prospect import Prospect
 from intop.run.replicas import Replicas
 from intop.run.rounds import blocks
-from samples import trial
 
 LOW: Status = "overloaded"
 CONFIGURATIONS = [Configuration({"net.core.somaxconn": str(n)}) for n in range(1, 7)]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.campaign import FixedPlan, measured
-from fakes import FakeTestbed
+from builders.testbeds import FakeTestbed
+from builders.trials import trial
 from intop.campaign.collect.stage import Collect
 from intop.campaign.sentinels import with_sentinels
 from intop.config.study import load_study
@@ -18,8 +19,7 @@ from intop.run.attempt import pruned
 from intop.run.measuring import prune_above_ms
 from intop.run.opening import cluster_testbed
 from intop.run.registry import stages
-from real_campaigns import contexts
-from samples import trial
+from kit.real_campaigns import contexts
 
 OTHER = Configuration({"net.core.somaxconn": "64"})
 DESIGN = PlannedTrial(index=5, role="design", configuration=OTHER)

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fakes import FakeTestbed
+from builders.full_campaign import campaign
+from builders.testbeds import FakeTestbed
+from builders.trials import trial
+from builders.watch import Watch, WatchByItself
 from intop import features
 from intop.campaign.tune import tune
 from intop.config.study import load_study
@@ -21,9 +24,6 @@ from intop.run import registry
 from intop.run.context import Context, Task
 from intop.run.executor import execute
 from intop.store import opened
-from reported import campaign
-from samples import trial
-from watch import Watch, WatchByItself
 
 FEATURES = features.features()
 
@@ -36,12 +36,12 @@ def register(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    register(monkeypatch, "watch:Watch")
+    register(monkeypatch, "builders.watch:Watch")
 
 
 @pytest.fixture
 def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    register(monkeypatch, "watch:WatchByItself")
+    register(monkeypatch, "builders.watch:WatchByItself")
 
 
 @pytest.fixture

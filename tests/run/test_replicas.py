@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import places, trial
 from intop.campaign.sentinels import with_sentinels
 from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT
@@ -16,7 +17,6 @@ from intop.domain.trial import Conditions
 from intop.errors import IncomparableError
 from intop.run import executor, replicas
 from intop.run.context import Task
-from samples import places, trial
 
 
 @dataclass

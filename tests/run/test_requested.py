@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from builders.shipped_studies import lab_study
+from builders.stored import WORKLOAD
 from intop.config.study import Study, load_study
 from intop.domain.job import Job, JobSettings, Spot
 from intop.domain.workload import Workload
@@ -12,8 +14,6 @@ from intop.errors import UsageError
 from intop.resources import shipped
 from intop.run.requested import NOT_COMPARED, requested_study, requested_workload
 from intop.store.documents import document_of, read_document
-from shipped_studies import lab_study
-from stored import WORKLOAD
 
 STUDIES = [
     shipped("configs") / name

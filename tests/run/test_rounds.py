@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed
+from builders.testbeds import FakeTestbed
 from intop.domain.configuration import Configuration
 from intop.domain.rounds import (
     cell,

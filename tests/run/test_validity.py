@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
+from builders.trials import METRICS
 from intop.domain.trial import HostMetrics
 from intop.domain.workload import Limits
 from intop.run.validity import Validity, judge
-from samples import METRICS
 
 QUIET = replace(METRICS, cpu=0.3, steal=0.0, cpu_pressure=0.0, cpus=2)
 ROBBED = replace(QUIET, steal=0.25, max_cpu_steal=0.3)

@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
+from builders.trials import places, trial
 from intop.campaign.sentinels import with_sentinels
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT, Configuration
@@ -26,7 +27,6 @@ from intop.run.executor import OpenTestbeds, remote_replicas
 from intop.run.worker import Worker
 from intop.store import Store, opened
 from intop.store.rows import now
-from samples import places, trial
 
 pytestmark = pytest.mark.timeout(300)
 PROBE = probe_of({"net.core.somaxconn": "128"})

@@ -11,7 +11,7 @@ import pytest
 
 from intop.run import worker_metrics
 from intop.run.worker_metrics import MOST, Handler, Server
-from studies import wait_for
+from kit.studies import wait_for
 
 LARGE = b"x" * 50_000_000
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"

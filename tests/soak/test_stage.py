@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from fakes import FakeTestbed
+from builders.testbeds import FakeTestbed
+from builders.trials import HOSTS
 from intop.domain.configuration import DEFAULT
 from intop.domain.soak import Limits, Soak
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import UnreachableError, UsageError
 from intop.run.prospect import Prospect
 from intop.soak.stage import SoakApplied, SoakRequest, soak
-from samples import HOSTS
 
 REQUEST = SoakRequest(hours=0.2, block_s=60)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from findings import SOAK, SOAK_BLOCK
+from builders.results import SOAK, SOAK_BLOCK
 from intop.document.figures import figures_of
 from intop.domain.soak import Limits
 from intop.domain.stats import Interval
 from intop.sentences import soak_sentence
 from intop.soak.view import soak
-from printed import shown
+from kit.printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from builders.stored import PLAN, begun
 from intop.errors import IntopError
 from intop.store import Store, opened
-from stored import PLAN, begun
 
 
 def test_a_study_has_no_campaign_at_first(store: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from cut_postgres import cut_between
+from builders.stored import PLAN, SEARCH, begun, kept, trial
 from intop.domain.upkeep import Copied
 from intop.errors import IntopError, UsageError
 from intop.store import Campaign, Store, copying, opened, opened_to_read
@@ -19,8 +19,8 @@ from intop.store.schema import (
     search_table,
     trial_table,
 )
-from postgres import Server
-from stored import PLAN, SEARCH, begun, kept, trial
+from kit.cut_postgres import cut_between
+from kit.postgres import Server
 
 RECORDED = Path(__file__).parents[1] / "data" / "campaign"
 

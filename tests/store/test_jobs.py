@@ -6,12 +6,12 @@ from threading import Thread
 
 import pytest
 
+from builders.stored import PLAN, WORKLOAD, begun, rows, trial
 from intop.domain.configuration import Configuration
 from intop.domain.job import Job, JobSettings, Lease, Refusal, Spot, WorkerStatus
 from intop.domain.trial import PlannedTrial
 from intop.errors import UnreadableJobError
 from intop.store import Store, Subject
-from stored import PLAN, WORKLOAD, begun, rows, trial
 
 REQUEST = JobSettings(workload=WORKLOAD, tunes=("kernel",), prune_above_ms=12.5)
 

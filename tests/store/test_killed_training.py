@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from builders.trials import table
 from intop.domain.training import FittedFamily, ModelError, SearchRecords
 from intop.learn import tuning
 from intop.learn.hyperparameters import Effort
 from intop.learn.samples import Samples
 from intop.store import Subject, opened
 from intop.store.schema import search_table
-from samples import table
-from studies import wait_for
+from kit.studies import wait_for
 
 ROOT = Path(__file__).parents[2]
 FAMILIES = ["SVR", "LightGBM"]

@@ -11,15 +11,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from campaigns import sql
-from commands import ran
+from builders.campaigns import sql
+from builders.next_migration import NUMBER, as_python, with_next_migration
+from builders.stored import SEARCH, kept, rows, trial
 from intop.errors import UsageError
 from intop.features import result_types
 from intop.store import is_begun, opened, opened_to_read, opening
 from intop.store.engine import engine_of
 from intop.store.schema import HEAD, KNOWN, VERSION_TABLE, metadata
-from next_migration import NUMBER, as_python, with_next_migration
-from stored import SEARCH, kept, rows, trial
+from kit.commands import ran
 
 RECORDED = Path(__file__).parents[1] / "data" / "campaign" / "killed-collect.db.xz"
 """A store as intop 0.1.0 makes it."""

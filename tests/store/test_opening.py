@@ -11,10 +11,10 @@ from subprocess import PIPE
 import pytest
 from sqlalchemy.exc import InternalError, OperationalError
 
+from builders.stored import PLAN, begun, kept, rows, trial
 from intop.errors import IntopError, UsageError
 from intop.store import Store, is_begun, opened, opened_to_read
-from postgres import Server
-from stored import PLAN, begun, kept, rows, trial
+from kit.postgres import Server
 
 
 def test_opening_again_keeps_what_is_there(url: str) -> None:

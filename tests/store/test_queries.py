@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from builders.stored import PLAN, SEARCH, begun, trial
 from intop.domain.search import Search
 from intop.store import Store, Subject
 from intop.store.schema import campaign_table, planned_table, result_table, trial_table
-from stored import PLAN, SEARCH, begun, trial
 
 CAMPAIGNS, PLACES = 60, 100
 Asked = Callable[[Store, Subject], object]

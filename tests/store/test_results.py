@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-import samples
-from campaigns import sql
-from findings import COSTLY, SIDES, SWEEP, VERDICT
+from builders import trials as samples
+from builders.campaigns import sql
+from builders.results import COSTLY, SIDES, SWEEP, VERDICT
+from builders.stored import JUDGED, SEARCH, begun
+from builders.trials import FACTS
 from intop.domain.explanation import Explanation
 from intop.domain.pilot import Pilot, TriedDuration
 from intop.domain.probing import Probe, Reading
@@ -19,8 +21,6 @@ from intop.domain.training import Ceiling, FittedFamily, HeldOut, Training
 from intop.domain.verdict import PairwiseLatency, Verdict
 from intop.errors import IntopError
 from intop.store import Store
-from samples import FACTS
-from stored import JUDGED, SEARCH, begun
 
 RANKING = samples.ranking(
     samples.importance("a.b", 0.75, sd=0.1),

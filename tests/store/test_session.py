@@ -10,13 +10,13 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from cut_postgres import Cut, Loss, cut_between
+from builders.stored import PLAN, WORKLOAD, begun, kept, trial
 from intop.domain.job import JobSettings
 from intop.errors import IntopError
 from intop.store import Store, opened, session
 from intop.store.schema import campaign_table
-from postgres import Server, running
-from stored import PLAN, WORKLOAD, begun, kept, trial
+from kit.cut_postgres import Cut, Loss, cut_between
+from kit.postgres import Server, running
 
 
 @pytest.fixture

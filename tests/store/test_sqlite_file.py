@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from builders.stored import begun, kept, trial
 from intop.errors import IntopError
 from intop.store import Store, Subject, opened, opened_to_read
 from intop.store.sqlite_file import MovedError
-from stored import begun, kept, trial
 
 
 def removed(path: Path) -> None:

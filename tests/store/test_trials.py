@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from commands import ran
+from builders.stored import FAILED, MADE, PLAN, begun, kept, rows, trial
+from builders.trials import METRICS
 from intop.domain.counters import HostCounters
 from intop.domain.trial import Trial
 from intop.errors import IntopError
 from intop.store import Store, Subject, opened
-from samples import METRICS
-from stored import FAILED, MADE, PLAN, begun, kept, rows, trial
+from kit.commands import ran
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ KILLED = """
 import os, signal, sys
 sys.path[:0] = {paths!r}
 from intop.store import opened
-from stored import PLAN, kept, trial
+from builders.stored import PLAN, kept, trial
 with opened(sys.argv[1]) as store:
     kept(store, trial(), trial(planned=PLAN[2]))
     os.kill(os.getpid(), signal.SIGKILL)
@@ -122,7 +122,7 @@ def test_trials_outlive_a_process_that_is_killed_right_after_adding_them(url: st
 SEEN = """
 import sys
 sys.path[:0] = {paths!r}
-from stored import rows
+from builders.stored import rows
 print(rows(sys.argv[1], "select count(*) from trial"))
 """
 

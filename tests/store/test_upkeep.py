@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import sql
+from builders.campaigns import sql
+from builders.stored import SEARCH, kept, rows, trial
 from intop.domain.upkeep import Amounts, Checked
 from intop.store import Store, opened, upkeep
-from stored import SEARCH, kept, rows, trial
 
 
 def checked(store: Store) -> Checked:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import LAB
+from builders.campaigns import LAB
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import just_begun
-from commands import intop
-from fakes import probe_of
-from findings import VERDICT
+from builders.campaigns import just_begun
+from builders.results import VERDICT
+from builders.testbeds import probe_of
 from intop.store import Subject, opened
+from kit.commands import intop
 
 SOMAXCONN, RMEM = VERDICT.configuration.values
 

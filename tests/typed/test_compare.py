@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from campaigns import LAB
-from commands import intop
-from fakes import probe_of
+from builders.campaigns import LAB
+from builders.testbeds import probe_of
+from builders.trials import CONDITIONS, importance, ranking, trial
 from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.store import Subject, opened
-from samples import CONDITIONS, importance, ranking, trial
+from kit.commands import intop
 
 
 def measured(study: Path, *archs: str, **arm_changes: Any) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
-from commands import intop, ran
 from intop import __version__
 from intop.cli import cli
 from intop.learn.searching.search import ALGORITHMS
+from kit.commands import intop, ran
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ["numpy", "pandas", "scipy", "sklearn", "optuna", "paramiko", "sqlalchemy", "pydantic"]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from commands import intop
 from intop.deploy import rollback_command as rollback
 from intop.domain.host_state import Answer, HostState
+from kit.commands import intop
 
 
 @pytest.mark.parametrize("verb", ["status", "rollback"])

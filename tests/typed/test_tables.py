@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from commands import intop, ran
 from intop.cli import _Stop
+from kit.commands import intop, ran
 
 ROOT = Path(__file__).parents[2]
 QUICK = ["--family", "svr", "--folds", 2, "--trials", 1]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from campaigns import just_begun
-from commands import intop
+from builders.campaigns import just_begun
+from kit.commands import intop
 
 NO_TABLE = ["--data", "no.csv", "--target", "y"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from findings import DEPLOYMENT
+from builders.results import DEPLOYMENT
 from intop.deploy.export.ansible import UNNAMED, playbook
 from intop.domain.sysctl_file import is_ours, sysctl_file
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from findings import DEPLOYMENT
+from builders.results import DEPLOYMENT
 from intop.deploy.export.ansible import playbook
 from intop.deploy.export.tuned import FILE, profile
 from intop.domain.cluster import native_arch, other_arch
 from intop.domain.sysctl_file import NAME, sysctl_file
-from namespace_host import FIN
-from own_machine import OwnMachine, own_machine
-from playing import Playing
+from kit.namespace_host import FIN
+from kit.own_machine import OwnMachine, own_machine
+from kit.playing import Playing
 
 AT = "2026-11-22T02:00:00+00:00"
 HERE = replace(DEPLOYMENT, arch=native_arch(), study="a\nb {{ c }} ${d} 'ü'")

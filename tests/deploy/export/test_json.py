@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from findings import DEPLOYMENT
+from builders.results import DEPLOYMENT
 from intop import __version__
 from intop.deploy.export.json import SCHEMA, deployment_json
 from intop.errors import UsageError

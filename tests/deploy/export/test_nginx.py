@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from findings import DEPLOYMENT
+from builders.nginx_files import catalogue
+from builders.results import DEPLOYMENT
 from intop.deploy.export.ansible import playbook
 from intop.deploy.export.nginx import nginx_conf, nginx_text
 from intop.domain.cluster import native_arch
 from intop.domain.deployment import Change
 from intop.domain.nginx.directive import NginxFacts
 from intop.errors import UsageError
-from nginx_files import catalogue
-from own_machine import own_machine
-from playing import Playing
+from kit.own_machine import own_machine
+from kit.playing import Playing
 
 AT = "2026-11-23T20:00:00+00:00"
 HERE = replace(DEPLOYMENT, arch=native_arch())

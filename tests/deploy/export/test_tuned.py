@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from findings import DEPLOYMENT
+from builders.results import DEPLOYMENT
 from intop.deploy.export.tuned import checked_name, profile
 from intop.domain.sysctl_file import is_ours
 from intop.errors import UsageError

@@ -2,9 +2,9 @@
 
 import pytest
 
+from builders.nginx_files import TEXTS, conf
 from intop.domain.nginx.conf import Conf, matches, parse_shown
 from intop.errors import NginxFileError
-from nginx_files import TEXTS, conf
 
 HEAD = "# configuration file /etc/nginx/{}:\n"
 

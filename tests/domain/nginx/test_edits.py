@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.nginx_files import FACTS, catalogue, conf, of_http
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.edits import Changed, changed
 from intop.domain.nginx.offer import offer
 from intop.domain.nginx.permitted import BY_NAME, PREFIX
 from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import current
-from nginx_files import FACTS, catalogue, conf, of_http
 
 ALL_NAMES = {PREFIX + name for name in BY_NAME}
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from builders.nginx_files import FACTS, catalogue, conf, of_http
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.directive import NginxFacts
 from intop.domain.nginx.offer import offer
@@ -11,7 +12,6 @@ from intop.domain.nginx.permitted import PREFIX
 from intop.domain.nginx.probe import probed
 from intop.domain.nginx.standing import current
 from intop.domain.probing import Probed
-from nginx_files import FACTS, catalogue, conf, of_http
 
 GZIP, LOG = f"{PREFIX}http.gzip", f"{PREFIX}http.access_log"
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from builders.nginx_files import FACTS, catalogue, of_http
 from intop.domain.nginx.edits import changed
 from intop.domain.nginx.permitted import PREFIX
 from intop.domain.nginx.standing import current, listening
-from nginx_files import FACTS, catalogue, of_http
 
 
 @pytest.mark.parametrize(

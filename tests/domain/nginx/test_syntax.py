@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from builders.nginx_files import TEXTS
 from intop.domain.nginx.syntax import DEEPEST, Source, Statement, parse
 from intop.errors import NginxFileError
-from nginx_files import TEXTS
 
 
 def said(statements: tuple[Statement, ...] | None) -> list[object]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from builders.loads import CAPTURED, ENGINE, SLT, captured, edited, load, of
 from intop.domain.workload import Clients
 from intop.errors import LoadOutputError
 from intop.hosts.load.engine import ERROR_KINDS, PENDING, parse, planned_run_s, script_words, words
 from intop.hosts.load.tools import parse_output
-from loads import CAPTURED, ENGINE, SLT, captured, edited, load, of
 
 ERRORS = "engine-slt-errors.txt"
 

@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-from commands import ran
-from crooked_server import BODY, CrookedServer, crooked_server
 from intop.domain.histogram import Histogram
 from intop.domain.workload import Clients
 from intop.hosts.load.streams import merged
 from intop.hosts.load.tools import FIND_TOOL, command, parse_output, parse_tools, planned_run_s
 from intop.hosts.load.types import Load, LoadResult, LoadTool
+from kit.commands import ran
+from kit.crooked_server import BODY, CrookedServer, crooked_server
 
 LUA = Path(__file__).parents[3] / "lua"
 

@@ -16,8 +16,13 @@ from typing import Any
 
 import pytest
 
-from commands import ran
-from crooked_http2 import (
+from builders.loads import LUA
+from intop.domain.workload import Clients
+from intop.hosts.fetch import parse_fetched
+from intop.hosts.load.tools import FIND_TOOL, command, parse_output, parse_tools, planned_run_s
+from intop.hosts.load.types import Load, LoadResult, LoadTool
+from kit.commands import ran
+from kit.crooked_http2 import (
     ACK,
     BODY,
     DATA,
@@ -28,12 +33,7 @@ from crooked_http2 import (
     CrookedHttp2,
     crooked_http2,
 )
-from crooked_server import CrookedServer, crooked_server
-from intop.domain.workload import Clients
-from intop.hosts.fetch import parse_fetched
-from intop.hosts.load.tools import FIND_TOOL, command, parse_output, parse_tools, planned_run_s
-from intop.hosts.load.types import Load, LoadResult, LoadTool
-from loads import LUA
+from kit.crooked_server import CrookedServer, crooked_server
 
 # Heads --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from commands import ran
+from builders.loads import LUA, load
 from intop.domain.histogram import Histogram, bucket_us
 from intop.hosts.load import wrk2
 from intop.hosts.load.tools import (
@@ -27,7 +27,7 @@ from intop.hosts.load.tools import (
     threads_of,
 )
 from intop.hosts.load.types import Load, LoadResult, LoadTool
-from loads import LUA, load
+from kit.commands import ran
 
 
 def run_lua(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from builders.trials import cluster
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.histogram import Histogram
 from intop.domain.workload import Clients, Workload
 from intop.hosts.load.streams import merged, starting_at, streams
 from intop.hosts.load.types import Load, LoadResult
-from samples import cluster
 
 WORKLOAD = Workload(
     name="slt",

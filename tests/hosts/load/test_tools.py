@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import ran
+from builders.loads import DATA, ENGINE, LUA, SLT, WRK2, edited, executable, load
 from intop.domain.workload import Clients, LoadToolChoice
 from intop.errors import LoadOutputError
 from intop.hosts.load.tools import (
@@ -24,7 +24,7 @@ from intop.hosts.load.tools import (
     threads_of,
 )
 from intop.hosts.load.types import Load, LoadTool
-from loads import DATA, ENGINE, LUA, SLT, WRK2, edited, executable, load
+from kit.commands import ran
 
 POISSON = load(arrivals="poisson")
 HTTP2 = load(clients=Clients(http="2"))

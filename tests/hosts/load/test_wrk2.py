@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from builders.loads import CAPTURED, SLT, WRK2, captured, edited, load, of
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.workload import Clients
 from intop.errors import LoadOutputError
 from intop.hosts.load.tools import command, parse_output, planned_run_s
 from intop.hosts.load.wrk2 import calibration_s, parse, why_not
-from loads import CAPTURED, SLT, WRK2, captured, edited, load, of
 
 MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 ERRORS = "wrk2-slt-errors.txt"

@@ -20,7 +20,7 @@ from intop.errors import CommandError, UnreachableError
 from intop.hosts.host import output
 from intop.hosts.ssh import SshHost, connect, connection
 from intop.lab import cluster as lab
-from studies import wait_for
+from kit.studies import wait_for
 
 NAME = f"t-s{os.getpid() % 10_000}"
 

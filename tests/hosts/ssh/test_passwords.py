@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from commands import ran
+from kit.commands import ran
 
 STUDY = """\
 [study]

@@ -17,7 +17,7 @@ from pathlib import Path
 from intop.domain.cluster import HostAddress
 from intop.hosts.guard import script as guard_script
 from intop.hosts.host import Completed, Conversation, output
-from local_host import LocalConversation
+from kit.local_host import LocalConversation
 
 SOMAXCONN = "net.core.somaxconn"
 FIN = "net.ipv4.tcp_fin_timeout"

@@ -23,7 +23,7 @@ from intop.hosts.scripts import script
 from intop.hosts.sockets import LISTENING
 from intop.hosts.sysctl import PROBE
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 MACHINE = (DATA / "hosts" / "facts-x86-namespace.txt").read_text()
 MACHINE = MACHINE.replace("namespace=child", "namespace=first")
 TOOLS = (DATA / "load" / "found-all.txt").read_text()

@@ -9,8 +9,8 @@ from typing import Any
 from intop.hosts.load.tools import parse_output
 from intop.hosts.load.types import Load, LoadResult, LoadTool
 
-LUA = Path(__file__).parents[1] / "lua"
-DATA = Path(__file__).parent / "data" / "load"
+LUA = Path(__file__).parents[2] / "lua"
+DATA = Path(__file__).parents[1] / "data" / "load"
 
 ENGINE = LoadTool(name="engine", path="/usr/bin/luajit", version="LuaJIT 2.1.0-beta3")
 WRK2 = LoadTool(name="wrk2", path="/opt/wrk2/wrk", version="4.0.0")

@@ -19,7 +19,7 @@ from pathlib import Path
 from intop.domain.cluster import HostAddress
 from intop.hosts.guard import script as guard_script
 from intop.hosts.host import Completed
-from namespace_host import NamespaceHost, wait_until
+from kit.namespace_host import NamespaceHost, wait_until
 
 OWN = {"net/core/somaxconn": "100", "net/ipv4/tcp_fin_timeout": "60", "vm/swappiness": "30"}
 RMEM = "net/ipv4/tcp_rmem"

@@ -5,15 +5,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-import samples
-from findings import MODELS, VERDICT
+from builders import trials as samples
+from builders.results import MODELS, VERDICT
+from builders.trials import METRICS
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.search import Candidate
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Clients, Workload
 from intop.store import Store, Subject
-from samples import METRICS
 
 WORKLOAD = Workload(
     name="slt",

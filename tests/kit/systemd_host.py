@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from commands import ran
 from intop.hosts.host import Completed
-from namespace_host import NamespaceHost, end_processes, wait_until
+from kit.commands import ran
+from kit.namespace_host import NamespaceHost, end_processes, wait_until
 
 BOOT = """
 set -e

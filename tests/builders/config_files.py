@@ -7,7 +7,7 @@ import pytest
 from intop.config.study import Study, load_study
 from intop.errors import ConfigurationError
 
-CONFIGS = Path(__file__).parents[1] / "configs"
+CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUES = ("parameters.toml", "counters.toml", "nginx.toml")
 STUDIES = sorted(p.name for p in CONFIGS.glob("*.toml") if p.name not in CATALOGUES)
 GOOD = """\

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from builders.trials import CONDITIONS
 from intop.domain.across import Across, UnderWorkload
 from intop.domain.artefact import Origin
 from intop.domain.causes import Cause, Causes, Moved
@@ -17,7 +18,6 @@ from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import Interval
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
-from samples import CONDITIONS
 
 MODELS = SpeedUps(
     models=(

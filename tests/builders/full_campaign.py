@@ -3,8 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from fakes import probe_of
-from findings import MODELS
+from builders.results import MODELS
+from builders.testbeds import probe_of
+from builders.trials import CONDITIONS, judged_trials, model_error, run, screening, trial
 from intop.domain.agreement import agreement
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Contribution, Dependence, Explanation, Interaction, Kept, Point
@@ -18,7 +19,6 @@ from intop.domain.training import Ceiling, HeldOut, Training
 from intop.domain.trial import Conditions, Trial
 from intop.domain.verdict import Verdict
 from intop.store import Store, Subject, opened
-from samples import CONDITIONS, judged_trials, model_error, run, screening, trial
 
 ONE, OTHER = "net.core.somaxconn", "net.ipv4.tcp_fin_timeout"
 HOSTILE = (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forked import PATIENCE_S, Forked
+from kit.forked import PATIENCE_S, Forked
 
 RUN = os.getpid() % 10_000
 """In all names, so that two runs of the tests don't meet."""

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from own_machine import OwnMachine
+from kit.own_machine import OwnMachine
 
 
 class Playing:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-import findings
-import samples
-from findings import MEASURED, PROVENANCE
+from builders import results as findings
+from builders import trials as samples
+from builders.results import MEASURED, PROVENANCE
+from builders.trials import CONDITIONS
 from intop.domain.comparison import (
     Compared,
     ComparedParameter,
@@ -20,7 +21,6 @@ from intop.domain.configuration import Configuration
 from intop.domain.ranking import Importance, RankAgreement, RankPair
 from intop.domain.stats import Interval
 from intop.domain.training import Training
-from samples import CONDITIONS
 
 LONGEST = "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged"
 VERDICT = replace(findings.VERDICT, configuration=Configuration({"net.core.somaxconn": "64"}))

@@ -4,9 +4,9 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from builders.nginx_files import catalogue
 from intop.domain.nginx.directive import Directive
 from intop.domain.nginx.permitted import PREFIX
-from nginx_files import catalogue
 
 BLANKS = (
     *(" ", " ", " ", "\n", "\t", "\r\n", "\r", "  \n ", "\n#\n", "\n#\\\n"),

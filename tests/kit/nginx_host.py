@@ -15,14 +15,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from builders.nginx_files import catalogue
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.errors import NginxRefusedError
 from intop.hosts.guard import guarded
 from intop.hosts.host import Completed, Host
 from intop.hosts.nginx_files import TunableNginx, tunable_nginx
-from namespace_host import FIN, SOMAXCONN, NamespaceHost, namespace_host, wait_until
-from nginx_files import catalogue
+from kit.namespace_host import FIN, SOMAXCONN, NamespaceHost, namespace_host, wait_until
 
 MAIN = """\
 # A comment \u2013 with more than ASCII.

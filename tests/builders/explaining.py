@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from fakes import FakeTestbed
+from builders.testbeds import FakeTestbed
 from intop.domain.trial import PlannedTrial
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from benchmarks.campaign import measured
-from fakes import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed, probe_of
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
 from intop.learn.samples import Samples

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from forked import Forked
+from kit.forked import Forked
 
 
 def ran(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:

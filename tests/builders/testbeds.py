@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from io import StringIO
 from typing import Any
 
+from builders.trials import trial
 from intop.domain.configuration import Configuration
 from intop.domain.probing import HostFacts, Probe, Reading
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import RefusedValueError, UnreachableError
 from intop.run.context import Task
-from samples import trial
 
 
 @dataclass

@@ -12,7 +12,7 @@ from intop.domain.nginx.conf import Conf, parse_shown
 from intop.domain.nginx.directive import NginxFacts
 from intop.domain.nginx.standing import Directives
 
-CATALOGUE = Path(__file__).parents[1] / "configs" / "nginx.toml"
+CATALOGUE = Path(__file__).parents[2] / "configs" / "nginx.toml"
 
 FACTS = NginxFacts(
     version=(1, 22, 1),

@@ -12,7 +12,7 @@ from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.run.opening import cluster_testbed
 from intop.store import Subject, opened
-from studies import Study
+from kit.studies import Study
 
 STUDY = """
 [study]

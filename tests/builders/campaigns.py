@@ -5,11 +5,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from builders.trials import trial
 from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Status
 from intop.store import Campaign, Store, Subject, opened
-from samples import trial
 
 LOAD = """\
 [study]

@@ -1,0 +1,1 @@
+"""Made-up objects that several tests need."""
