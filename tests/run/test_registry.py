@@ -1,22 +1,28 @@
-"""A stage is one file, and one line in the registry: nothing else of intop knows of it."""
+"""A feature is a folder, and one line in `intop.features`: nothing else of intop knows of it."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from builders import watch
 from builders.full_campaign import campaign
 from builders.testbeds import FakeTestbed
 from builders.trials import trial
-from builders.watch import Watch, WatchByItself
+from builders.watch.stage import Watch, Watched
+from builders.watch.view import watched
 from intop import features
 from intop.campaign.tune import tune
 from intop.config.study import load_study
+from intop.document.figures import write_figures
+from intop.document.machine import to_json
 from intop.document.progress import LineProgress
 from intop.domain.campaign_status import StageStatus
-from intop.features import Feature, stage_places
+from intop.features import commands, stage_places
 from intop.inspect.dry_run import Request, dry_run, of_tune
 from intop.inspect.status import campaign_status
 from intop.report.gather import gather
@@ -25,23 +31,23 @@ from intop.run.context import Context, Task
 from intop.run.executor import execute
 from intop.store import opened
 
-FEATURES = features.features()
-
-
-def register(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """Add a feature with one stage to those of intop."""
-    all_features = (*FEATURES, Feature(stages={"watch": place}))
-    monkeypatch.setattr(features, "features", lambda: all_features)
+WATCH = Path(watch.__file__).parent
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    register(monkeypatch, "builders.watch:Watch")
+def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(features, "FEATURES", (*features.FEATURES, "builders.watch"))
+    kept = (features.features, features._result_names)
+    for function in kept:
+        function.cache_clear()
+    yield
+    for function in kept:
+        function.cache_clear()
 
 
 @pytest.fixture
 def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    register(monkeypatch, "builders.watch:WatchByItself")
+    monkeypatch.setattr(Watch, "of_its_own", True)
 
 
 @pytest.fixture
@@ -83,6 +89,30 @@ def test_every_stage_has_its_name_and_says_what_it_is_for() -> None:
     assert list(stage_places()) == [stage.name for stage in registry.stages()]
     assert all(stage.description for stage in registry.stages())
     assert {need for s in registry.stages() for need in s.needs} <= stage_places().keys()
+
+
+def test_a_new_feature_touches_five_files_at_most() -> None:
+    files = [path.name for path in WATCH.glob("*.py")]
+    assert sorted(files) == ["__init__.py", "command.py", "stage.py", "view.py"]
+    source = Path(features.__file__).parent
+    assert not [path for path in source.rglob("*.py") if "watch:" in path.read_text()]
+
+
+def test_its_result_is_kept_and_drawn(testbed: FakeTestbed, tmp_path: Path) -> None:
+    result = execute(Watch(testbed.task))
+    assert testbed.task.store.get(testbed.task.subject, Watched) == result
+    assert json.loads(to_json(result)) == {"p99_ms": list(result.p99_ms)}
+    assert len(watched("x86 slt", result).blocks) > 0
+    assert [path.name for path in write_figures(tmp_path, "svg", {"x86 slt": result})] == [
+        "x86-slt-watch.svg"
+    ]
+
+
+def test_its_command_is_among_those_of_intop(tmp_path: Path) -> None:
+    own = next(command for command in commands() if command.name == "watch")
+    done = CliRunner().invoke(own, ["--dry-run", "-c", str(campaign(tmp_path, archs=("x86",)))])
+    assert done.exit_code == 0, done.output
+    assert "watch" in done.output
 
 
 def test_it_is_carried_out_and_goes_on_after_a_kill(testbed: FakeTestbed) -> None:
@@ -128,7 +158,7 @@ def test_its_state_is_seen(made_up: Task, testbed: FakeTestbed) -> None:
 
 def test_one_by_itself_is_seen_once_it_is_begun(made_up: Task, by_itself: None) -> None:
     assert status_of(made_up) is None
-    execute(WatchByItself(made_up))
+    execute(Watch(made_up))
     found = status_of(made_up)
     assert found is not None
     assert (found.state, found.done) == ("done", 4)

@@ -1,4 +1,4 @@
-"""A stage that intop doesn't have: one file, which a test registers by one line."""
+"""The stage of the watch, and its result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,9 +51,3 @@ class Watch(Stage[Watched]):
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
         return Expected(trials=TRIALS)
-
-
-class WatchByItself(Watch):
-    """The same, begun by a command of its own."""
-
-    of_its_own = True
