@@ -67,7 +67,8 @@ mount -t tmpfs -o mode=755 none /run
 mount --bind /proc/sys/{rmem} {folder}/sys/{rmem}
 mount --rbind {folder}/sys /proc/sys
 mkdir -p {folder}/a {folder}/b
-mount -t tmpfs -o size=256k,mode=700 none {folder}/a
+# Room for guard.sh, a session and a record of what stays, with a file in each page.
+mount -t tmpfs -o size=512k,mode=700 none {folder}/a
 echo ready
 exec sleep 100000
 """
