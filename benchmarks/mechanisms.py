@@ -98,7 +98,7 @@ def row(case: str, found: Verdict) -> str:
     causes = found.causes
     named = "-" if causes is None else ", ".join(c.mechanism for c in causes.eased) or "none"
     more = "-" if causes is None else ", ".join(c.mechanism for c in causes.worsened) or "none"
-    first = causes.eased[0].counters[0].told if causes and causes.eased else ""
+    first = causes.eased[0].counters[0].summary if causes and causes.eased else ""
     interval = f"{found.ratio:.2f} ({found.ratio_low:.2f} to {found.ratio_high:.2f})"
     return f"| {case} | {interval} | {named} | {first} | {more} |"
 
@@ -138,7 +138,7 @@ class Mechanisms(Question[tuple[Case, int, bool], Verdict]):
         yield "|---|---:|---|---|---|"
         planted = {n: v for n, v in results.items() if not n.startswith("nothing")}
         equal = {n: v for n, v in results.items() if n not in planted}
-        named = {n: v for n, v in equal.items() if v.causes and v.causes.found}
+        named = {n: v for n, v in equal.items() if v.causes and v.causes.mechanisms}
         for name, verdict in (planted | named).items():
             yield row(name, verdict)
         right = sum(is_first(name, verdict) for name, verdict in planted.items())

@@ -63,9 +63,9 @@ def command(campaign: bool, workers: bool, as_json: bool, **options: Any) -> Non
     show_result([*missing, *answers], report.states, as_json=as_json)
     if not (as_json or options["words"]):
         _show_campaign_below(**options)
-    if missing or any(answer.said is None for answer in answers):
+    if missing or any(answer.result is None for answer in answers):
         sys.exit(1)
-    if any(answer.said is not None and answer.said.drift for answer in answers):
+    if any(answer.result is not None and answer.result.drift for answer in answers):
         sys.exit(DRIFT)
 
 

@@ -57,9 +57,9 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
     before = task.store.get(task.subject, Rollout)
     rollout = Rollout(title=task.title, hosts=(), series=before.series if before else 0)
     for number, answer in enumerate(plan.hosts):
-        if answer.said is not None and answer.said.has_it:
-            file = answer.said.file if plan.persist else ""
-            there = answer.said.applied.nginx_files if answer.said.applied else ()
+        if answer.result is not None and answer.result.has_it:
+            file = answer.result.file if plan.persist else ""
+            there = answer.result.applied.nginx_files if answer.result.applied else ()
             done = HostRollout(
                 host=answer.name,
                 outcome="already",
@@ -172,19 +172,19 @@ def _is_enough(verdict: Verdict, accept_no_loss: bool, accept_costs: bool) -> bo
 
 def _persistent_path(plan: Plan, number: int) -> str:
     """Return the file in which a host keeps its values; "" without --persist."""
-    host = plan.hosts[number].said
+    host = plan.hosts[number].result
     return host.file if host is not None and plan.persist else ""
 
 
 def _edited(plan: Plan, number: int) -> tuple[str, ...]:
     """The files of nginx that a host's part of the plan changes."""
-    host = plan.hosts[number].said
+    host = plan.hosts[number].result
     return tuple(edit.path for edit in host.edits) if host is not None else ()
 
 
 def _check_as_planned(ready: ClusterTestbed, plan: Plan, number: int) -> None:
     """Raises IntopError where a host has changed while it waited for its turn."""
-    host = plan.hosts[number].said
+    host = plan.hosts[number].result
     for key in host.keys if host is not None else ():
         now = ready.guard.value_before(key.change.key)
         if now != key.now:

@@ -144,21 +144,21 @@ class Plan:
         """All obstacles on any host, a line each that names it."""
         problems: list[str] = []
         for answer in self.hosts:
-            if answer.said is None:
+            if answer.result is None:
                 problems.append(answer.error)
                 continue
-            problems += [f"{answer.name}: {why}" for why in answer.said.problems]
+            problems += [f"{answer.name}: {why}" for why in answer.result.problems]
             problems += [
                 f"{answer.name}: {key.change.key} can't be set to {key.change.value}: "
                 f"{key.obstacle}"
-                for key in answer.said.obstacles
+                for key in answer.result.obstacles
             ]
         return tuple(problems)
 
     @property
     def is_done(self) -> bool:
         """Whether every host has it already."""
-        return all(answer.said is not None and answer.said.has_it for answer in self.hosts)
+        return all(answer.result is not None and answer.result.has_it for answer in self.hosts)
 
 
 @dataclass(frozen=True, kw_only=True)

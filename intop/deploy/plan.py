@@ -184,10 +184,10 @@ def _answer(
     *,
     persist: bool,
 ) -> Answer[HostPlan]:
-    if answer.said is None:
+    if answer.result is None:
         return Answer(name=answer.name, folder=answer.folder, error=answer.error)
-    planned = replica_plan(task, answer.said, number, deployment, persist=persist)
-    return Answer(name=answer.name, folder=answer.folder, said=planned)
+    planned = replica_plan(task, answer.result, number, deployment, persist=persist)
+    return Answer(name=answer.name, folder=answer.folder, result=planned)
 
 
 # What has changed since a plan was made -----------------------------------------------------------
@@ -206,7 +206,7 @@ def changes(then: Plan, now: Plan) -> list[str]:
         lines.append(_differs(f"{title}: load balancers", ", ".join(before), ", ".join(after)))
         return lines
     for earlier, answer in zip(then.hosts, now.hosts, strict=True):
-        was, host = earlier.said, answer.said
+        was, host = earlier.result, answer.result
         if host is None:
             lines.append(answer.error)
         elif was is None:

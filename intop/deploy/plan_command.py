@@ -109,5 +109,5 @@ def command(
         elif any(plan.problems for plan in plans):
             then = "intop apply refuses it, since something is in the way"
         say(f"written: {output}; {then}")
-    if any(answer.said is None for plan in plans for answer in plan.hosts):
+    if any(answer.result is None for plan in plans for answer in plan.hosts):
         sys.exit(1)

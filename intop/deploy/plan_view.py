@@ -47,11 +47,11 @@ def _section(plan: Plan) -> Section:
 
 def _host(plan: Plan, number: int) -> Section:
     answer = plan.hosts[number]
-    if answer.said is None:
+    if answer.result is None:
         return Section(
             title=f"{answer.name}: could not be asked", blocks=(Notes((f"ERROR  {answer.error}",)),)
         )
-    host = answer.said
+    host = answer.result
     rows = tuple(
         (
             key.change.key,
@@ -98,7 +98,7 @@ def _origin(plan: Plan) -> Iterator[str]:
     if deployment.kept is not None:
         yield kept_sentence(deployment.kept)
     if deployment.verdict.causes is not None:
-        yield f"why, by what the kernel counted: {deployment.verdict.causes.told}"
+        yield f"why, by what the kernel counted: {deployment.verdict.causes.summary}"
     if deployment.instead:
         yield f"not the smallest set that was found: {deployment.instead}"
     yield from _doubts(plan)

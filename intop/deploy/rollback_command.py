@@ -27,7 +27,7 @@ def _dry_run(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
         addresses, missing = chosen_hosts(**options)
         answers: list[Any] = [*missing, *states(addresses, connecting(addresses))]
     show_result(answers, lambda each: rollback(each, force=force), as_json=as_json)
-    if any(answer.said is None for answer in answers):
+    if any(answer.result is None for answer in answers):
         sys.exit(1)
 
 
@@ -70,7 +70,7 @@ def command(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
             _confirm(states(addresses, connect))
         answers = roll_back(addresses, connect, force=force)
     show_result([*missing, *answers], report.rollbacks, as_json=as_json)
-    if missing or not all(answer.said and answer.said.is_as_before for answer in answers):
+    if missing or not all(answer.result and answer.result.is_as_before for answer in answers):
         sys.exit(1)
 
 

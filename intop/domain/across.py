@@ -55,7 +55,7 @@ class UnderWorkload:
             ratios = (verdict.ratio, verdict.ratio_high, verdict.ratio_low)
             times, low, high = (1 / ratio for ratio in ratios)
             yield f"P99 is {times:.2f} times higher ({low:.2f} to {high:.2f})"
-        yield from (guard.told for guard in verdict.broken)
+        yield from (guard.summary for guard in verdict.broken)
 
 
 @dataclass(frozen=True, kw_only=True)

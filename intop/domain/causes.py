@@ -31,7 +31,7 @@ class Moved:
         return max(self.times.low, 1 / self.times.high)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The change in words, such as: TcpExt.ListenDrops 51.2 to 0 a trial."""
         return f"{self.name} {_number(self.default)} to {_number(self.tuned)} a trial"
 
@@ -56,29 +56,29 @@ class Causes:
     """Pairs with counters on both sides."""
     counters: int
     """Counters that were compared."""
-    found: tuple[Cause, ...]
+    mechanisms: tuple[Cause, ...]
 
     @property
     def eased(self) -> tuple[Cause, ...]:
         """Mechanisms that the tuned side has less of."""
-        return tuple(cause for cause in self.found if cause.eased)
+        return tuple(cause for cause in self.mechanisms if cause.eased)
 
     @property
     def worsened(self) -> tuple[Cause, ...]:
         """Mechanisms that the tuned side has more of."""
-        return tuple(cause for cause in self.found if not cause.eased)
+        return tuple(cause for cause in self.mechanisms if not cause.eased)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The mechanisms in words: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)."""
-        if not self.found:
+        if not self.mechanisms:
             return (
                 f"no known mechanism: none of {self.counters} counters changed clearly in "
                 f"{self.pairs} pairs"
             )
         parts = (("less of", self.eased), ("more of", self.worsened))
         return "; ".join(
-            f"{words} {', '.join(f'{c.mechanism} ({c.counters[0].told})' for c in those)}"
+            f"{words} {', '.join(f'{c.mechanism} ({c.counters[0].summary})' for c in those)}"
             for words, those in parts
             if those
         )

@@ -61,8 +61,8 @@ class Interaction:
     Above 1 they need each other, below 1 one does in part what the other does.
     """
 
-    one: str
-    other: str
+    first: str
+    second: str
     ratio: Interval
 
 

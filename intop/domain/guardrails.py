@@ -79,7 +79,7 @@ class Guardrail:
         return "broken" if least > self._harm(self.margin) else "unclear"
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The result in words.
 
         Such as: CPU may be higher by up to 8 points; CPU is higher by 12 points (9 to 15; accepted:

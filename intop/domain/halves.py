@@ -37,7 +37,7 @@ class Halves:
         return alone or self.together.low > 1 or self.together.high < 1
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The halves in words: the kernel alone 1.80 (1.60 to 2.00), nginx alone 1.01 ..."""
         if self.together.low > 1:
             says = "together they are more than the product of both"

@@ -105,7 +105,7 @@ class Answer(Generic[T]):
     name: str
     folder: str = ""
     """Where its guard was looked for, "" for a lab that isn't up."""
-    said: T | None = None
+    result: T | None = None
     error: str = ""
 
 

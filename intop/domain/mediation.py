@@ -15,7 +15,7 @@ class Block:
     values: Mapping[str, str]
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The values in words, such as `net.ipv4.tcp_syncookies=1`."""
         return ", ".join(f"{key}={value}" for key, value in self.values.items())
 

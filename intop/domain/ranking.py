@@ -127,21 +127,21 @@ class RankPair:
     """One parameter's place in both rankings, among those that both have; 1 is the highest."""
 
     key: str
-    rank_one: int
-    rank_other: int
-    passes_one: bool
+    rank_first: int
+    rank_second: int
+    passes_first: bool
     """Whether it is above the noise threshold in the first ranking."""
-    passes_other: bool
+    passes_second: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class RankAgreement:
-    """Two rankings, called `one` and `other`, over the parameters that both have."""
+    """Two rankings, called `first` and `second`, over the parameters that both have."""
 
     ALSO_IN_JSON: ClassVar = ("chosen_by_both",)
 
-    one: str
-    other: str
+    first: str
+    second: str
     spearman: float | None
     """The correlation of the ranks of the importances. Like Kendall's, None where a side finds all
     of them equally important, or for fewer than three."""
@@ -150,13 +150,13 @@ class RankAgreement:
     common: tuple[str, ...]
     ranks: tuple[RankPair, ...]
     """The highest rank on either side first."""
-    chosen_one: tuple[str, ...]
-    chosen_other: tuple[str, ...]
+    chosen_first: tuple[str, ...]
+    chosen_second: tuple[str, ...]
 
     @property
     def chosen_by_both(self) -> tuple[str, ...]:
         """The parameters that both sides chose, in the first one's order."""
-        return tuple(key for key in self.chosen_one if key in self.chosen_other)
+        return tuple(key for key in self.chosen_first if key in self.chosen_second)
 
 
 def rank_agreement(names: tuple[str, str], first: Ranking, second: Ranking) -> RankAgreement:
@@ -169,22 +169,22 @@ def rank_agreement(names: tuple[str, str], first: Ranking, second: Ranking) -> R
     pairs = [
         RankPair(
             key=key,
-            rank_one=places[0][key],
-            rank_other=places[1][key],
-            passes_one=passes[0][key],
-            passes_other=passes[1][key],
+            rank_first=places[0][key],
+            rank_second=places[1][key],
+            passes_first=passes[0][key],
+            passes_second=passes[1][key],
         )
         for key in common
     ]
     return RankAgreement(
-        one=names[0],
-        other=names[1],
+        first=names[0],
+        second=names[1],
         spearman=spearman,
         kendall=kendall,
         common=common,
         ranks=tuple(sorted(pairs, key=_strongest_first)),
-        chosen_one=first.chosen,
-        chosen_other=second.chosen,
+        chosen_first=first.chosen,
+        chosen_second=second.chosen,
     )
 
 
@@ -206,7 +206,7 @@ def _places(ranking: Ranking, common: Sequence[str]) -> dict[str, int]:
 
 
 def _strongest_first(pair: RankPair) -> tuple[int, int]:
-    return min(pair.rank_one, pair.rank_other), pair.rank_one + pair.rank_other
+    return min(pair.rank_first, pair.rank_second), pair.rank_first + pair.rank_second
 
 
 def is_stable(screenings: Sequence[Screening], looks: int) -> bool:

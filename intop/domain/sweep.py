@@ -169,16 +169,16 @@ class Sweep:
 class Sweeps:
     """A campaign's sweeps, the latest one of each axis and loop."""
 
-    found: tuple[Sweep, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
 
     @property
     def latest(self) -> Sweep:
         """The one that was measured last."""
-        return self.found[-1]
+        return self.sweeps[-1]
 
     def with_one(self, sweep: Sweep) -> "Sweeps":
         """Return these with a sweep in place of an earlier one of its kind."""
-        others = (s for s in self.found if (s.axis, s.loop) != (sweep.axis, sweep.loop))
+        others = (s for s in self.sweeps if (s.axis, s.loop) != (sweep.axis, sweep.loop))
         return Sweeps((*others, sweep))
 
 
@@ -186,7 +186,7 @@ def winners_sweeps(sweeps: Sweeps | None, verdict: Verdict | None) -> tuple[Swee
     """Return the sweeps that have the winner of a verdict among their arms."""
     if sweeps is None or verdict is None:
         return ()
-    return tuple(sweep for sweep in sweeps.found if sweep.is_about(verdict.configuration))
+    return tuple(sweep for sweep in sweeps.sweeps if sweep.is_about(verdict.configuration))
 
 
 def is_in_reach(point: float, own: float) -> bool:

@@ -57,7 +57,7 @@ def provenance(deployment: Deployment) -> Iterator[str]:
         f"{deployment.campaign} of {deployment.started_at}."
     )
     yield f"Measured in {verdict.pairs} interleaved pairs of trials: {verdict.gain}."
-    why = verdict.causes.told if verdict.causes else ""
+    why = verdict.causes.summary if verdict.causes else ""
     for what, words in (("It costs", verdict.costs), ("In doubt", verdict.doubts), ("Why", why)):
         if words:
             yield f"{what}: {words}."

@@ -173,12 +173,12 @@ class Verdict:
     @property
     def costs(self) -> str:
         """The broken guardrails, such as: CPU is higher by 12 points (9 to 15; accepted: 5)."""
-        return "; ".join(guard.told for guard in self.broken)
+        return "; ".join(guard.summary for guard in self.broken)
 
     @property
     def doubts(self) -> str:
         """The unclear guardrails, such as: CPU may be higher by up to 8 points."""
-        return "; ".join(guard.told for guard in self.unclear)
+        return "; ".join(guard.summary for guard in self.unclear)
 
     @property
     def short(self) -> str:

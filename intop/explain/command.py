@@ -79,13 +79,16 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
         from intop.explain.mediation_view import mediation
 
         request = Request(blocks=tuple(wanted), rounds=rounds)
-        found = run_stage(lambda task: mediate(task, request), mediation, **options)
-        if all(isinstance(one, Verdict) for one in found.values()):
-            exit_by(found)
+        results = run_stage(lambda task: mediate(task, request), mediation, **options)
+        if all(isinstance(outcome, Verdict) for outcome in results.values()):
+            exit_by(results)
         return
-    found = run_stage(stage, text, **options)
+    results = run_stage(stage, text, **options)
     exit_by(
-        {title: one if isinstance(one, Verdict) else one.verdict for title, one in found.items()}
+        {
+            title: outcome if isinstance(outcome, Verdict) else outcome.verdict
+            for title, outcome in results.items()
+        }
     )
 
 

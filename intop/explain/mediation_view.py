@@ -36,7 +36,7 @@ def mediation_table(mediation: Mediation) -> Table:
             Column(f"share of the gain ({percent(mediation.level)} interval)", "text"),
         ),
         rows=tuple(
-            (m.block.mechanism, m.block.told, m.gain, m.left, _share(m))
+            (m.block.mechanism, m.block.summary, m.gain, m.left, _share(m))
             for m in mediation.mechanisms
         ),
     )

@@ -146,7 +146,7 @@ class Explain(Stage[Explanation]):
                 contribution(self.winner, ablation, name) for name in by_evidence(ablation)
             ),
             interactions=tuple(
-                Interaction(one=first, other=second, ratio=ratio_of(effect))
+                Interaction(first=first, second=second, ratio=ratio_of(effect))
                 for (first, second), effect in ablation.interactions.items()
             ),
             same=self.winner.same,

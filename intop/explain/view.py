@@ -71,7 +71,7 @@ def _lines(title: str, explanation: Explanation) -> Iterator[str]:
         yield f"Dropped, since they have the default's value: {few(explanation.same)}."
     for pair in explanation.interactions:
         yield (
-            f"{pair.one} and {pair.other} together: {pair.ratio} times what the product of "
+            f"{pair.first} and {pair.second} together: {pair.ratio} times what the product of "
             f"both alone would be"
         )
     yield f"{title}: {sentence(explanation)}"

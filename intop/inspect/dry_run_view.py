@@ -38,10 +38,10 @@ def rollback(answers: Sequence[Answer[HostState]], *, force: bool) -> list[Block
     lines = ["dry run: hosts are asked, and nothing is put back"]
     rows: list[tuple[str, ...]] = []
     for answer in answers:
-        if answer.said is None:
+        if answer.result is None:
             lines.append(answer.error)
             continue
-        state = answer.said
+        state = answer.result
         back, foreign = _put_back(state, force=force)
         alone = bool(state.holder) and not force
         if not alone:

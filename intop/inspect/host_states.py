@@ -92,7 +92,7 @@ def ask_all(
         try:
             with closing(connect(address)) as host:
                 _check_root(host)
-                return Answer(name=address.name, folder=address.state_dir, said=work(host))
+                return Answer(name=address.name, folder=address.state_dir, result=work(host))
         except HostError as error:
             return Answer(name=address.name, folder=address.state_dir, error=str(error))
 

@@ -20,7 +20,7 @@ from intop.words import counted, few
 
 def states(answers: Sequence[Answer[HostState]]) -> list[Block]:
     """A line for each host, what is applied, the keys that differ, and what else there is."""
-    seen = [(answer.name, answer.said) for answer in answers if answer.said is not None]
+    seen = [(answer.name, answer.result) for answer in answers if answer.result is not None]
     blocks: list[Block] = [Verbatim(tuple(map(_state_line, answers)))]
     # Most hosts of a fleet have the same, which is said once.
     alike: dict[tuple[str, ...], list[str]] = {}
@@ -54,25 +54,25 @@ def rollbacks(answers: Sequence[Answer[Rollback]]) -> list[Verbatim]:
     """A line for each host, with what was put back and what was not below it."""
     lines: list[str] = []
     for answer in answers:
-        if answer.said is None:
+        if answer.result is None:
             lines.append(answer.error)
         else:
-            lines.append(f"{answer.name}: {_outcome(answer.said, answer.folder)}")
-            lines += [f"  {line}" for line in _details(answer.name, answer.said.done)]
+            lines.append(f"{answer.name}: {_outcome(answer.result, answer.folder)}")
+            lines += [f"  {line}" for line in _details(answer.name, answer.result.done)]
     return [Verbatim(tuple(lines))]
 
 
 def at_stake(answer: Answer[HostState]) -> list[str]:
     """Return a line for each thing of others that a rollback by force would take."""
-    if answer.said is None:
+    if answer.result is None:
         return []
-    session = [f"{answer.name}: {held(answer.said)}"] if answer.said.holder else []
+    session = [f"{answer.name}: {held(answer.result)}"] if answer.result.holder else []
     edits = [
         f"{answer.name}: {drift.where}: {drift.detail}"
-        for drift in answer.said.drift
+        for drift in answer.result.drift
         if drift.kind in ("changed", "edited")
     ]
-    return session + [_foreign(answer.name, change) for change in answer.said.foreign] + edits
+    return session + [_foreign(answer.name, change) for change in answer.result.foreign] + edits
 
 
 def held(state: HostState) -> str:
@@ -87,9 +87,9 @@ def held(state: HostState) -> str:
 
 
 def _state_line(answer: Answer[HostState]) -> str:
-    if answer.said is None:
+    if answer.result is None:
         return answer.error
-    state = answer.said
+    state = answer.result
     if state.holder:
         return f"{answer.name}: {held(state)}" + (f"; {_applied(state)}" if state.applied else "")
     if state.applied:

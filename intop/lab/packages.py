@@ -58,8 +58,10 @@ Dir::Log "{folder}/log";
 
 def parse_uris(text: str) -> list[Package]:
     """The packages that `apt-get install --print-uris` would fetch."""
-    found = (_FETCHED.match(line) for line in text.splitlines())
-    return sorted(Package(*(unquote(part) for part in match.groups())) for match in found if match)
+    matches = (_FETCHED.match(line) for line in text.splitlines())
+    return sorted(
+        Package(*(unquote(part) for part in match.groups())) for match in matches if match
+    )
 
 
 def prepare(arch: str, folder: Path) -> None:

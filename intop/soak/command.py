@@ -176,5 +176,5 @@ def _roll_back(study: "Study", soaks: "Mapping[str, Soak]") -> None:
     for block in rollbacks(answers):
         for line in block.lines:
             say(line)
-    if not all(answer.said and answer.said.is_as_before for answer in answers):
+    if not all(answer.result and answer.result.is_as_before for answer in answers):
         sys.exit(1)

@@ -62,7 +62,7 @@ def test_doctor_plan_apply_status_and_rollback(tmp_path: Path) -> None:
             assert found["problems"] == []
             (host,) = study.json("plan", "--persist")[native_arch()]["hosts"]
             assert (
-                next(k["now"] for k in host["said"]["keys"] if k["change"]["key"] == PROCESSES)
+                next(k["now"] for k in host["result"]["keys"] if k["change"]["key"] == PROCESSES)
                 == "1"
             )
             rounds = ("--rounds", "2", "--accept-no-loss", "--yes")

@@ -87,16 +87,18 @@ def comparison(**changes: Any) -> Comparison:
         "default": HIGHER,
         "tuned": LOWER,
         "rank_agreement": RankAgreement(
-            one="x86",
-            other="arm",
+            first="x86",
+            second="arm",
             spearman=0.456,
             kendall=0.3,
             common=("b",),
             ranks=(
-                RankPair(key="b", rank_one=2, rank_other=7, passes_one=True, passes_other=False),
+                RankPair(
+                    key="b", rank_first=2, rank_second=7, passes_first=True, passes_second=False
+                ),
             ),
-            chosen_one=("a", "b"),
-            chosen_other=("a",),
+            chosen_first=("a", "b"),
+            chosen_second=("a",),
         ),
         "parameters": (
             ComparedParameter(

@@ -220,7 +220,7 @@ def explanation(verdict: Verdict) -> Explanation:
             ),
             Contribution(keys=(OTHER,), before=("60",), after=("30",), dropped=f"no use {HOSTILE}"),
         ),
-        interactions=(Interaction(one=ONE, other=OTHER, ratio=Interval(0.9, 0.7, 1.2)),),
+        interactions=(Interaction(first=ONE, second=OTHER, ratio=Interval(0.9, 0.7, 1.2)),),
         same=(),
         verdict=replace(verdict, configuration=minimal, models=None),
         kept=Kept(share=0.97, low=0.9, high=1.04, full=ratio, smaller=ratio, rounds=5),

@@ -113,7 +113,7 @@ P50 = Guardrail(
 CAUSES = Causes(
     pairs=8,
     counters=40,
-    found=(
+    mechanisms=(
         Cause(
             mechanism="syn-backlog",
             about="More handshakes are under way than the listening socket may remember.",

@@ -45,11 +45,11 @@ def sides(
 def test_a_full_queue_of_handshakes_is_told_from_a_full_accept_queue() -> None:
     found = sides(4, lambda rng: {"TcpExt.ListenDrops": rng.randint(40, 60)})
     assert found is not None
-    assert [(c.mechanism, c.eased) for c in found.found] == [("syn-backlog", True)]
-    (moved,) = found.found[0].counters
+    assert [(c.mechanism, c.eased) for c in found.mechanisms] == [("syn-backlog", True)]
+    (moved,) = found.mechanisms[0].counters
     assert (moved.tuned, moved.least) > (0, 30)
     assert moved.times.low < moved.times.value < moved.times.high
-    assert found.told.startswith("less of syn-backlog (TcpExt.ListenDrops ")
+    assert found.summary.startswith("less of syn-backlog (TcpExt.ListenDrops ")
 
     def overflowing(rng: random.Random) -> dict[str, int]:
         count = rng.randint(40, 60)
@@ -57,7 +57,7 @@ def test_a_full_queue_of_handshakes_is_told_from_a_full_accept_queue() -> None:
 
     found = sides(4, overflowing)
     assert found is not None
-    assert [c.mechanism for c in found.found] == ["accept-queue"]
+    assert [c.mechanism for c in found.mechanisms] == ["accept-queue"]
 
 
 def test_what_became_worse_is_told_as_that() -> None:
@@ -67,7 +67,7 @@ def test_what_became_worse_is_told_as_that() -> None:
     found = causes(default, tuned, CATALOGUE)
     assert found is not None
     assert (found.eased, [c.mechanism for c in found.worsened]) == ((), ["rto"])
-    assert found.told.startswith("more of rto (TcpExt.TCPTimeouts ")
+    assert found.summary.startswith("more of rto (TcpExt.TCPTimeouts ")
 
 
 def test_sockets_that_one_side_did_not_list_are_no_cause() -> None:
@@ -79,10 +79,10 @@ def test_sockets_that_one_side_did_not_list_are_no_cause() -> None:
     unread = [replace(one, growth={}, unread=("sockets",)) for one in read]
     found = causes(read, [replace(one, growth={}) for one in read], CATALOGUE)
     assert found is not None
-    assert [cause.mechanism for cause in found.found] == ["congestion"]
+    assert [cause.mechanism for cause in found.mechanisms] == ["congestion"]
     found = causes(read, unread, CATALOGUE)
     assert found is not None
-    assert found.found == ()
+    assert found.mechanisms == ()
 
 
 def test_clients_know_what_the_receive_window_held_back() -> None:
@@ -104,7 +104,7 @@ def test_a_level_that_is_better_higher() -> None:
     tuned = [counted({}, cwnd=40 - n / 10) for n in range(5)]
     found = causes(default, tuned, CATALOGUE)
     assert found is not None
-    assert [(c.mechanism, c.eased) for c in found.found] == [("congestion", True)]
+    assert [(c.mechanism, c.eased) for c in found.mechanisms] == [("congestion", True)]
 
 
 def test_the_one_that_changed_most_comes_first() -> None:
@@ -113,7 +113,7 @@ def test_the_one_that_changed_most_comes_first() -> None:
 
     found = sides(6, both)
     assert found is not None
-    assert [c.mechanism for c in found.found] == ["rto", "accept-queue"]
+    assert [c.mechanism for c in found.mechanisms] == ["rto", "accept-queue"]
 
 
 def test_a_change_that_is_clear_and_small_explains_nothing() -> None:
@@ -121,21 +121,21 @@ def test_a_change_that_is_clear_and_small_explains_nothing() -> None:
     tuned = [counted({"TcpExt.TCPTimeouts": 8_500 + n}) for n in range(8)]
     found = causes(default, tuned, CATALOGUE)
     assert found is not None
-    assert found.found == ()
-    assert found.told == "no known mechanism: none of 1 counters changed clearly in 8 pairs"
+    assert found.mechanisms == ()
+    assert found.summary == "no known mechanism: none of 1 counters changed clearly in 8 pairs"
 
 
 @pytest.mark.parametrize("pairs", [3, 10])
 def test_of_equal_sides_nothing_is_named(pairs: int) -> None:
     named = [sides(pairs, lambda _: {}, seed) for seed in range(60)]
-    assert sum(bool(found and found.found) for found in named) <= 1
+    assert sum(bool(found and found.mechanisms) for found in named) <= 1
 
 
 def test_what_happened_once_on_one_side_is_no_cause() -> None:
     once = [counted({"TcpExt.TCPTimeouts": 1})] * 2
     found = causes(once, [counted({})] * 2, CATALOGUE)
     assert found is not None
-    assert found.found == ()
+    assert found.mechanisms == ()
 
 
 def test_of_one_pair_nothing_can_be_said() -> None:

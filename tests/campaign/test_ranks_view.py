@@ -9,19 +9,19 @@ pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
 def pair(n: int, one: bool = False, other: bool = False) -> RankPair:
     key = f"net.ipv4.tcp_{n:02}"
-    return RankPair(key=key, rank_one=n, rank_other=n + 1, passes_one=one, passes_other=other)
+    return RankPair(key=key, rank_first=n, rank_second=n + 1, passes_first=one, passes_second=other)
 
 
 def found(*pairs: RankPair, spearman: float | None = 0.456) -> RankAgreement:
     return RankAgreement(
-        one="x86 slt",
-        other="x86 dlt",
+        first="x86 slt",
+        second="x86 dlt",
         spearman=spearman,
         kendall=None if spearman is None else 0.3,
         common=tuple(p.key for p in pairs),
         ranks=pairs,
-        chosen_one=("net.a", "net.b", "net.c"),
-        chosen_other=("net.b",),
+        chosen_first=("net.a", "net.b", "net.c"),
+        chosen_second=("net.b",),
     )
 
 

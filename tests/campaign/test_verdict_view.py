@@ -42,7 +42,7 @@ def test_a_verdict_says_why_by_what_the_kernel_counted(capsys: pytest.CaptureFix
     assert f"Why, by what the kernel counted: {told}." in out
     assert "syn-backlog: More handshakes are under way than" in out
     assert "51.2 0 52.0 (48.0 to 56.0)" in " ".join(cells(out, "syn-backlog  "))
-    none = replace(CAUSES, found=())
+    none = replace(CAUSES, mechanisms=())
     out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, causes=none)))
     assert "no known mechanism: none of 40 counters changed clearly in 8 pairs." in out
 

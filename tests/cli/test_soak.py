@@ -41,7 +41,7 @@ def given_back(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert not force
         asked.extend(address.name for address in addresses)
         done = RolledBack(outcome="restored")
-        return [Answer(name=a.name, folder="/x", said=Rollback(done=done)) for a in addresses]
+        return [Answer(name=a.name, folder="/x", result=Rollback(done=done)) for a in addresses]
 
     hosts = [SimpleNamespace(name=name) for name in ("lb", "other")]
     monkeypatch.setattr(host_states, "tuned_hosts", lambda *_: (hosts, []))

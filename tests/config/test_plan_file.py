@@ -29,7 +29,7 @@ HOST = HostPlan(
 )
 PLAN = Plan(
     deployment=DEPLOYMENT,
-    hosts=(Answer(name="lb", said=HOST), Answer(name="gone", error="gone: is gone")),
+    hosts=(Answer(name="lb", result=HOST), Answer(name="gone", error="gone: is gone")),
     rounds=10,
     persist=True,
 )

@@ -34,7 +34,7 @@ LACKING = replace(HOST, keys=(KEYS[0], replace(KEYS[1], obstacle="this kernel do
 
 
 def planned_on(hosts: Mapping[str, HostPlan], *, persist: bool = False) -> Plan:
-    answers = tuple(Answer(name=name, said=host) for name, host in hosts.items())
+    answers = tuple(Answer(name=name, result=host) for name, host in hosts.items())
     return Plan(deployment=DEPLOYMENT, hosts=answers, rounds=4, persist=persist)
 
 
@@ -198,7 +198,7 @@ def test_with_a_problem_anywhere_no_host_is_touched(
 ) -> None:
     gone: Answer[HostPlan] = Answer(name="three", error="three: the network is gone")
     plan = fleet.plan(one=HOST, two=HELD)
-    answer = gone if last is None else Answer(name="three", said=last)
+    answer = gone if last is None else Answer(name="three", result=last)
     plan = replace(plan, hosts=(*plan.hosts, answer))
     with pytest.raises(IntopError) as error:
         fleet.roll_out(plan=plan)

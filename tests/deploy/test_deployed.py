@@ -84,7 +84,7 @@ def make_read_only(lab: str, folder: str) -> None:
 
 def drifts(study: Study) -> dict[str, str]:
     (answer,) = json.loads(study.run("status", "--json", expected=(4,))[0])
-    return {drift["where"]: drift["kind"] for drift in answer["said"]["drift"]}
+    return {drift["where"]: drift["kind"] for drift in answer["result"]["drift"]}
 
 
 def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
@@ -97,7 +97,7 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
 
     (host,) = study.json("plan")[native_arch()]["hosts"]
     assert (address.name, "") == (host["name"], host["error"])
-    keys = host["said"]["keys"]
+    keys = host["result"]["keys"]
     assert {key["change"]["key"]: key["change"]["value"] for key in keys} == VALUES
     assert before == {key["change"]["key"]: key["now"] for key in keys}
     assert (before, False) == (values(study), ours.exists())

@@ -46,10 +46,10 @@ def test_plan_apply_status_export_and_rollback(study: Study) -> None:
     assert "directives stay in nginx's files after a reboot" in err
     assert "say --persist" in err
     (host,) = study.json("plan", "--persist", "--output", "plan.json")[native_arch()]["hosts"]
-    planned = {key["change"]["key"]: key for key in host["said"]["keys"]}
+    planned = {key["change"]["key"]: key for key in host["result"]["keys"]}
     assert {key: one["change"]["value"] for key, one in planned.items()} == VALUES
     assert (planned[PROCESSES]["now"], planned[BACKLOG]["now"]) == ("1", "65535")
-    (edit,) = host["said"]["edits"]
+    (edit,) = host["result"]["edits"]
     assert str(conf) == edit["path"]
     assert {"-worker_processes 1;", "+worker_processes 2;"} < set(edit["diff"].split("\n"))
     assert all(line[0] in "+-" for line in edit["diff"].split("\n"))

@@ -112,12 +112,12 @@ def test_everything_in_the_way_on_any_host_is_named() -> None:
         deployment=DEPLOYMENT,
         rounds=4,
         hosts=(
-            Answer(name="one", said=HostPlan(file=FILE, keys=(planned(),))),
-            Answer(name="two", said=replace(lacking, problems=("is held",))),
+            Answer(name="one", result=HostPlan(file=FILE, keys=(planned(),))),
+            Answer(name="two", result=replace(lacking, problems=("is held",))),
             Answer(name="three", error="three: is gone"),
             # Also where the value is the same: it has to be set, and put back.
-            Answer(name="four", said=HostPlan(file=FILE, keys=(planned(VALUE, "left out"),))),
-            Answer(name="five", said=replace(lacking, has_it=True)),
+            Answer(name="four", result=HostPlan(file=FILE, keys=(planned(VALUE, "left out"),))),
+            Answer(name="five", result=replace(lacking, has_it=True)),
         ),
     )
     assert plan.problems == (

@@ -471,7 +471,7 @@ def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch)
     deployment = replace(DEPLOYMENT, started_at=started, campaign=context.campaign.id)
     then = Plan(
         deployment=deployment,
-        hosts=(Answer(name="lb", said=HOST),),
+        hosts=(Answer(name="lb", result=HOST),),
         rounds=4,
         persist=True,
     )
@@ -480,7 +480,7 @@ def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch)
         expected = {"whole": True, "persist": True, "rounds": 4, "accept_costs": False}
         assert asked == expected
         assert (narrow.archs, [w.name for w in narrow.workloads]) == (("x86",), ["slt"])
-        return {"x86": replace(then, hosts=(Answer(name="lb", said=now),))}
+        return {"x86": replace(then, hosts=(Answer(name="lb", result=now),))}
 
     monkeypatch.setattr("intop.deploy.plan.plan", again)
     return SavedPlan(

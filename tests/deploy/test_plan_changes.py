@@ -29,7 +29,7 @@ HOST = HostPlan(file=FILE, keys=KEYS, machine="x86_64", kernel="6.1.0", applied=
 
 def plan(*hosts: HostPlan | None, **deployment: Any) -> Plan:
     answers = tuple(
-        Answer(name=f"lb{n}", said=host, error="" if host else f"lb{n}: is gone")
+        Answer(name=f"lb{n}", result=host, error="" if host else f"lb{n}: is gone")
         for n, host in enumerate(hosts, start=1)
     )
     return Plan(deployment=replace(DEPLOYMENT, **deployment), hosts=answers, rounds=4)

@@ -46,7 +46,7 @@ HOST = HostPlan(file=FILE, keys=KEYS, notes=("a note",))
 PLAN = Plan(
     deployment=DEPLOYMENT,
     rounds=10,
-    hosts=(Answer(name="lb", said=HOST), Answer(name="gone", error="gone: the network is gone")),
+    hosts=(Answer(name="lb", result=HOST), Answer(name="gone", error="gone: the network is gone")),
 )
 
 
@@ -79,7 +79,7 @@ def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -
 
 
 def steps(capsys: pytest.CaptureFixture[str], *hosts: HostPlan, **changes: Any) -> str:
-    answers = tuple(Answer(name=f"lb{n}", said=host) for n, host in enumerate(hosts, start=1))
+    answers = tuple(Answer(name=f"lb{n}", result=host) for n, host in enumerate(hosts, start=1))
     return " ".join(text(capsys, replace(PLAN, hosts=answers, **changes)).split())
 
 
@@ -153,16 +153,16 @@ def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]
     applied = Applied(about={}, keys=(), file=FILE)
     keys = (planned_key(SOMAXCONN, "4096", "", found, FILE, known=["1"]),)
     host = HostPlan(file=FILE, keys=keys, applied=applied)
-    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
+    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
     assert f"{place} sets 1024 at boot after our file, and wins (reapply_sysctl is off)" in said
     assert f"{FILE}:2, of an earlier deployment, has 7, and will be replaced" in said
     late = Persistent(settings=(Setting(SOMAXCONN.key, "1024", place, (TUNED_LAST, "")),))
     host = replace(host, keys=(planned_key(SOMAXCONN, "4096", "", late, FILE, known=["1"]),))
-    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
+    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
     assert f"and wins: take it out of the profile, or let it set {SOMAXCONN.value}" in said
     found = Persistent(settings=(conf(SOMAXCONN.key, "1.conf", SOMAXCONN.value),))
     host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
-    said = text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),)))
+    said = text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),)))
     assert "/etc/sysctl.d/1.conf:3 sets the same value already" in said
 
 
@@ -176,7 +176,7 @@ def test_a_file_of_our_name_that_no_apply_wrote_is_not_called_ours(
         keys=(planned_key(SOMAXCONN, "4096", "", persistent, FILE),),
         problems=problems_of(HostState(), persistent, FILE),
     )
-    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
+    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
     assert f"IMPOSSIBLE {FILE} is there already, and no apply wrote it: move it away first" in said
     assert f"NOTE {SOMAXCONN.key}: {FILE}:2 sets 7, and no apply wrote that file" in said
     assert "earlier deployment" not in said
@@ -210,7 +210,7 @@ def test_a_later_line_is_told_as_the_kernel_reads_it(
     persistent = Persistent(settings=(setting,), by_systemd=True)
     key = planned_key(SOMAXCONN, "4096", "", persistent, FILE, known=["128", "65535"])
     host = HostPlan(file=FILE, keys=(key,))
-    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", said=host),))).split())
+    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
     assert expected.format(SOMAXCONN.key) in said
     assert ("CONFLICT" in expected) == bool(host.conflicts)
 
@@ -285,7 +285,7 @@ def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixtur
 def test_no_value_of_a_host_is_markup() -> None:
     key = planned_key(SOMAXCONN, "`|<img src=x>*", "", Persistent(), FILE)
     host = HostPlan(file=FILE, keys=(key,))
-    out = as_markdown(sections({"x86": replace(PLAN, hosts=(Answer(name="lb", said=host),))}))
+    out = as_markdown(sections({"x86": replace(PLAN, hosts=(Answer(name="lb", result=host),))}))
     assert r"\`\|\<img src=x>\*" in out
     assert (code("a b"), code("a`b")) == ("`a b`", r"a\`b")
     assert escaped("|[x") == r"\|\[x"

@@ -168,7 +168,7 @@ def test_verdicts_deep_inside_have_their_outcome_too() -> None:
 def test_agreeing_rankings_have_what_both_chose() -> None:
     one = ranking(chosen=("a", "b"))
     found = strict(to_json(rank_agreement(("slt", "dlt"), one, replace(one, chosen=("b",)))))
-    assert tuple(found[key] for key in ("chosen_one", "chosen_other", "chosen_by_both")) == (
+    assert tuple(found[key] for key in ("chosen_first", "chosen_second", "chosen_by_both")) == (
         ["a", "b"],
         ["b"],
         ["b"],

@@ -218,7 +218,7 @@ def test_a_side_is_called_by_what_was_typed() -> None:
     found = both(*sides, chosen_by=["campaign"])
     assert (found.sides[0].arch, found.sides[0].name) == ("x86", "campaign:1")
     assert found.rank_agreement is not None
-    assert (found.rank_agreement.one, found.rank_agreement.other) == ("campaign:1", "campaign:2")
+    assert (found.rank_agreement.first, found.rank_agreement.second) == ("campaign:1", "campaign:2")
 
 
 # Parameters ---------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_rankings_are_held_against_each_other_where_both_are_screened() -> None:
     one, other = ranking(a=0.5, b=0.3, c=0.2), ranking(c=0.6, b=0.3, a=0.1)
     found = both(made_side(ranking=one), made_side(ARM, ranking=other)).rank_agreement
     assert found is not None
-    assert (found.one, found.other, pytest.approx(found.spearman)) == ("x86", "arm", -1.0)
+    assert (found.first, found.second, pytest.approx(found.spearman)) == ("x86", "arm", -1.0)
     assert both(made_side(ranking=one), made_side(ARM)).rank_agreement is None
     assert both(made_side(), made_side(ARM, ranking=other)).rank_agreement is None
 

@@ -64,7 +64,7 @@ def test_an_effect_that_is_always_the_same_has_a_state_too() -> None:
     ],
 )
 def test_a_guardrail_in_words(guardrail: Guardrail, told: str) -> None:
-    assert told == guardrail.told
+    assert told == guardrail.summary
 
 
 def test_without_guardrails_there_is_no_margin() -> None:

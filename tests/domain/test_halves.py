@@ -57,7 +57,7 @@ def test_it_says_which_half_gains_and_what_they_are_together(
         assert interval.low < interval.value < interval.high
         assert interval.value == pytest.approx(gain, rel=0.02)
     assert found.together.value == pytest.approx(gains[2] / gains[0] / gains[1], rel=0.03)
-    assert says in found.told
+    assert says in found.summary
     assert (found.rounds, found.level) == (8, 0.95)
 
 

@@ -42,7 +42,7 @@ def test_places_are_counted_among_what_both_have_and_the_strongest_anywhere_is_f
     one = ranking(2, x=0.4, a=0.3, b=0.2, c=0.1)
     other = ranking(1, 1, c=0.5, b=0.3, y=0.2, a=0.1)
     found = rank_agreement(NAMES, one, other)
-    assert (found.one, found.other, found.common) == ("x86 slt", "x86 dlt", ("a", "b", "c"))
+    assert (found.first, found.second, found.common) == ("x86 slt", "x86 dlt", ("a", "b", "c"))
     assert [fields(pair) for pair in found.ranks] == [
         ("a", 1, 3, True, False),
         ("c", 3, 1, False, True),
@@ -51,12 +51,12 @@ def test_places_are_counted_among_what_both_have_and_the_strongest_anywhere_is_f
 
 
 def fields(pair: RankPair) -> tuple[object, ...]:
-    return pair.key, pair.rank_one, pair.rank_other, pair.passes_one, pair.passes_other
+    return pair.key, pair.rank_first, pair.rank_second, pair.passes_first, pair.passes_second
 
 
 def test_what_both_have_chosen() -> None:
     found = rank_agreement(NAMES, ranking(0, 3, a=3, b=2, c=1), ranking(c=3, a=2, b=1))
-    assert (found.chosen_one, found.chosen_other) == (("a", "b", "c"), ("c", "a"))
+    assert (found.chosen_first, found.chosen_second) == (("a", "b", "c"), ("c", "a"))
     assert found.chosen_by_both == ("a", "c")
 
 

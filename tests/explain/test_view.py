@@ -35,7 +35,7 @@ FOUND = Explanation(
         ),
         Contribution(keys=(OTHER,), before=("3 4 5",), after=("1 2 3",), dropped="no use"),
     ),
-    interactions=(Interaction(one=ONE, other=OTHER, ratio=Interval(0.5, 0.2, 1.3)),),
+    interactions=(Interaction(first=ONE, second=OTHER, ratio=Interval(0.5, 0.2, 1.3)),),
     same=("net.core.a",),
     verdict=VERDICT,
     kept=KEPT,

@@ -12,8 +12,8 @@ CHANGED = (
     KeyChange(key="net.a", before="1", now="2"),
     KeyChange(key="net.b", before="1", now="3"),
 )
-LEFT = Answer(name="lb", said=HostState(changed=CHANGED, foreign=(FOREIGN,)))
-HELD = Answer(name="lb", said=HostState(holder="root@x (process 8)", changed=CHANGED))
+LEFT = Answer(name="lb", result=HostState(changed=CHANGED, foreign=(FOREIGN,)))
+HELD = Answer(name="lb", result=HostState(holder="root@x (process 8)", changed=CHANGED))
 
 
 def test_what_would_be_put_back_is_told_key_by_key(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,7 +38,7 @@ def test_a_living_session_is_left_alone_without_force(capsys: pytest.CaptureFixt
 
 
 def test_a_host_as_before_needs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, *rollback([Answer(name="lb", said=HostState())], force=False))
+    out = shown(capsys, *rollback([Answer(name="lb", result=HostState())], force=False))
     assert "lb: nothing would be put back" in out
 
 
@@ -57,7 +57,7 @@ THEIRS = (Drift(kind="changed", where="net.b", detail="is 3, was left at 2"),)
 def test_what_is_applied_would_be_undone_but_for_what_is_somebody_elses(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    on = Answer(name="lb", said=HostState(applied=APPLIED, drift=THEIRS))
+    on = Answer(name="lb", result=HostState(applied=APPLIED, drift=THEIRS))
     out = shown(capsys, *rollback([on], force=False))
     assert "lb: 1 key would be put back" in out
     assert cells(out, "lb  ") == ["lb", "net.a", "2", "1"]
@@ -71,7 +71,7 @@ def test_after_a_reboot_without_a_file_only_the_record_goes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lost = replace(APPLIED, file="", file_is=None, was_rebooted=True)
-    on = Answer(name="lb", said=HostState(applied=lost, drift=THEIRS))
+    on = Answer(name="lb", result=HostState(applied=lost, drift=THEIRS))
     out = shown(capsys, *rollback([on], force=False))
     assert "lb: nothing would be put back" in out
     assert "would be undone" in out
@@ -85,7 +85,7 @@ def test_directives_are_put_back_after_a_reboot_too_but_not_over_an_edited_file(
     processes = StayingKey(key="nginx:main.worker_processes", before="1", left="2", now="2")
     files = (StayingFile(path=path, state="ours"),)
     staying = replace(APPLIED, directives=(processes,), nginx_files=files, file="", file_is=None)
-    on = Answer(name="lb", said=HostState(applied=replace(staying, was_rebooted=True)))
+    on = Answer(name="lb", result=HostState(applied=replace(staying, was_rebooted=True)))
     out = shown(capsys, *rollback([on], force=False))
     assert "lb: 1 key would be put back" in out
     assert cells(out, "lb  ") == ["lb", "nginx:main.worker_processes", "2", "1"]
@@ -95,7 +95,7 @@ def test_directives_are_put_back_after_a_reboot_too_but_not_over_an_edited_file(
         directives=(replace(processes, now=""),),
         nginx_files=(StayingFile(path=path, state="edited"),),
     )
-    on = Answer(name="lb", said=HostState(applied=edited))
+    on = Answer(name="lb", result=HostState(applied=edited))
     out = shown(capsys, *rollback([on], force=False))
     assert "lb: nothing would be put back" in out
     assert f"left as somebody else has set them: {path}" in out

@@ -45,16 +45,20 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
 @pytest.mark.usefixtures("asked")
 def test_a_host_that_is_gone_does_not_hide_the_others() -> None:
     one, two, three = states(ADDRESSES, connect)
-    assert (HostState(holder="a"), "") == (one.said, one.error)
-    assert (two.said, two.error) == (None, "b: the network is gone")
-    assert ("c", "/var/lib/intop", HostState(holder="c")) == (three.name, three.folder, three.said)
+    assert (HostState(holder="a"), "") == (one.result, one.error)
+    assert (two.result, two.error) == (None, "b: the network is gone")
+    assert ("c", "/var/lib/intop", HostState(holder="c")) == (
+        three.name,
+        three.folder,
+        three.result,
+    )
 
 
 @pytest.mark.parametrize("force", [True, False])
 def test_every_host_is_rolled_back_as_asked(asked: list[tuple[str, bool]], force: bool) -> None:
     answers = roll_back(ADDRESSES, connect, force=force)
     assert [("a", force), ("c", force)] == sorted(asked)
-    assert [a.said is not None and a.said.is_as_before for a in answers] == [True, False, True]
+    assert [a.result is not None and a.result.is_as_before for a in answers] == [True, False, True]
 
 
 @pytest.mark.usefixtures("asked")
@@ -62,7 +66,7 @@ def test_who_keeps_a_host_from_being_rolled_back_is_told(monkeypatch: pytest.Mon
     done = RolledBack(outcome="held")
     monkeypatch.setattr(guard, "rollback", lambda _, *, force: done)
     (answer,) = roll_back(ADDRESSES[:1], connect, force=False)
-    assert Rollback(done=done, held=HostState(holder="a")) == answer.said
+    assert Rollback(done=done, held=HostState(holder="a")) == answer.result
 
 
 def test_a_host_that_is_named_twice_is_asked_once(asked: list[tuple[str, bool]]) -> None:
@@ -81,7 +85,7 @@ def test_who_is_no_root_is_told_so_in_place_of_nothing_to_roll_back() -> None:
         return host
 
     (answer,) = roll_back(ADDRESSES[:1], as_user, force=False)
-    assert answer.said is None
+    assert answer.result is None
     assert (
         "a: is reached without root, and only root can see who holds it: use sudo" in answer.error
     )
@@ -125,7 +129,7 @@ def test_a_lab_that_is_not_up_does_not_hide_other_hosts(
     study = replace(fleet, clusters={**fleet.clusters, "arm": (LabSpec(name="gone", arch="arm"),)})
     found, (missing,) = tuned_hosts(study, None, pytest.fail)
     assert [a.name for a in found] == ["x86-balancer"]
-    assert (missing.name, missing.said, missing.error) == ("lab gone", None, "lab gone is not up")
+    assert (missing.name, missing.result, missing.error) == ("lab gone", None, "lab gone is not up")
     # One that the study can do without is left out, unless it was asked for.
     study = replace(study, optional=frozenset({"arm"}))
     heard: list[str] = []

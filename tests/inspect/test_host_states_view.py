@@ -33,13 +33,13 @@ FOREIGN = ForeignChange(key="net.ipv4.tcp_fin_timeout", left="11", now="12", com
 
 
 def said(**facts: object) -> Answer[HostState]:
-    return Answer(name="lb", folder="/var/lib/intop", said=HostState(**facts))  # type: ignore[arg-type]
+    return Answer(name="lb", folder="/var/lib/intop", result=HostState(**facts))  # type: ignore[arg-type]
 
 
 def test_a_line_for_each_host_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     answers = [
-        Answer(name="one", folder="/var/lib/intop", said=HostState()),
-        Answer(name="two", folder="/var/lib/intop", said=HELD),
+        Answer(name="one", folder="/var/lib/intop", result=HostState()),
+        Answer(name="two", folder="/var/lib/intop", result=HELD),
         Answer[HostState](name="three", error="three: no SSH connection to root@192.0.2.1:22"),
     ]
     lines = shown(capsys, *states(answers)).splitlines()
@@ -63,7 +63,7 @@ def test_a_dead_watchdog_stands_out(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_keys_that_differ_stand_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    out = shown(capsys, *states([Answer(name="two", said=HELD)]))
+    out = shown(capsys, *states([Answer(name="two", result=HELD)]))
     assert cells(out, "host") == ["host", "key", "before", "now"]
     (row,) = [line for line in out.splitlines() if "tcp_rmem" in line]
     assert row.split() == [
@@ -104,7 +104,7 @@ def test_foreign_changes_and_reports_keep_their_commands_in_one_line(
     ],
 )
 def test_at_stake_are_sessions_and_foreign_values(state: HostState, count: int) -> None:
-    assert count == len(at_stake(Answer(name="lb", said=state)))
+    assert count == len(at_stake(Answer(name="lb", result=state)))
 
 
 def test_nothing_is_at_stake_on_a_host_that_is_silent() -> None:
@@ -112,7 +112,7 @@ def test_nothing_is_at_stake_on_a_host_that_is_silent() -> None:
 
 
 def rolled(done: RolledBack, held: HostState = HELD) -> list[Answer[Rollback]]:
-    return [Answer(name="lb", folder="/x", said=Rollback(done=done, held=held))]
+    return [Answer(name="lb", folder="/x", result=Rollback(done=done, held=held))]
 
 
 def test_a_rollback_lists_what_it_put_back(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,15 +213,15 @@ def test_what_became_of_the_file_is_said(
     capsys: pytest.CaptureFixture[str], file_is: str, words: str
 ) -> None:
     done = RolledBack(outcome="restored", file=FILE, file_is=file_is)  # type: ignore[arg-type]
-    answer = Answer(name="lb", folder="/var/lib/intop", said=Rollback(done=done))
+    answer = Answer(name="lb", folder="/var/lib/intop", result=Rollback(done=done))
     (line,) = [line for line in shown(capsys, *rollbacks([answer])).splitlines() if FILE in line]
     assert words in line
 
 
 def test_what_many_hosts_have_alike_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     other = replace(APPLIED, keys=(replace(APPLIED.keys[0], now="64"),))
-    fleet = [Answer(name=f"lb{n}", said=HostState(applied=other)) for n in range(20)]
-    fleet[3] = Answer(name="lb3", said=HostState(applied=APPLIED))
+    fleet = [Answer(name=f"lb{n}", result=HostState(applied=other)) for n in range(20)]
+    fleet[3] = Answer(name="lb3", result=HostState(applied=APPLIED))
     out = shown(capsys, *states(fleet))
     rows = [line.split() for line in out.splitlines() if "net.core.somaxconn" in line]
     assert rows[0][:7] == ["lb0,", "lb1,", "lb2,", "lb4", "and", "15", "more"]

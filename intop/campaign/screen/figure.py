@@ -74,10 +74,10 @@ def agreement(about: str, agreement: RankAgreement) -> Drawing:
     """
     if not agreement.ranks:
         raise NoDataError("the two rankings have no parameter in common")
-    chosen = {*agreement.chosen_one, *agreement.chosen_other}
+    chosen = {*agreement.chosen_first, *agreement.chosen_second}
     shown = agreement.ranks[: max(MOST_ROWS, sum(pair.key in chosen for pair in agreement.ranks))]
-    before = sorted(shown, key=lambda pair: pair.rank_one)
-    after = sorted(shown, key=lambda pair: pair.rank_other)
+    before = sorted(shown, key=lambda pair: pair.rank_first)
+    after = sorted(shown, key=lambda pair: pair.rank_second)
     ends = {pair.key: (before.index(pair), after.index(pair)) for pair in shown}
 
     def paint(figure: Figure) -> None:
@@ -95,16 +95,16 @@ def agreement(about: str, agreement: RankAgreement) -> Drawing:
                     gid=f"joined-{key}",
                 )
         right = axes.twinx()
-        axes.set_yticks(range(len(shown)), [f"{pair.key}  {pair.rank_one}" for pair in before])
+        axes.set_yticks(range(len(shown)), [f"{pair.key}  {pair.rank_first}" for pair in before])
         # Where there is no room for the names twice, the line leads to them.
-        beside = "{0.rank_other}" if is_narrow(figure) else "{0.rank_other}  {0.key}"
+        beside = "{0.rank_second}" if is_narrow(figure) else "{0.rank_second}  {0.key}"
         right.set_yticks(range(len(shown)), [beside.format(pair) for pair in after])
         for side in (axes, right):
             side.set_ylim(len(shown) - 0.5, -0.5)
             side.tick_params(length=0, labelsize=7)
             side.spines[:].set_visible(False)
         axes.set_xticks(
-            (0, 1), (agreement.one, agreement.other), fontsize=9, fontweight="bold", color=INK
+            (0, 1), (agreement.first, agreement.second), fontsize=9, fontweight="bold", color=INK
         )
         axes.xaxis.tick_top()
         legend_below(figure, axes)
@@ -143,7 +143,7 @@ def _by_choice(
 ) -> list[tuple[str, str, tuple[str, ...]]]:
     """Colour, label and keys of what both have chosen, one of them, and neither."""
     both = set(agreement.chosen_by_both)
-    either = {*agreement.chosen_one, *agreement.chosen_other}
+    either = {*agreement.chosen_first, *agreement.chosen_second}
     keys = [pair.key for pair in shown]
     return [
         (GREY, "chosen in neither", tuple(k for k in keys if k not in either)),

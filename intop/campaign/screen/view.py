@@ -168,11 +168,11 @@ def rank_section(title: str, agreement: RankAgreement) -> Section:
     table = Table(
         columns=(
             Column("parameter", "key"),
-            *numbers(f"rank in {agreement.one}", f"rank in {agreement.other}"),
+            *numbers(f"rank in {agreement.first}", f"rank in {agreement.second}"),
             Column("passes", "text"),
         ),
         rows=tuple(
-            (pair.key, str(pair.rank_one), str(pair.rank_other), _passes(agreement, pair))
+            (pair.key, str(pair.rank_first), str(pair.rank_second), _passes(agreement, pair))
             for pair in agreement.ranks[:MOST_RANKS]
         ),
     )
@@ -188,16 +188,16 @@ def rank_notes(agreement: RankAgreement) -> tuple[str, ...]:
         else f"Rank correlation of the importances: {agreement.spearman:z.2f} (Spearman), "
         f"{agreement.kendall:z.2f} (Kendall); what is no more than noise on either side is ranked "
         "by chance, which draws them to zero",
-        f"Chosen by both: {len(both)} of {len(agreement.chosen_one)} in {agreement.one} and "
-        f"{len(agreement.chosen_other)} in {agreement.other}"
+        f"Chosen by both: {len(both)} of {len(agreement.chosen_first)} in {agreement.first} and "
+        f"{len(agreement.chosen_second)} in {agreement.second}"
         + (f": {few(both, 8)}" if both else ""),
     ]
     return tuple(lines)
 
 
 def _passes(agreement: RankAgreement, pair: RankPair) -> str:
-    if pair.passes_one and pair.passes_other:
+    if pair.passes_first and pair.passes_second:
         return "both"
-    if pair.passes_one:
-        return agreement.one
-    return agreement.other if pair.passes_other else "neither"
+    if pair.passes_first:
+        return agreement.first
+    return agreement.second if pair.passes_second else "neither"

@@ -65,7 +65,7 @@ def causes(
     ]
     named.sort(key=lambda cause: -cause.counters[0].least)
     compared = sum(map(len, by_mechanism.values()))
-    return Causes(pairs=len(default), counters=compared, found=tuple(named))
+    return Causes(pairs=len(default), counters=compared, mechanisms=tuple(named))
 
 
 def _counted(counters: HostCounters) -> dict[str, float]:

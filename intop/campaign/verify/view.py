@@ -42,7 +42,7 @@ def verdict(title: str, verdict: Verdict) -> Section:
         blocks.append(Notes((halves_sentence(verdict.halves),)))
     if verdict.causes is not None:
         blocks.append(Notes(tuple(cause_notes(verdict.causes))))
-        blocks += [cause_table(verdict, verdict.causes)] if verdict.causes.found else []
+        blocks += [cause_table(verdict, verdict.causes)] if verdict.causes.mechanisms else []
     if verdict.models is not None:
         notes = (models_sentence(verdict.models), LUCK)
         blocks += [model_table(verdict.models), Notes(notes)]
@@ -51,7 +51,7 @@ def verdict(title: str, verdict: Verdict) -> Section:
 
 def halves_sentence(halves: Halves) -> str:
     """Return the worth of each kind of the winner's parameters."""
-    return f"Its halves, as times that P99 is lower: {halves.told}."
+    return f"Its halves, as times that P99 is lower: {halves.summary}."
 
 
 LUCK = (
@@ -181,8 +181,8 @@ def guardrail_table(verdict: Verdict) -> Table:
 
 def cause_notes(causes: Causes) -> Iterator[str]:
     """Return the mechanisms behind a difference, by the kernel's counters."""
-    yield f"Why, by what the kernel counted: {causes.told}."
-    for cause in causes.found:
+    yield f"Why, by what the kernel counted: {causes.summary}."
+    for cause in causes.mechanisms:
         yield f"{cause.mechanism}: {cause.about}"
 
 
@@ -200,7 +200,7 @@ def cause_table(verdict: Verdict, causes: Causes) -> Table:
         ),
         rows=tuple(
             (cause.mechanism, c.name, c.default, c.tuned, c.times, c.meaning)
-            for cause in causes.found
+            for cause in causes.mechanisms
             for c in cause.counters
         ),
     )

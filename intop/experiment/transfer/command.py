@@ -19,17 +19,17 @@ from intop.command.running import connect_to, connect_to_none, stored_context
 from intop.errors import ResultMissingError, UsageError
 
 
-def _asked(one: str, other: str, no_measure: bool, **options: Any) -> dry_run.Asked:
-    _check_two(one, other)
+def _asked(first: str, second: str, no_measure: bool, **options: Any) -> dry_run.Asked:
+    _check_two(first, second)
     if no_measure:
         raise UsageError("--no-measure writes nothing to any host: leave --dry-run out")
-    return dry_run.Asked(stages=("transfer",), options=options, archs=(one, other))
+    return dry_run.Asked(stages=("transfer",), options=options, archs=(first, second))
 
 
-def _check_two(one: str, other: str) -> None:
+def _check_two(first: str, second: str) -> None:
     """Raises UsageError where both are the same architecture."""
-    if one == other:
-        raise UsageError(f"{one} has nothing to transfer to itself: intop transfer x86 arm")
+    if first == second:
+        raise UsageError(f"{first} has nothing to transfer to itself: intop transfer x86 arm")
 
 
 @subcommand(
@@ -39,8 +39,8 @@ def _check_two(one: str, other: str) -> None:
     "intop transfer x86 arm --no-measure --json",
     "intop transfer x86 arm --again                 measure again",
 )
-@click.argument("one", type=click.Choice(["x86", "arm"]))
-@click.argument("other", type=click.Choice(["x86", "arm"]))
+@click.argument("first", type=click.Choice(["x86", "arm"]))
+@click.argument("second", type=click.Choice(["x86", "arm"]))
 @config_option
 @workload_option
 @json_option
@@ -54,8 +54,8 @@ def _check_two(one: str, other: str) -> None:
 @click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @dry_run_option(dry_run.measuring_as(_asked))
 def command(
-    one: str,
-    other: str,
+    first: str,
+    second: str,
     config: Path | None,
     workload: str | None,
     as_json: bool,
@@ -72,20 +72,20 @@ def command(
     from intop.experiment.transfer.stage import transfer, transfer_sections
     from intop.run.context import chosen_archs
 
-    _check_two(one, other)
+    _check_two(first, second)
     if no_measure and (again or rounds is not None):
         raise UsageError("--no-measure goes with neither --again nor --rounds")
     results = {}
     missing: list[str] = []
     connect = connect_to_none if no_measure else connect_to
     with stored_context(config, None, workload, connect=connect, writes=True) as context:
-        for arch in (one, other):
+        for arch in (first, second):
             chosen_archs(context.study, arch)
         for chosen in context.workloads:
             try:
                 results[chosen.name] = transfer(
                     context,
-                    (one, other),
+                    (first, second),
                     chosen,
                     measure=not no_measure,
                     rounds=rounds,

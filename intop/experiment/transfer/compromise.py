@@ -146,8 +146,8 @@ def _narrowed(a: Parameter, b: Parameter) -> Parameter | None:
     if len(a.components) != len(b.components):
         return None
     components: list[Component] = []
-    for own, other in zip(a.components, b.components, strict=True):
-        low, high = max(own.low, other.low), min(own.high, other.high)
+    for own, theirs in zip(a.components, b.components, strict=True):
+        low, high = max(own.low, theirs.low), min(own.high, theirs.high)
         if low >= high:
             return None
         components.append(replace(own, low=low, high=high))

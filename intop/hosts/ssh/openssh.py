@@ -98,9 +98,9 @@ def _asked(
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
         raise UnreachableError(address.name, f"`ssh -G` can't be asked: {error}") from error
     if done.returncode != 0:
-        said = "; ".join(done.stderr.strip().splitlines()) or f"exit code {done.returncode}"
+        message = "; ".join(done.stderr.strip().splitlines()) or f"exit code {done.returncode}"
         raise UnreachableError(
-            address.name, f"ssh can't read how it is reached: {said}. Correct that file"
+            address.name, f"ssh can't read how it is reached: {message}. Correct that file"
         )
     options: dict[str, list[str]] = {}
     for line in done.stdout.split("\n"):

@@ -70,7 +70,7 @@ def _interactions(explanation: Explanation) -> tuple[Table, ...]:
             title="Two changes together / the product of what each does alone",
             origin="measured",
             columns=(Column("one", "key"), Column("other", "key"), Column("ratio", "span")),
-            rows=tuple((i.one, i.other, i.ratio) for i in explanation.interactions),
+            rows=tuple((i.first, i.second, i.ratio) for i in explanation.interactions),
         ),
     )
 

@@ -72,7 +72,7 @@ def latency(findings: Findings) -> Iterator[Block]:
         yield Paragraph(halves_sentence(verdict.halves))
     if verdict.causes is not None:
         yield from map(Paragraph, cause_notes(verdict.causes))
-        if verdict.causes.found:
+        if verdict.causes.mechanisms:
             yield cause_table(verdict, verdict.causes)
     if findings.mediation is not None:
         yield from _mediation(findings.mediation)
