@@ -33,7 +33,7 @@ PACKAGES = {"vm": "guests", "machine": "machines"}
 
 
 def _dry_up(config: Path | None, arch: str | None, install: bool) -> None:  # noqa: ARG001
-    """In place of lab up."""
+    """Print the plan of lab up."""
     from intop.lab import cluster
 
     for spec in labs_of(study_of(config), arch):
@@ -46,7 +46,7 @@ def _dry_up(config: Path | None, arch: str | None, install: bool) -> None:  # no
 
 
 def _dry_down(config: Path | None, arch: str | None, every: bool) -> None:
-    """In place of lab down."""
+    """Print the plan of lab down."""
     from intop.lab import cluster
 
     for name in labs_to_end(config, arch, every=every):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _asked(new: bool, resume: bool, **options: Any) -> dry_run.Asked:
-    """All of its stages; where tune would ask, the latest campaign goes on."""
+    """Return all stages of tune; where tune would ask, the latest campaign goes on."""
     from intop.inspect.dry_run import of_tune
 
     _check_new(new=new, resume=resume)

@@ -13,7 +13,7 @@ UNTOUCHED = "nothing was written"
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What a command asks for with its options."""
+    """The request of a command with its options."""
 
     stages: tuple[str, ...]
     options: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""What the commands have in common: help with examples, options, and the study they are about."""
+"""Options and help that commands share, and the study that they are about."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -16,7 +16,7 @@ from intop.masking import masked
 
 
 def write_tables(folder: Path, document: Document) -> list[Path]:
-    """One file for each table, such as `x86-slt-percentiles.csv`, and their paths.
+    """Write a file for each table, such as `x86-slt-percentiles.csv`, and their paths.
 
     What is not there is an empty cell; an interval has three columns. Raises IntopError for a file
     that can't be written.

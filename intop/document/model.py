@@ -99,11 +99,11 @@ class Document:
     sections: tuple[Section, ...]
 
     def tables(self) -> Iterator[Table]:
-        """All of them, in order, also those of figures."""
+        """All tables in order, also those of figures."""
         return _tables(self.sections)
 
     def figures(self) -> Iterator[Figure]:
-        """All of them, in order."""
+        """All figures in order."""
         return _figures(self.sections)
 
 

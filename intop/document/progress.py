@@ -27,7 +27,7 @@ class Progress(Protocol):
         """A piece of work of `total` steps starts, of which `done` were made earlier."""
 
     def step(self, text: str = "") -> None:
-        """One step is made; `text` tells of it."""
+        """Count a step; `text` describes it."""
 
     def end(self) -> None:
         """The piece of work is over."""

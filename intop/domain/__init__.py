@@ -1,1 +1,1 @@
-"""What intop talks about: parameters, spaces, trials, statistics. No input or output."""
+"""The terms of intop: parameters, spaces, trials, statistics. No input or output."""

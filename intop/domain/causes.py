@@ -27,7 +27,7 @@ class Moved:
 
     @property
     def least(self) -> float:
-        """By how many times it changed at least, up or down."""
+        """The smallest factor by which it changed, up or down."""
         return max(self.times.low, 1 / self.times.high)
 
     @property

@@ -18,7 +18,7 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """When `key` has one of `values`, `needs` must have one of `to_be`."""
+    """A requirement: when `key` has one of `values`, `needs` must have one of `to_be`."""
 
     key: str
     values: tuple[str, ...]

@@ -74,7 +74,7 @@ class HostState:
     """What is no longer as it was applied."""
 
     def __str__(self) -> str:
-        """In words, a line each; empty for a host that nobody holds and that has nothing to say."""
+        """Return a line for each part; empty for a host without holder and reports."""
         held = f"held by {self.holder} since {self.since}, lease {self.lease_s or 0:g} s"
         return "\n".join([held, *self.reports] if self.holder else self.reports)
 

@@ -1,4 +1,4 @@
-"""How the kernel reads a text that is written to a sysctl (its kernel/sysctl.c).
+"""The kernel's reading of a text that is written to a sysctl (its kernel/sysctl.c).
 
 Numbers are read in C's way: `010` is 8, `0xff` is 255. What follows the last number that a key
 needs is left out: `65535   # same` is 65535. Quotes and commas are refused.
@@ -28,7 +28,7 @@ _ROUNDED = ("*interval_ms", "*_time_ms", "*ratelimit")
 
 @dataclass(frozen=True)
 class Reading:
-    """How the kernel reads a text."""
+    """The kernel's reading of a text."""
 
     outcome: Outcome
     """`likely` is for a number beyond the known values; a key that refuses stays as it is."""

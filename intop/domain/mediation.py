@@ -1,4 +1,4 @@
-"""How much of a gain a mechanism brings: what is left of the gain where it is taken away."""
+"""The part of a gain that a mechanism brings: the gain with it, and without it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

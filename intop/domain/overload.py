@@ -1,4 +1,4 @@
-"""When overloaded defaults say that the load is too much, and not that one trial was unlucky.
+"""Overload: overloaded defaults that show too high a load, and not one unlucky trial.
 
 Two in a row do. One among good ones is a bad result as any other, and counts as such. The first of
 a stage has none before it, so it is doubted until it was measured once more.

@@ -1,4 +1,4 @@
-"""From the catalogue to the space that one host offers, with a reason for all that is left out."""
+"""The space that one host offers of the catalogue, with a reason for all that is left out."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -117,7 +117,7 @@ class Ranking:
 
     @property
     def priors(self) -> dict[str, float]:
-        """How likely each of the open parameters acts."""
+        """The probability that each open parameter acts."""
         effects = self.screening.effects if self.screening else ()
         return {e.key: e.probability for e in effects if e.state == "open"}
 

@@ -166,7 +166,7 @@ class ArmResult:
 
     @property
     def failures(self) -> int:
-        """How many of its trials failed."""
+        """The number of its failed trials."""
         return failures(self.trials)
 
     @property

@@ -144,7 +144,7 @@ class Space:
 
     @cached_property
     def feature_keys(self) -> tuple[str, ...]:
-        """For each feature the key of its parameter."""
+        """The key of each feature's parameter."""
         return tuple(variable.key for variable in self.variables for _ in variable.features)
 
     def restricted(self, keys: Iterable[str]) -> "Space":
@@ -379,7 +379,7 @@ class Space:
 
     @cached_property
     def _listed(self) -> "list[tuple[list[int], Matrix, KDTree]]":
-        """Of each listing its columns here, its rows with the others' defaults, their places."""
+        """Each listing's columns, its rows with the defaults of other columns, and their places."""
         listings = [c for c in self.constraints if isinstance(c, Listing)]
         if not listings:
             return []

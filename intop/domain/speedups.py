@@ -41,7 +41,7 @@ class SpeedUps:
 
     @property
     def counted(self) -> int:
-        """How many models have a ratio."""
+        """The number of models that have a ratio."""
         return sum(model.ratio is not None for model in self.models)
 
     @property

@@ -338,7 +338,7 @@ class Outline(Attempt):
 
     @property
     def p99_ms(self) -> float:
-        """As the trial's. Raises ValueError for a failed trial."""
+        """The P99 of the trial. Raises ValueError for a failed trial."""
         if self.measured_p99_ms is None:
             raise self._failure()
         return self.measured_p99_ms

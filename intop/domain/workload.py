@@ -212,7 +212,7 @@ class Workload:
 
     @property
     def traffic(self) -> str:
-        """How the load differs from a constant rate on connections that are kept; "" if it doesn't.
+        """The differences from a constant rate on connections that are kept; "" without any.
 
         For conditions: trials of different traffic aren't comparable.
         """
@@ -272,7 +272,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget(Limits):
-    """How much one study may measure and compute, for each architecture and workload."""
+    """The limits of what a study measures and computes, for each architecture and workload."""
 
     screen_trials: Annotated[int, Ge(8)] = 100
     """Configurations that a screening measures, once each."""

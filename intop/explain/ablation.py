@@ -305,7 +305,7 @@ class _Search:
         return loss.mean >= errors * loss.error
 
     def fall_back(self) -> Asking[None]:
-        """Where the set clearly falls short, return to the smallest larger one that does not.
+        """Return to the smallest larger set where this one clearly falls short.
 
         Each step of an elimination may lose less than can be measured, and all together too much.
         """

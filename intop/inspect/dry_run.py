@@ -25,7 +25,7 @@ from intop.store import Campaign, Store, Subject, shown
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked for: these stages, of the latest campaign."""
+    """The stages of a dry run, of the latest campaign."""
 
     stages: tuple[str, ...]
     new: bool = False

@@ -1,4 +1,4 @@
-"""What a host has that keeps a campaign from starting, or may come in its way."""
+"""Checks of a host for what keeps a campaign from starting, or may disturb it."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field

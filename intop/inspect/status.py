@@ -152,14 +152,14 @@ class _Known:
         return self.prospect.stored
 
     def stored_at(self) -> list[datetime]:
-        """When trials ended and results were stored."""
+        """The times at which trials ended and results were stored."""
         ends = [place.ended for place in self.places]
         return [end for end in ends if end is not None] + [
             datetime.fromisoformat(at) for at in self.prospect.kinds.values()
         ]
 
     def status(self) -> SubjectStatus:
-        """All of it."""
+        """Return the whole status."""
         verdict = self.prospect.verdict
         pace, measured_in = self._pace()
         trial = self._by_file() if pace is None else Span(likely_s=pace, most_s=pace)

@@ -116,7 +116,7 @@ def check(checked: Checked) -> Iterator[Block]:
 
 
 def vacuumed(vacuumed: Vacuumed) -> Iterator[Block]:
-    """One line."""
+    """Return one line about the clean-up."""
     sizes = f"{vacuumed.before / 1e6:.1f} MB before, {vacuumed.after / 1e6:.1f} MB now"
     yield Verbatim((f"{vacuumed.store}: {sizes}",))
 

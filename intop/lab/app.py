@@ -66,7 +66,7 @@ ORDERS = orders(2 * (LEAST_READ + MORE_READ))
 
 
 def amounts(number: int) -> tuple[int, int, int]:
-    """How many orders the report reads, from which one on, and how many rows it lists."""
+    """Return how many orders the report reads, the first of them, and how many rows it lists."""
     bits = mixed(number)
     share = (bits & 0xFFFF) / 0x10000
     rows = LEAST_ROWS + int(MORE_ROWS * share * share)  # many short pages, few long ones

@@ -59,7 +59,7 @@ class LabStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Removed:
-    """All that `down` removed; false when there was nothing."""
+    """The list of what `down` removed; false when there was nothing."""
 
     name: str
     namespaces: tuple[str, ...] = ()

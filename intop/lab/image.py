@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Image:
-    """What QEMU starts a guest from."""
+    """The files that QEMU starts a guest from."""
 
     folder: Path
 

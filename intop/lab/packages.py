@@ -112,6 +112,6 @@ def sources() -> str:
 
 
 def first_complaint(error: LabError) -> str:
-    """What apt says in its first line with an error, else the whole."""
+    """Return apt's first line with an error, else its whole output."""
     lines = str(error).splitlines()
     return next((line.strip() for line in lines if line.lstrip().startswith("E: ")), str(error))

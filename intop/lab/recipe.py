@@ -1,4 +1,4 @@
-"""What a guest's image is made of, decided without touching anything.
+"""The contents of a guest's image, decided without touching anything.
 
 The image is the kernel of a Debian package and a first file system that stays the only one:
 no disk, no systemd, no maintainer scripts. Nothing of a lab is in it, so that one image serves
@@ -93,7 +93,7 @@ def kernel_package(arch: str) -> str:
 
 
 def needed(packages: Iterable[Package]) -> list[Package]:
-    """Of all that apt would install, what a guest is made of."""
+    """Return the packages for a guest, of all that apt would install."""
     return [package for package in packages if not LEFT_OUT.fullmatch(package.name)]
 
 
@@ -106,12 +106,12 @@ def kernel_release(packages: Iterable[Package]) -> str | None:
 
 
 def fingerprint(*parts: str) -> str:
-    """What an image is called by: another one in any part means another image."""
+    """Return the name of an image: another one in any part means another image."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
 def place(path: str) -> str | None:
-    """Where a package's file goes; None for one that is left out, or a folder we make."""
+    """Return a file's place in the image; None for one left out, or a folder that we make."""
     clean = path.removeprefix(".").strip("/")
     top, _, rest = clean.partition("/")
     if top in TOP_LEVEL:
@@ -122,7 +122,7 @@ def place(path: str) -> str | None:
 
 
 def own_files() -> dict[str, cpio.Entry]:
-    """All that is in the image and in no package."""
+    """Return the files of the image that are in no package."""
     passwd, group, shadow = _accounts()
     return {
         ".": cpio.folder(),  # the root itself: without it anybody could write there

@@ -168,7 +168,7 @@ def names() -> list[str]:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """One `up` or `down` at a time on this machine, so that no two choose the same subnet.
+    """Let one `up` or `down` at a time work on this machine, so that no two choose the same subnet.
 
     The lock is on the folder of all labs. `down` removes that folder when it is empty, so
     whoever waited looks again whether it still holds the folder that is there.

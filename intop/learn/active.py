@@ -192,7 +192,7 @@ class _Outlook:
 
     @property
     def improvement(self) -> float:
-        """How much the row that is worth most is expected to lower the log target."""
+        """The expected fall of the log target by the row that is worth most."""
         return float(np.exp(self.worth.max()))
 
     def next(self) -> Proposal:

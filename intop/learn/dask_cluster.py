@@ -53,7 +53,7 @@ class _Backend(ParallelBackendBase):  # type: ignore[misc]
         self._executor = client.get_executor(pure=False)
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """As many tasks at once as there are workers, whatever is asked for."""
+        """Return the number of workers, whatever is asked for."""
         del n_jobs
         return max(1, len(self._client.nthreads()))
 

@@ -32,7 +32,7 @@ UNPRUNED_TRIES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How models are tuned and judged."""
+    """The effort of tuning and judging models."""
 
     folds: int = 5
     """Folds of the rows for the error; the search has its own."""

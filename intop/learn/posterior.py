@@ -35,7 +35,7 @@ class Posterior:
 
     @property
     def misses(self) -> Vector:
-        """How far each row (n,) is above its prediction without it, in standard deviations."""
+        """The distance of each row (n,) above its prediction without it, in standard deviations."""
         return np.asarray(self.learned.weights / np.sqrt(self.learned.sure))
 
     def __call__(self, values: Matrix) -> tuple[Vector, Vector]:

@@ -29,7 +29,7 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """From one campaign to the next."""
+    """The step from one campaign to the next."""
 
     incomparable: tuple[str, ...]
     """Differences of the load, or of what is called the default. With any of them there is no

@@ -1,1 +1,1 @@
-"""What a stage is, and how any of them is carried out."""
+"""Stages: the contract of one, and what carries out any of them."""

@@ -50,7 +50,7 @@ class Attempt:
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What came of an attempt, filled in step by step."""
+    """The outcome of an attempt, filled in step by step."""
 
     validity: Validity = field(default_factory=lambda: Validity("ok"))
     unsettled: str = ""

@@ -1,4 +1,4 @@
-"""Which trials may be mixed: those of the same machines, load and defaults alone."""
+"""The rule of which trials may be mixed: same machines, load and defaults."""
 
 import hashlib
 from collections import Counter

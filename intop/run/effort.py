@@ -1,4 +1,4 @@
-"""How long a study takes, before it is measured: stated constants, and estimates from them.
+"""Estimates of a study's time before it is measured, from stated constants.
 
 The times that a campaign has measured itself are preferred: `campaign_status.pace_s`, and those of
 its training.

@@ -1,4 +1,4 @@
-"""What the store has of one architecture under one workload: stages say by it what is left."""
+"""The stored parts of one architecture and workload, by which stages say what is left."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

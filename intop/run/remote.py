@@ -105,7 +105,7 @@ def request_of(
     prune_above_ms: float | None = None,
     configuration: Configuration | None = None,
 ) -> JobSettings:
-    """What a worker can't know of a task by itself."""
+    """Return the facts of a task that a worker can't know by itself."""
     return JobSettings(
         workload=task.workload,
         tunes=task.context.study.tunes,

@@ -60,7 +60,7 @@ class SoFar:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """How much there is to a stage in all."""
+    """The extent of a stage: its trials and its time."""
 
     trials: int = 0
     """The planned trials, and those that it may add to its plan."""

@@ -1,4 +1,4 @@
-"""Where trials of one task are measured."""
+"""The place where trials of a task are measured."""
 
 from typing import Protocol
 

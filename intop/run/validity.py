@@ -56,7 +56,7 @@ def disturbance(metrics: Mapping[str, HostMetrics], limits: Limits) -> str:
 
 
 def late_generator(metrics: Mapping[str, HostMetrics], p99_ms: float, max_lag: float) -> str:
-    """Which load generator spoilt its own figures, "" where none did.
+    """Return the load generator that spoilt its own figures, "" where none did.
 
     It did where it noticed a slot later than `max_lag` times P99, for one slot in a hundred; or
     where its clock was set meanwhile.
@@ -75,7 +75,7 @@ def late_generator(metrics: Mapping[str, HostMetrics], p99_ms: float, max_lag: f
 
 
 def idle_backend(metrics: Mapping[str, HostMetrics], backends: Collection[str]) -> str:
-    """Which backend took no part in the load, "" where all did.
+    """Return the backend that took no part in the load, "" where all did.
 
     The server is restarted before each load, so each backend that takes part accepts a connection.
     """

@@ -139,7 +139,7 @@ def asked_soak(
     in_a_row: int,
     **options: Any,
 ) -> "tuple[SoakRequest, dict[str, Any]]":
-    """What to soak, and the options that all stages have. Raises UsageError."""
+    """Return what to soak, and the options that all stages have. Raises UsageError."""
     from intop.domain.soak import Limits
     from intop.run.context import chosen_archs, chosen_workloads
     from intop.soak.stage import SoakRequest

@@ -209,7 +209,7 @@ _END = sa.text(
 
 
 def as_inserted(*names: str) -> dict[str, Any]:
-    """For ON CONFLICT: overwrite these columns of the existing row with the inserted values.
+    """Return inserted values for these columns, which ON CONFLICT writes over the existing row.
 
     Cheaper than `Insert.excluded`, which builds all columns of the table for every statement.
     """

@@ -129,7 +129,7 @@ def _panel(
 
 
 def _drawn_rows(error: ModelError) -> tuple[HeldOut, ...]:
-    """All of them, or one in every so many."""
+    """Return all rows, or a regular part of them."""
     return error.held_out[:: -(-len(error.held_out) // MOST_POINTS)]
 
 

@@ -274,7 +274,7 @@ class _Scale:
 
     @classmethod
     def of(cls, sides: SideBySide) -> "_Scale":
-        """From the lowest to the highest latency that is drawn."""
+        """The range of latencies that is drawn."""
         both = (
             value
             for latency in sides.latencies_ms.values()

@@ -18,7 +18,7 @@ MOST = 200_000
 
 @dataclass(frozen=True)
 class Place:
-    """Where a statement stands."""
+    """The place of a statement."""
 
     source: Source
     statement: Statement

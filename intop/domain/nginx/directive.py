@@ -171,7 +171,7 @@ class Directive:
 
     @property
     def level(self) -> Level:
-        """Where its value is set."""
+        """The level at which its value is set."""
         level: Level = self.key.removeprefix(PREFIX).split(".")[0]  # type: ignore[assignment]
         return level
 

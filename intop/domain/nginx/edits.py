@@ -1,4 +1,4 @@
-"""From wanted values to edits of files: as few characters as possible, never a directive twice."""
+"""Edits of files that set wanted values: as few characters as possible, no directive twice."""
 
 import re
 from collections.abc import Mapping, Sequence

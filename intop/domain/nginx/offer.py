@@ -1,4 +1,4 @@
-"""From the catalogue of directives to the space that one nginx offers, with what is left out."""
+"""The space that one nginx offers of the catalogue's directives, with what is left out."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

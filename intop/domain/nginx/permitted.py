@@ -1,4 +1,4 @@
-"""Which of nginx's directives may be tuned at all. A leaf: `intop.domain.parameter` asks it."""
+"""The directives of nginx that may be tuned at all. A leaf: `intop.domain.parameter` asks it."""
 
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase

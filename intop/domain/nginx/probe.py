@@ -15,7 +15,7 @@ SHOWN = 100
 
 @dataclass(frozen=True, kw_only=True)
 class NginxProbe:
-    """What is known of an nginx and its directives, by the keys of the catalogue.
+    """The facts of an nginx and its directives, by the keys of the catalogue.
 
     Of nginx's files it has no text but that of a statement in `unfit`.
     """

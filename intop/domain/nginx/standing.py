@@ -1,4 +1,4 @@
-"""What is effective now: where a directive stands, and the value that it has there."""
+"""The effective values of directives: where each stands, and its value there."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ class Directives:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """All of them as parameters."""
+        """All directives as parameters."""
         return tuple(directive.parameter for directive in self.by_key.values())
 
     def related(self, keys: Iterable[str]) -> set[str]:
@@ -137,7 +137,7 @@ def is_setting(arguments: Iterable[str]) -> bool:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a directive stands in what nginx reads."""
+    """The place of a directive in what nginx reads."""
 
     own: tuple[Place, ...] = ()
     """Places of its own level."""
