@@ -89,33 +89,33 @@ ALLOWED = "net.ipv4.tcp_allowed_congestion_control"
 
 def traces(lab: str) -> list[str]:
     """Whatever there is of a lab, looked for without the lab's own bookkeeping."""
-    found = [str(path) for path in Path("/run/netns").glob(f"intop-{lab}-*")]
-    found += [n for _, n in socket.if_nameindex() if n == f"intop-{lab}"]
-    found += [str(path) for path in Path("/run/intop/lab").glob(lab)]
+    result = [str(path) for path in Path("/run/netns").glob(f"intop-{lab}-*")]
+    result += [n for _, n in socket.if_nameindex() if n == f"intop-{lab}"]
+    result += [str(path) for path in Path("/run/intop/lab").glob(lab)]
     mounts = Path("/proc/self/mountinfo").read_text().split()
-    found += [word for word in mounts if word.startswith(f"/run/intop/lab/{lab}/")]
+    result += [word for word in mounts if word.startswith(f"/run/intop/lab/{lab}/")]
     groups = Path("/sys/fs/cgroup")
-    found += [str(p) for of in ("", "*/") for p in groups.glob(f"{of}intop-{lab}")]
+    result += [str(p) for of in ("", "*/") for p in groups.glob(f"{of}intop-{lab}")]
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             arguments = process.read_bytes().decode(errors="replace")
         except OSError:
             continue
         if f"/run/intop/lab/{lab}/" in arguments or f"intop-{lab}-" in arguments:
-            found.append(arguments)
-    return found
+            result.append(arguments)
+    return result
 
 
 def machine_sysctls() -> dict[str, str]:
     """`sysctl -a` of the machine, without what moves by itself."""
     text = subprocess.run(["sysctl", "-a"], capture_output=True, text=True, timeout=20).stdout
     pairs = (line.partition(" = ") for line in text.splitlines() if " = " in line)
-    found = {
+    result = {
         key: value
         for key, _, value in pairs
         if key not in MOVING and not key.startswith("kernel.random.")
     }
-    return found | {ALLOWED: found.get(ALLOWED, "").replace("cubic", "").strip()}
+    return result | {ALLOWED: result.get(ALLOWED, "").replace("cubic", "").strip()}
 
 
 @pytest.fixture(name="traces", scope="session")
@@ -181,7 +181,7 @@ def a_narrow_file(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def testbed(tmp_path: Path) -> Iterator[FakeTestbed]:
     """A task of the lab's study whose trials are made up."""
-    told = StringIO()
+    message = StringIO()
     study = lab_study()
     study = replace(study, clusters={arch: c[:1] for arch, c in study.clusters.items()})
     with opened(str(tmp_path / "store.db")) as store:
@@ -190,14 +190,14 @@ def testbed(tmp_path: Path) -> Iterator[FakeTestbed]:
             store=store,
             campaign=new(store, study),
             connect=lambda address: pytest.fail(f"connects to {address}"),
-            progress=LineProgress(told),
+            progress=LineProgress(message),
             archs=("x86",),
             workloads=(study.workloads["slt"],),
             testbeds=lambda _: nullcontext((fake,)),
         )
         subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
         task = Task(context=context, subject=subject, workload=study.workloads["slt"])
-        fake = FakeTestbed(task, told=told)
+        fake = FakeTestbed(task, told=message)
         yield fake
 
 

@@ -104,10 +104,10 @@ def refusal(path: Path) -> str:
     """What reading an artefact and loading its model is refused by."""
     with pytest.raises(ArtefactError) as refused:
         artefacts.read(path).model("SVR")
-    told = str(refused.value)
-    assert told.startswith(f"{path}: ")
-    assert "intop train --models DIR" in told
-    return told
+    message = str(refused.value)
+    assert message.startswith(f"{path}: ")
+    assert "intop train --models DIR" in message
+    return message
 
 
 def models_or_refusal(path: Path) -> tuple[list[Any], str]:
@@ -130,8 +130,12 @@ def test_every_family_predicts_the_same_to_the_last_bit(name: str, tmp_path: Pat
     manifest = artefacts.save(path, ORIGIN, [(fitted, error, model)])
     artefact = artefacts.read(path)
     assert manifest == artefact.manifest
-    (told,) = artefact.manifest.models
-    assert (name, fitted.hyperparameters, error) == (told.family, told.hyperparameters, told.error)
+    (message,) = artefact.manifest.models
+    assert (name, fitted.hyperparameters, error) == (
+        message.family,
+        message.hyperparameters,
+        message.error,
+    )
     asked = rows(100, 2) * [2, 1.5, 1, 1]
     assert np.array_equal(predicted(model, asked), predicted(artefact.model(name), asked))
 
@@ -278,10 +282,10 @@ def test_damage_under_right_sums_is_no_traceback_and_no_other_model(
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     forged(path, as_it_is, bytes(content))
-    models, told = models_or_refusal(path)
+    models, message = models_or_refusal(path)
     asked = rows(50, 3)
     assert all(np.array_equal(predicted(svr[2], asked), predicted(m, asked)) for m in models)
-    assert models or str(path) in told
+    assert models or str(path) in message
 
 
 JUNK = st.one_of(
@@ -306,8 +310,8 @@ def test_a_manifest_of_anything_is_no_traceback(whole: Path, data: st.DataObject
             part = part[key]
 
     forged(path, change)
-    _, told = models_or_refusal(path)
-    assert not told or str(path) in told
+    _, message = models_or_refusal(path)
+    assert not message or str(path) in message
 
 
 # Files made with intent ---------------------------------------------------------------------------
@@ -315,8 +319,8 @@ def test_a_manifest_of_anything_is_no_traceback(whole: Path, data: st.DataObject
 
 def schema_of(path: Path) -> dict[str, Any]:
     with zipfile.ZipFile(io.BytesIO(files_of(path)["SVR.skops"])) as archive:
-        found: dict[str, Any] = json.loads(archive.read("schema.json"))
-        return found
+        result: dict[str, Any] = json.loads(archive.read("schema.json"))
+        return result
 
 
 def with_schema(path: Path, schema: Any) -> bytes:

@@ -50,9 +50,9 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_owner(tmp_path: Path, mode: 
     os.chown(path, 7, 8)
     path.chmod(mode)
     write_atomically(path, b"new")
-    found = path.stat()
-    assert (path.read_bytes(), found.st_uid, found.st_gid) == (b"new", 7, 8)
-    assert mode == stat.S_IMODE(found.st_mode)
+    result = path.stat()
+    assert (path.read_bytes(), result.st_uid, result.st_gid) == (b"new", 7, 8)
+    assert mode == stat.S_IMODE(result.st_mode)
 
 
 def test_a_new_file_has_the_mode_of_any_other(tmp_path: Path) -> None:

@@ -170,21 +170,21 @@ def test_a_denied_key_in_a_users_catalogue_is_refused_by_name_and_reason(
     tmp_path: Path, pattern: str
 ) -> None:
     key = pattern.replace("*", "some")
-    (found,) = problems(tmp_path, parameter(), parameter(key=key))
-    assert found.startswith(f"own.toml:13: parameter.1: {key} is on the deny list: ")
-    assert found.endswith(DENIED[pattern]) or "net." in pattern
+    (result,) = problems(tmp_path, parameter(), parameter(key=key))
+    assert result.startswith(f"own.toml:13: parameter.1: {key} is on the deny list: ")
+    assert result.endswith(DENIED[pattern]) or "net." in pattern
 
 
 def test_a_key_that_nobody_allowed_is_refused_by_name(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, parameter(), parameter(key="kernel.new_in_7_0"))
-    assert "own.toml:13: parameter.1: kernel.new_in_7_0 is not on the list of keys that" in found
+    (result,) = problems(tmp_path, parameter(), parameter(key="kernel.new_in_7_0"))
+    assert "own.toml:13: parameter.1: kernel.new_in_7_0 is not on the list of keys that" in result
 
 
 def test_no_field_of_a_file_can_lift_the_deny_list(tmp_path: Path) -> None:
     head = 'schema = 1\nallow = ["kernel.sysrq"]\n'
-    found = problems(tmp_path, parameter(key="kernel.sysrq", allow=True), head=head)
-    assert any("allow: is not a known table" in problem for problem in found)
-    assert any("parameter.0.allow: extra inputs are not permitted" in p for p in found)
+    result = problems(tmp_path, parameter(key="kernel.sysrq", allow=True), head=head)
+    assert any("allow: is not a known table" in problem for problem in result)
+    assert any("parameter.0.allow: extra inputs are not permitted" in p for p in result)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_no_field_of_a_file_can_lift_the_deny_list(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_key_is_refused(tmp_path: Path, key: str) -> None:
-    (found,) = problems(tmp_path, parameter(key=key))
-    assert found.startswith("own.toml:3: parameter.0.key: is no key: its parts have dots")
+    (result,) = problems(tmp_path, parameter(key=key))
+    assert result.startswith("own.toml:3: parameter.0.key: is no key: its parts have dots")
 
 
 # Other mistakes -----------------------------------------------------------------------------------
@@ -239,8 +239,8 @@ NO_RANGE = {"low": None, "high": None}
 def test_a_wrong_parameter_is_told_with_its_place(
     tmp_path: Path, changes: dict[str, Any], expected: str
 ) -> None:
-    (found,) = problems(tmp_path, parameter(**changes))
-    assert found.startswith(f"own.toml:{expected}")
+    (result,) = problems(tmp_path, parameter(**changes))
+    assert result.startswith(f"own.toml:{expected}")
 
 
 SOMAXCONN, REUSE = "net.core.somaxconn", "net.ipv4.tcp_tw_reuse"
@@ -266,16 +266,16 @@ def test_a_wrong_constraint_is_told_with_its_place(
     tmp_path: Path, fields: dict[str, Any], expected: str
 ) -> None:
     good = constraint(kind="less", low="net.core.somaxconn", high="net.core.rmem_max")
-    (found,) = problems(tmp_path, *TWO, good, constraint(**fields))
+    (result,) = problems(tmp_path, *TWO, good, constraint(**fields))
     text = (tmp_path / "own.toml").read_text().splitlines()
     line = [number for number, line in enumerate(text, 1) if line == "[[constraint]]"][1]
-    assert found.startswith(f"own.toml:{line}: constraint.1: {expected}")
+    assert result.startswith(f"own.toml:{line}: constraint.1: {expected}")
 
 
 def test_an_unknown_field_of_a_constraint_is_told(tmp_path: Path) -> None:
     wrong = constraint(kind="increasing", key="net.core.somaxconn", gasp=5)
-    (found,) = problems(tmp_path, parameter(), wrong)
-    assert found.startswith("own.toml:17: constraint.0.gasp: extra inputs are not permitted")
+    (result,) = problems(tmp_path, parameter(), wrong)
+    assert result.startswith("own.toml:17: constraint.0.gasp: extra inputs are not permitted")
 
 
 def test_a_parameter_that_stands_there_twice_is_told(tmp_path: Path) -> None:
@@ -298,8 +298,8 @@ def test_a_wrong_key_of_old_is_told_with_its_place(
     tmp_path: Path, fields: dict[str, Any], expected: str
 ) -> None:
     good = {"key": "net.ipv4.tcp_tw_recycle", "became": "none has it", "source": "s"}
-    (found,) = problems(tmp_path, parameter(), entry("former", good | fields))
-    assert found.startswith(expected)
+    (result,) = problems(tmp_path, parameter(), entry("former", good | fields))
+    assert result.startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -314,21 +314,21 @@ def test_a_wrong_key_of_old_is_told_with_its_place(
     ],
 )
 def test_a_file_of_another_shape_is_told(tmp_path: Path, head: str, expected: str) -> None:
-    (found,) = problems(tmp_path, head=head)
-    assert found.startswith(expected)
+    (result,) = problems(tmp_path, head=head)
+    assert result.startswith(expected)
 
 
 def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
     wrong = (parameter(key="kernel.sysrq"), parameter(low=0))
     order = constraint(kind="increasing", key="net.x.y")
-    found = problems(tmp_path, *wrong, order, head="schema = 7\n")
-    places = [problem.split(": ")[1] for problem in found]
+    result = problems(tmp_path, *wrong, order, head="schema = 7\n")
+    places = [problem.split(": ")[1] for problem in result]
     assert places == ["schema", "parameter.0", "parameter.1", "constraint.0"]
 
 
 def test_constraints_are_read(tmp_path: Path) -> None:
     ends = [{"name": name, "low": 1, "high": 9} for name in ("min", "max")]
-    found = loaded(
+    result = loaded(
         tmp_path,
         parameter(key="net.core.a"),
         parameter(key="net.core.v", kind="vector", components=ends, **NO_RANGE),
@@ -344,5 +344,5 @@ def test_constraints_are_read(tmp_path: Path) -> None:
         Order(columns=("net.core.a", "net.core.v[max]"), why="w"),
         Requirement(key="net.core.c", values=("x",), needs="net.core.b", to_be=("1",), why="w"),
         Exclusion(keys=("net.core.a", "net.core.b"), why="w"),
-    ) == found.constraints
-    assert [p.choices for p in found.parameters] == [(), (), ("x", "y"), ("0", "1")]
+    ) == result.constraints
+    assert [p.choices for p in result.parameters] == [(), (), ("x", "y"), ("0", "1")]

@@ -40,13 +40,13 @@ def test_the_container_runs_a_worker_as_a_user_without_rights() -> None:
     known = {"FROM", "COPY", "RUN", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
     assert known == {name for name, _ in instructions}
     assert instructions[0][0] == "FROM"
-    found = dict(instructions)
-    assert json.loads(found["ENTRYPOINT"]) == ["intop", "worker"]
-    check_worker(json.loads(found["CMD"]))
-    assert int(found["USER"]) != 0
-    run = subprocess.run(["sh", "-n", "-c", found["RUN"]], capture_output=True, text=True)
+    result = dict(instructions)
+    assert json.loads(result["ENTRYPOINT"]) == ["intop", "worker"]
+    check_worker(json.loads(result["CMD"]))
+    assert int(result["USER"]) != 0
+    run = subprocess.run(["sh", "-n", "-c", result["RUN"]], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
-    (extra,) = re.findall(r"/src\[(\w+)\]", found["RUN"])
+    (extra,) = re.findall(r"/src\[(\w+)\]", result["RUN"])
     assert re.search(rf"^{extra} = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 
 
@@ -118,9 +118,9 @@ def test_bash_and_sbatch_take_the_script(tmp_path: Path) -> None:
     places = [n for n, line in enumerate(lines) if line.startswith("#SBATCH")]
     # sbatch reads no further than the first command.
     assert all(line.startswith("#") for line in lines[: places[-1]])
-    found = dict(re.findall(r"^#SBATCH --([\w-]+)=(.*)$", text, re.MULTILINE))
-    assert len(places) == len(found)
-    for name, value in found.items():
+    result = dict(re.findall(r"^#SBATCH --([\w-]+)=(.*)$", text, re.MULTILINE))
+    assert len(places) == len(result)
+    for name, value in result.items():
         assert re.fullmatch(DIRECTIVES[name], value), name
     # What the script starts, with a program in srun's place that shows it.
     (tmp_path / "srun").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')

@@ -52,13 +52,13 @@ def test_every_mechanism_has_counters(shipped: CounterCatalogue) -> None:
 
 def test_what_nginx_tells_is_explained(shipped: CounterCatalogue) -> None:
     page = ["HTTP/1.1 200 OK", "", "Active connections: 3 ", "server accepts handled requests"]
-    told = parse_stub_status([*page, " 17 15 40 ", "Reading: 0 Writing: 1 Waiting: 2 "])
-    assert {name: value for name, value in told.items() if not is_level(name)} == {
+    words = parse_stub_status([*page, " 17 15 40 ", "Reading: 0 Writing: 1 Waiting: 2 "])
+    assert {name: value for name, value in words.items() if not is_level(name)} == {
         "nginx.accepts": 17,
         "nginx.dropped": 2,
         "nginx.requests": 40,
     }
-    for name in told:
+    for name in words:
         entry = shipped.find(name)
         assert entry is not None, name
         assert entry.level == is_level(name)

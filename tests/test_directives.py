@@ -96,8 +96,8 @@ def test_what_is_allowed_is_in_the_catalogue_and_nothing_else() -> None:
     for key in catalogue().by_key:
         assert barred(key, {PREFIX + name for name in BY_NAME}) == ""
     for pattern in ALLOWED:
-        found = re.compile(PREFIX + pattern.replace(".", r"\.").replace("*", ".*"))
-        assert any(found.fullmatch(key) for key in catalogue().by_key), pattern
+        result = re.compile(PREFIX + pattern.replace(".", r"\.").replace("*", ".*"))
+        assert any(result.fullmatch(key) for key in catalogue().by_key), pattern
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_names_of_the_study_open_only_what_may_be_opened() -> None:
 
 
 def test_every_problem_has_its_line(tmp_path: Path) -> None:
-    found = problems(
+    result = problems(
         tmp_path,
         directive(low=None),
         directive(key="nginx:http.root"),
@@ -137,14 +137,16 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
         directive(),
         entry("constraint", {"kind": "less", "low": "nginx:http.a", "high": "b", "why": "w"}),
     )
-    assert found[:2] == [
+    assert result[:2] == [
         "own.toml:2: directive.0.low: field required",
         "own.toml:14: directive.1: nginx:http.root is on the deny list: decides what is served",
     ]
-    assert any(re.match(r"own.toml:\d+: directive.2.risk: input should be 'low'", p) for p in found)
-    assert any("directive.2.effective: input should be 'reload'" in p for p in found)
-    assert any(p.endswith("nginx:http.postpone_output stands there twice") for p in found)
-    assert any("constraint.0: nginx:http.a is not a number of the catalogue" in p for p in found)
+    assert any(
+        re.match(r"own.toml:\d+: directive.2.risk: input should be 'low'", p) for p in result
+    )
+    assert any("directive.2.effective: input should be 'reload'" in p for p in result)
+    assert any(p.endswith("nginx:http.postpone_output stands there twice") for p in result)
+    assert any("constraint.0: nginx:http.a is not a number of the catalogue" in p for p in result)
 
 
 @pytest.mark.parametrize(

@@ -73,13 +73,13 @@ def typed(line: str) -> Iterator[list[str]]:
     """The words of each intop that a line calls; remarks follow two blanks, or #."""
     words = shlex.shlex(re.split(r"\s{2,}", line)[0], posix=True, punctuation_chars=True)
     words.whitespace_split = True
-    found: list[list[str]] = [[]]
+    result: list[list[str]] = [[]]
     for word in words:
         if word in OPERATORS:
-            found.append([])
+            result.append([])
         else:
-            found[-1].append(word)
-    for call in found:
+            result[-1].append(word)
+    for call in result:
         if call[:1] == ["intop"]:
             yield call[1 : call.index(">")] if ">" in call else call[1:]
 
@@ -220,12 +220,12 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def anchors(path: Path) -> set[str]:
     titles = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
-    found: list[str] = []
+    result: list[str] = []
     for title in titles:
         first = anchor(title)
-        twice = found.count(first)
-        found.append(f"{first}-{twice}" if twice else first)
-    return set(found)
+        twice = result.count(first)
+        result.append(f"{first}-{twice}" if twice else first)
+    return set(result)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=IDS)
@@ -259,7 +259,7 @@ def test_files_that_are_named_exist(path: Path) -> None:
 def test_what_can_be_made_is_in_the_makefile(path: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     codes = [*CODE.findall(prose(path)), *(line for _, line in fences(path))]
-    named = {found[1] for code in codes if (found := re.match(r"make ([a-z][a-z-]*)", code))}
+    named = {result[1] for code in codes if (result := re.match(r"make ([a-z][a-z-]*)", code))}
     assert named - targets == set()
 
 

@@ -151,21 +151,21 @@ def asked(path: Path) -> tuple[int, str]:
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
-    code, said = asked(tmp_path / "pipe.toml")
-    assert (code, said[-40:]) == (2, "pipe.toml: can't be read: Is not a file\n")
+    code, output = asked(tmp_path / "pipe.toml")
+    assert (code, output[-40:]) == (2, "pipe.toml: can't be read: Is not a file\n")
 
 
 def test_a_name_that_is_no_text_is_told_escaped(tmp_path: Path) -> None:
-    code, said = asked(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b]0;x\x07.toml")))
+    code, output = asked(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b]0;x\x07.toml")))
     assert code == 2
-    assert r"/\udcff\u001b]0;x\u0007.toml: can't be read: No such file or directory" in said
-    assert "\x1b" not in said
+    assert r"/\udcff\u001b]0;x\u0007.toml: can't be read: No such file or directory" in output
+    assert "\x1b" not in output
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/dev/null", "/dev/stdin"])
 def test_a_device_is_no_study(name: str) -> None:
-    (found,) = refused(Path(name))
-    assert found == f"{name}: can't be read: Is not a file"
+    (result,) = refused(Path(name))
+    assert result == f"{name}: can't be read: Is not a file"
 
 
 def test_a_symlink_is_what_it_leads_to(folder: Path, tmp_path: Path) -> None:
@@ -173,11 +173,11 @@ def test_a_symlink_is_what_it_leads_to(folder: Path, tmp_path: Path) -> None:
     link.symlink_to(folder / "study.toml")
     assert load_study(link).name == "mine"
     (tmp_path / "loop.toml").symlink_to(tmp_path / "loop.toml")
-    (found,) = refused(tmp_path / "loop.toml")
-    assert found.endswith("loop.toml: can't be read: Too many levels of symbolic links")
+    (result,) = refused(tmp_path / "loop.toml")
+    assert result.endswith("loop.toml: can't be read: Too many levels of symbolic links")
     (tmp_path / "gone.toml").symlink_to(tmp_path / "nowhere.toml")
-    (found,) = refused(tmp_path / "gone.toml")
-    assert found.endswith("gone.toml: can't be read: No such file or directory")
+    (result,) = refused(tmp_path / "gone.toml")
+    assert result.endswith("gone.toml: can't be read: No such file or directory")
 
 
 @pytest.mark.parametrize("where", ["catalogue", "baseline"])
@@ -202,7 +202,7 @@ def test_the_other_files_are_no_exception(tmp_path: Path, where: str, kind: str)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         (b"\xff\x00", "is not TOML: line 1 is not UTF-8: save it as UTF-8"),
         (STUDY.encode("utf-16"), "is not TOML: it is UTF-16: save it as UTF-8"),
@@ -223,10 +223,12 @@ def test_the_other_files_are_no_exception(tmp_path: Path, where: str, kind: str)
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else None,
 )
-def test_what_no_file_of_ours_needs_is_refused(folder: Path, text: str | bytes, said: str) -> None:
-    found = with_study(folder, text)
-    assert any(said in problem for problem in found), found
-    assert all(len(problem) < 500 for problem in found)
+def test_what_no_file_of_ours_needs_is_refused(
+    folder: Path, text: str | bytes, output: str
+) -> None:
+    result = with_study(folder, text)
+    assert any(output in problem for problem in result), result
+    assert all(len(problem) < 500 for problem in result)
 
 
 @pytest.mark.parametrize("name", ["study.toml", "small.toml", "own/ours.toml"])
@@ -258,8 +260,8 @@ def test_of_many_problems_some_are_told(tmp_path: Path) -> None:
 
 def test_a_comment_may_hold_what_looks_like_a_line_end(folder: Path) -> None:
     """The line that is named is the one that an editor shows."""
-    (found,) = with_study(folder, STUDY.replace("[study]", "# \u2028\u2028\n[study]\nx = 1"))
-    assert "changed.toml:4: study.x: " in found
+    (result,) = with_study(folder, STUDY.replace("[study]", "# \u2028\u2028\n[study]\nx = 1"))
+    assert "changed.toml:4: study.x: " in result
 
 
 # Something else than a value ----------------------------------------------------------------------
@@ -283,12 +285,12 @@ odd: st.SearchStrategy[Any] = st.recursive(
 def leaves(data: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The places of all tables, lists and values, but of the file itself."""
     inner = data.items() if isinstance(data, dict) else enumerate(data)
-    found: list[tuple[Any, ...]] = []
+    result: list[tuple[Any, ...]] = []
     for key, value in inner:
-        found.append((*place, key))
+        result.append((*place, key))
         if isinstance(value, (dict, list)):
-            found += leaves(value, (*place, key))
-    return found
+            result += leaves(value, (*place, key))
+    return result
 
 
 def changed(data: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
@@ -333,15 +335,15 @@ NAMES += ["a\\u0000b", "a/b", "../b", "a\\u2028b", "\\u202eb", "b\\u0301", "", "
 @pytest.mark.parametrize("old", ['hostname = "10.0.0.2"', 'name = "lb"'])
 def test_what_is_no_host_is_refused(folder: Path, old: str, name: str) -> None:
     key = old.partition(" ")[0]
-    found = with_study(folder, STUDY.replace(old, f'{key} = "{name}"'))
-    assert any("load_balancer" in problem for problem in found), found
+    result = with_study(folder, STUDY.replace(old, f'{key} = "{name}"'))
+    assert any("load_balancer" in problem for problem in result), result
 
 
 @pytest.mark.parametrize("name", ["LB", "Lb"])
 def test_hosts_are_not_told_apart_by_case_only(folder: Path, name: str) -> None:
     new = f'hostname = "b1.example"\nname = "{name}"'
-    found = with_study(folder, STUDY.replace('hostname = "b1.example"', new))
-    assert any("two hosts are called" in problem for problem in found), found
+    result = with_study(folder, STUDY.replace('hostname = "b1.example"', new))
+    assert any("two hosts are called" in problem for problem in result), result
 
 
 def test_two_forms_of_one_letter_are_refused_both(folder: Path) -> None:
@@ -359,8 +361,8 @@ SPLITTING += ["/a\\u007f"]
 @pytest.mark.parametrize("old", ['["/a", "/b?c=d"]', '["/index.html"]', '"/dynamic"'])
 def test_what_is_not_one_path_is_refused(folder: Path, old: str, path: str) -> None:
     new = f'["{path}"]' if old.startswith("[") else f'"{path}"'
-    found = with_study(folder, STUDY.replace(old, new))
-    assert any("path" in problem for problem in found), found
+    result = with_study(folder, STUDY.replace(old, new))
+    assert any("path" in problem for problem in result), result
 
 
 URLS = ["http://$(id)", "http://h:99999", "http://h:0", "http://[::1", "http://", "http://:80"]
@@ -370,8 +372,8 @@ URLS += ["http://h?x", "http://h#x", "http://[1:2]x", "http://h:", "http://h:+5"
 
 @pytest.mark.parametrize("url", [*URLS, "ftp://h", "-h"])
 def test_what_is_no_url_of_a_server_is_refused(folder: Path, url: str) -> None:
-    found = with_study(folder, STUDY.replace("http://10.0.0.2:8080", url))
-    assert any("cluster.x86.url" in problem for problem in found), found
+    result = with_study(folder, STUDY.replace("http://10.0.0.2:8080", url))
+    assert any("cluster.x86.url" in problem for problem in result), result
 
 
 @pytest.mark.parametrize(
@@ -426,8 +428,8 @@ def test_a_url_of_a_server_is_taken(folder: Path, url: str) -> None:
 )
 def test_what_would_hurt_later_is_refused_now(folder: Path, old: str, new: str) -> None:
     assert STUDY.count(old) == 1
-    found = with_study(folder, STUDY.replace(old, new))
-    assert all(len(problem) < 600 for problem in found)
+    result = with_study(folder, STUDY.replace(old, new))
+    assert all(len(problem) < 600 for problem in result)
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_any_row_is_read_or_named(path: Path) -> None:
             except IntopError:
                 pass
             else:
-                assert all(isinstance(found, Trial) for found in trials)
+                assert all(isinstance(result, Trial) for result in trials)
             finally:
                 connection.execute(f"update {table} set {column} = ?", (before,))
 

@@ -97,8 +97,8 @@ def test_no_password_is_left_of_a_files_value(password: str) -> None:
 
 
 def test_masked_json_stays_json() -> None:
-    told = {"message": masked("bad \"password='a b'\" at http://a:b@c"), "token": "x", "n": 5}
-    assert set(json.loads(masked(json.dumps(told)))) == {"message", "token", "n"}
+    message = {"message": masked("bad \"password='a b'\" at http://a:b@c"), "token": "x", "n": 5}
+    assert set(json.loads(masked(json.dumps(message)))) == {"message", "token", "n"}
 
 
 @pytest.mark.parametrize(

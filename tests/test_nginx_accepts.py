@@ -29,15 +29,15 @@ def pair() -> str:
 @pytest.fixture
 def nginx(tmp_path: Path, pair: str) -> RealNginx:
     """With the files of TEXTS, whose temporary folders are below its own."""
-    found = RealNginx(tmp_path, pair)
+    results = RealNginx(tmp_path, pair)
     temporary = "".join(
         f"{kind}_temp_path body/{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     texts = {str(tmp_path / path): text for path, text in TEXTS.items()}
     texts[str(tmp_path / "conf.d" / "temp.conf")] = temporary
-    found.write(texts)
-    return found
+    results.write(texts)
+    return results
 
 
 def drawn(of: Space, count: int, seed: int) -> list[Mapping[str, str]]:
@@ -61,9 +61,11 @@ def check(nginx: RealNginx, before: Conf, wanted: Mapping[str, str]) -> None:
 
 
 def whole(nginx: RealNginx, before: Conf) -> Space:
-    found = offer(catalogue(), probed(catalogue(), before, nginx.facts), "high", by_name=ALL_NAMES)
-    assert len(found.space.parameters) >= 70, found.refused
-    return found.space
+    results = offer(
+        catalogue(), probed(catalogue(), before, nginx.facts), "high", by_name=ALL_NAMES
+    )
+    assert len(results.space.parameters) >= 70, results.refused
+    return results.space
 
 
 def test_what_nginx_shows_is_what_its_files_say(nginx: RealNginx) -> None:

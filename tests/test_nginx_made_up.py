@@ -300,13 +300,13 @@ def drawn_listens(rng: random.Random) -> Iterator[list[str]]:
 
 def each_port(addresses: Mapping[str, object]) -> set[str]:
     """An address for each port of a range, as `ss` writes it."""
-    found = set()
+    result = set()
     for name in addresses:
         host, _, ports = name.rpartition(":")
         first, _, last = ports.partition("-")
         host = {"*": "0.0.0.0", "localhost": "127.0.0.1"}.get(host, host)
-        found |= {f"{host}:{port}" for port in range(int(first), int(last or first) + 1)}
-    return found
+        result |= {f"{host}:{port}" for port in range(int(first), int(last or first) + 1)}
+    return result
 
 
 def backlogs(nginx: RealNginx, size: int) -> set[str]:

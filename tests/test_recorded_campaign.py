@@ -51,11 +51,11 @@ class Recorded:
         return probed
 
     def trial(self, planned: PlannedTrial, stage: str, attempt: int, _limit: Any) -> Trial:
-        found = self._recorded[stage, planned.index, attempt]
-        assert planned == found.planned
-        assert self.name == found.replica
-        assert self._task.seed(stage, load_words(planned), attempt) == found.seed
-        return found
+        results = self._recorded[stage, planned.index, attempt]
+        assert planned == results.planned
+        assert self.name == results.replica
+        assert self._task.seed(stage, load_words(planned), attempt) == results.seed
+        return results
 
     def refusal(self, _configuration: Any) -> None:
         return None
@@ -123,11 +123,11 @@ def decisions(task: Task) -> dict[str, Any]:
     """All results, without the times that they took."""
     kinds = [(kind, name) for name, kind in result_types().items() if kind is not Promised]
     stored = {name: task.store.get(task.subject, kind) for kind, name in kinds}
-    found = {name: as_told(plain(asdict(one))) for name, one in stored.items() if one is not None}
+    results = {name: as_told(plain(asdict(one))) for name, one in stored.items() if one is not None}
     # These are in the order in which replicas finished.
-    for curve in found.get("explanation", {}).get("curves", ()):
+    for curve in results.get("explanation", {}).get("curves", ()):
         curve["measured"].sort(key=str)
-    return found
+    return results
 
 
 def plain(value: Any) -> Any:
@@ -152,18 +152,18 @@ def as_told(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     unknown = LATER if "latencies_ms" in value else ("was_seen",)
-    told = {k: as_told(v) for k, v in value.items() if k not in unknown}
-    if told.get("missed"):  # it was by the rounds up to a decision, and at the level of that
-        told["missed"] = "known"
-    for name, needed in TAKES.items() if "latencies_ms" in told else ():
-        latency = told["latencies_ms"][name]
-        few = [told["requests"][side] < needed for side in ("default", "tuned")]
+    message = {k: as_told(v) for k, v in value.items() if k not in unknown}
+    if message.get("missed"):  # it was by the rounds up to a decision, and at the level of that
+        message["missed"] = "known"
+    for name, needed in TAKES.items() if "latencies_ms" in message else ():
+        latency = message["latencies_ms"][name]
+        few = [message["requests"][side] < needed for side in ("default", "tuned")]
         for side, too_few in zip(("default", "tuned"), few, strict=True):
             if too_few:
                 latency[side] = None
         if any(few) and name != "P99":
             latency["ratio"] = None
-    return told
+    return message
 
 
 def about(value: Any) -> Any:
@@ -209,7 +209,7 @@ def check_same(mine: Task, theirs: Task, stages: Iterable[str], kinds: Collectio
         assert plan == planned, f"{mine.title} {stage}"
         # Replicas answer in another order now.
         assert by_index(theirs.trials(stage)) == by_index(mine.trials(stage))
-    expected, found = decisions(theirs), decisions(mine)
-    assert [name for name in expected if name in kinds] == list(found)
-    for name, result in found.items():
+    expected, results = decisions(theirs), decisions(mine)
+    assert [name for name in expected if name in kinds] == list(results)
+    for name, result in results.items():
         assert about(expected[name]) == result, f"{mine.title} {name}"

@@ -23,11 +23,11 @@ def rows() -> list[list[str]]:
 
 def collected(path: Path) -> set[str]:
     """What pytest collects there: the functions of the module, and the methods of its classes."""
-    found: set[str] = set()
+    result: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-            found.add(node.name)
-    return found
+            result.add(node.name)
+    return result
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])

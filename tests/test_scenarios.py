@@ -15,9 +15,9 @@ STUDIES = {path.stem: load_study(path) for path in FILES}
 
 
 def specs_of(name: str) -> list[LabSpec]:
-    found = [spec for (spec,) in STUDIES[name].clusters.values() if isinstance(spec, LabSpec)]
-    assert len(found) == len(STUDIES[name].clusters)
-    return found
+    result = [spec for (spec,) in STUDIES[name].clusters.values() if isinstance(spec, LabSpec)]
+    assert len(result) == len(STUDIES[name].clusters)
+    return result
 
 
 def spec_of(name: str) -> LabSpec:

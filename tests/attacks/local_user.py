@@ -94,13 +94,13 @@ class LocalUser:
         if not file.exists():
             file.parent.mkdir(exist_ok=True)
             kind, _, source = what.rpartition(" ")
-            found = shutil.which(source)
-            assert found, f"apt-get install {source}"
+            result = shutil.which(source)
+            assert result, f"apt-get install {source}"
             if kind.startswith("a copy"):
-                shutil.copy(found, file)
+                shutil.copy(result, file)
                 os.chown(file, USER, USER)
             else:
-                file.symlink_to(found)
+                file.symlink_to(result)
             os.chown(file.parent, USER, USER)
         return file
 

@@ -58,8 +58,8 @@ def test_doctor_plan_apply_status_and_rollback(tmp_path: Path) -> None:
         finish_campaign(study, replace(VERDICT, configuration=Configuration(VALUES)))
         before = state_of(files)
         with crowd_on(NAME) as user:
-            (found,) = study.json("doctor")
-            assert found["problems"] == []
+            (result,) = study.json("doctor")
+            assert result["problems"] == []
             (host,) = study.json("plan", "--persist")[native_arch()]["hosts"]
             assert (
                 next(k["now"] for k in host["result"]["keys"] if k["change"]["key"] == PROCESSES)

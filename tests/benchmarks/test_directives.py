@@ -51,8 +51,13 @@ def test_every_bed_is_measured() -> None:
 
 
 def test_what_counts_is_what_was_said() -> None:
-    found = counted(KEEPALIVE, GAIN, None)
-    assert (found.found, found.right_half, found.changes, found.is_right) == (True, True, 2, True)
+    result = counted(KEEPALIVE, GAIN, None)
+    assert (result.found, result.right_half, result.changes, result.is_right) == (
+        True,
+        True,
+        2,
+        True,
+    )
     # The other half, or none of it.
     other = replace(GAIN, halves=replace(HALVES, kernel=UP, nginx=NOTHING))
     assert not counted(KEEPALIVE, other, None).right_half

@@ -56,16 +56,16 @@ def test_results_are_kept_and_measured_once(
 
 
 def test_a_claim_that_is_missed_is_the_message_that_ends_it(results: str) -> None:
-    said = ask("squares", Squares, [results, "--start=3", "--seeds=1"])
-    assert said == "not as it should be: of 3 is 9"
+    output = ask("squares", Squares, [results, "--start=3", "--seeds=1"])
+    assert output == "not as it should be: of 3 is 9"
 
 
-@pytest.mark.parametrize(("start", "said"), [("3", "there is no 4"), ("5", "stopped; the same")])
+@pytest.mark.parametrize(("start", "output"), [("3", "there is no 4"), ("5", "stopped; the same")])
 def test_what_was_measured_before_an_end_is_kept(
-    start: str, said: str, results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    start: str, output: str, results: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ask("squares", Squares, [results, "--seeds=1"])
-    assert str(ask("squares", Squares, [results, f"--start={start}"])).startswith(said)
+    assert str(ask("squares", Squares, [results, f"--start={start}"])).startswith(output)
     stored = json.loads((tmp_path / "new" / "results.json").read_text())
     assert ["of 1", *(["of 3"] if start == "3" else [])] == list(stored["results"])
 
@@ -74,9 +74,9 @@ def test_what_was_measured_before_an_end_is_kept(
 def test_results_of_other_code_are_not_mixed_in(stored: str, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(stored)
-    said = str(ask("squares", Squares, [f"--results={path}"]))
-    assert said.startswith(str(path))
-    assert "delete it, or name another" in said
+    output = str(ask("squares", Squares, [f"--results={path}"]))
+    assert output.startswith(str(path))
+    assert "delete it, or name another" in output
     assert stored == path.read_text()
 
 

@@ -36,8 +36,8 @@ def test_the_first_that_is_named_counts(
         def __exit__(self, *_: object) -> None: ...
 
     monkeypatch.setattr(mechanisms, "on_its_lab", OnItsLab)
-    found = [replace(VERDICT, causes=causes) for causes in (CAUSES, CAUSES, None, CAUSES)]
-    monkeypatch.setattr(mechanisms, "verdict_on", lambda *_: found.pop(0))
+    result = [replace(VERDICT, causes=causes) for causes in (CAUSES, CAUSES, None, CAUSES)]
+    monkeypatch.setattr(mechanisms, "verdict_on", lambda *_: result.pop(0))
     names = [case.mechanism for case in CASES[:2]]
     results = f"--results={tmp_path / 'results.json'}"
     assert ask("mechanisms", Mechanisms, [*names, "--equal=2", results]) is None

@@ -151,10 +151,10 @@ def test_bad_data_is_one_line(
         (folder / name).unlink()
     else:
         (folder / name).write_text(text)
-    said = run(data)
-    assert said.startswith(str(folder / name))
-    assert said.endswith(message)
-    assert "\n" not in said
+    output = run(data)
+    assert output.startswith(str(folder / name))
+    assert output.endswith(message)
+    assert "\n" not in output
 
 
 def test_other_systems_are_named(data: Path) -> None:

@@ -49,10 +49,10 @@ def test_tables_are_as_the_issue_wants_them(number: int) -> None:
 @pytest.mark.parametrize("number", range(20))
 def test_modes_are_a_factor_of_3_to_200_apart(number: int) -> None:
     switches = np.indices((2, 2, 2, 2)).reshape(4, -1).T
-    found = np.unique(mode_tables.modes(np.random.default_rng(number), switches, number))
-    assert len(found) == 2 + number % 2
-    assert np.diff(found).min() >= np.log(3) - 1e-9
-    assert np.ptp(found) <= np.log(200) + 1e-9
+    result = np.unique(mode_tables.modes(np.random.default_rng(number), switches, number))
+    assert len(result) == 2 + number % 2
+    assert np.diff(result).min() >= np.log(3) - 1e-9
+    assert np.ptp(result) <= np.log(200) + 1e-9
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -76,13 +76,13 @@ def test_draws_grow_from_40_rows_to_100_and_tables_take_turns() -> None:
 def test_models_are_compared_by_their_worst_draw_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = run(tmp_path, modes.DrawnModels, "--seeds=2")
+    output = run(tmp_path, modes.DrawnModels, "--seeds=2")
     printed, progress = capsys.readouterr()
     rows = {line.split()[1]: line for line in printed.splitlines()[9:]}
     assert list(rows) == ["selected", *FEW]
     assert "[2/2] modes 1 41 1: " in progress
     monkeypatch.setattr(models, "done", None)
-    assert said == run(tmp_path, modes.DrawnModels, "--seeds=2")
+    assert output == run(tmp_path, modes.DrawnModels, "--seeds=2")
     assert (printed, "") == capsys.readouterr()
 
 

@@ -76,7 +76,7 @@ class Recorder:
 @pytest.mark.long
 def test_a_whole_campaign_runs_on_a_table_and_asks_for_its_rows_only() -> None:
     offer = small(table_offer(SAMPLES, WORST))
-    found = []
+    result = []
     for _ in range(2):
         record = Recorder(offer)
         with campaign(offer, record) as task:
@@ -91,9 +91,9 @@ def test_a_whole_campaign_runs_on_a_table_and_asks_for_its_rows_only() -> None:
         assert set(record.asked) <= set(map(tuple, ROWS.tolist()))
         assert {tuple(row) for row in candidates} <= set(map(tuple, ROWS.tolist()))
         assert verdict.outcome == "gain"
-        found.append((record.asked, verdict))
+        result.append((record.asked, verdict))
     # A seed's campaign is the same again.
-    assert found[0] == found[1]
+    assert result[0] == result[1]
 
 
 def test_a_campaign_that_was_left_goes_on_in_its_store(tmp_path) -> None:

@@ -31,9 +31,9 @@ def test_what_acts_alone_is_told_from_what_does_not_and_rounds_are_no_scatter() 
             (f"{RMEM}: 1 2 4", 99, wave),
         )
     ]
-    found = strengths(rows)
-    assert set(found) == {SACK, "net.ipv4.tcp_rmem"}
-    sack, rmem = found[SACK], found["net.ipv4.tcp_rmem"]
+    result = strengths(rows)
+    assert set(result) == {SACK, "net.ipv4.tcp_rmem"}
+    sack, rmem = result[SACK], result["net.ipv4.tcp_rmem"]
     assert (sack.separated, sack.effect) == (True, pytest.approx(0.70, abs=0.03))
     assert rmem.separated is False
     assert sack.error < 0.02
@@ -48,10 +48,10 @@ def test_a_table_becomes_configurations_with_all_of_their_trials() -> None:
             ("aa", "1", "65536", "20"),
         )
     ]
-    found = as_samples(table)
-    assert [v.key for v in found.variables] == [SACK, "net.ipv4.tcp_rmem"]
-    assert found.values.tolist() == [[1, 65536], [0, 131072]]
-    assert found.measured == ((10.0, 20.0), (30.0,))
+    result = as_samples(table)
+    assert [v.key for v in result.variables] == [SACK, "net.ipv4.tcp_rmem"]
+    assert result.values.tolist() == [[1, 65536], [0, 131072]]
+    assert result.measured == ((10.0, 20.0), (30.0,))
 
 
 @pytest.mark.parametrize("made_up", [issue, like_lab])
@@ -62,11 +62,11 @@ def test_a_made_up_cluster_feels_what_matters_and_nothing_else(
     space = made.offer.space
     here = space.genes(space.values(latin_hypercube(space, 8, seed=1)))
     before, felt = p99_of(made, space.decode(here)), set()
-    for column, found in enumerate(space.columns):
+    for column, result in enumerate(space.columns):
         there = here.copy()
         there[:, column] = np.roll(there[:, column], 1)
         if before != p99_of(made, space.decode(there)):
-            felt.add(found.parameter.key)
+            felt.add(result.parameter.key)
     assert made.matter == felt
     assert len(felt) == 8
 

@@ -75,13 +75,13 @@ def test_prints_ours_beside_theirs_and_goes_on_where_it_stopped(
 
 
 def test_a_table_has_scales_and_nothing_that_never_changes(folder: Path) -> None:
-    found = read_table(folder, "ranked", 6, 12).samples
-    assert [(v.name, v.scale) for v in found.variables] == [
+    result = read_table(folder, "ranked", 6, 12).samples
+    assert [(v.name, v.scale) for v in result.variables] == [
         ("a", "log"),
         ("b", "linear"),
         ("c", "linear"),
     ]
-    assert (len(found), found.measured[0]) == (48, (17.0,))
+    assert (len(result), result.measured[0]) == (48, (17.0,))
 
 
 def test_a_pair_of_levels_is_on_a_linear_scale() -> None:
@@ -181,10 +181,10 @@ def test_bad_data_is_one_line(
         (folder / name).unlink()
     else:
         (folder / name).write_text(text)
-    said = run(data)
-    assert name in said
-    assert said.endswith(message)
-    assert "\n" not in said
+    output = run(data)
+    assert name in output
+    assert output.endswith(message)
+    assert "\n" not in output
 
 
 def test_published_ranks_are_by_table(folder: Path) -> None:

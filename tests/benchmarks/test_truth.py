@@ -44,8 +44,8 @@ def measured(
     def p99(effect: float) -> dict[int, list[float]]:
         return {n: [100 * exp(drift - effect + rng.gauss(0, sd))] for n, drift in drifts.items()}
 
-    found = {f"base {n}": p99(0.0) for n in range(1, bases + 1)}
-    return found | {arm: p99(effect) for arm, effect in effects.items()}
+    result = {f"base {n}": p99(0.0) for n in range(1, bases + 1)}
+    return result | {arm: p99(effect) for arm, effect in effects.items()}
 
 
 def boolean(key: str) -> Parameter:
@@ -165,16 +165,16 @@ def test_few_inert_arms_go_on_and_all_that_act_strongly() -> None:
 
 def test_what_failed_goes_on() -> None:
     p99 = measured({"inert": 0.0}, 2, 5, random.Random(2), sd=0.001)
-    found = acting.scanned(p99, p99)
-    assert acting.goes_on(["base 1", "inert", "broken"], found)[0] == "broken"
+    result = acting.scanned(p99, p99)
+    assert acting.goes_on(["base 1", "inert", "broken"], result)[0] == "broken"
 
 
 def test_what_shows_in_the_tail_alone_goes_on() -> None:
     p99 = measured({"inert": 0.0, "tail": 0.0}, 2, 10, random.Random(3), sd=0.3)
     tails = measured({"inert": 0.0, "tail": 0.2}, 2, 10, random.Random(4), sd=0.02)
-    found = {e.arm: e for e in acting.scanned(p99, tails)}
-    assert acting.goes_on(found, list(found.values())) == ["tail"]
-    assert abs(found["tail"].ratio - 1) > 0.01  # P99's own, which has noise
+    result = {e.arm: e for e in acting.scanned(p99, tails)}
+    assert acting.goes_on(result, list(result.values())) == ["tail"]
+    assert abs(result["tail"].ratio - 1) > 0.01  # P99's own, which has noise
 
 
 def test_of_a_key_the_best_arm_and_the_worst_are_tested() -> None:
@@ -210,16 +210,16 @@ def scan(effects: Mapping[str, float], seed: int, *, is_grouped: bool) -> tuple[
 
 def test_groups_find_what_one_at_a_time_finds() -> None:
     """Of unlikely keys that act all the same, some to the better and some to the worse."""
-    found = {True: 0, False: 0}
+    result = {True: 0, False: 0}
     for seed in range(40):
         rng = random.Random(seed)
         acts = dict(zip(rng.sample(UNLIKELY, 3), (0.3, -0.4, 0.25), strict=True))
         effects = {name: acts.get(acting.key_of(name), 0.0) for name in SINGLES}
-        for is_grouped in found:
+        for is_grouped in result:
             ahead, _ = scan(effects, seed, is_grouped=is_grouped)
-            found[is_grouped] += sum(acting.key_of(name) in acts for name in ahead)
-    assert found[False] >= 0.97 * 120
-    assert found[True] >= 0.92 * found[False]  # in a group two may hide each other
+            result[is_grouped] += sum(acting.key_of(name) in acts for name in ahead)
+    assert result[False] >= 0.97 * 120
+    assert result[True] >= 0.92 * result[False]  # in a group two may hide each other
 
 
 def test_groups_save_arms_where_their_keys_do_not_act() -> None:
@@ -238,9 +238,9 @@ def test_nothing_is_called_where_nothing_acts() -> None:
         effects = dict.fromkeys(SINGLES, 0.0)
         ahead, _ = scan(effects, seed, is_grouped=True)
         p99 = measured(dict.fromkeys(ahead, 0.0), 8, acting.TEST_BASES, random.Random(seed + 1000))
-        found, _ = acting.tested(p99)
-        tested += len(found)
-        wrong += any(e.acts for e in found)
+        result, _ = acting.tested(p99)
+        tested += len(result)
+        wrong += any(e.acts for e in result)
     assert tested > 120
     assert wrong <= 7  # 3 expected; 8 or more have a chance of 1 %
 
@@ -297,9 +297,9 @@ def test_a_slow_round_is_nobodys_effect() -> None:
 
 def test_an_interaction_is_what_a_pair_does_beyond_both() -> None:
     truth = {"a": 0.3, "b": 0.2, "a & b": 0.4}
-    (found,) = acting.interactions(measured(truth, 5, 3, random.Random(5), sd=0.001))
-    assert (found.arm, found.rounds, found.acts) == ("a & b", 5, -1)
-    assert found.ratio == pytest.approx(exp(-0.1), rel=0.02)
+    (result,) = acting.interactions(measured(truth, 5, 3, random.Random(5), sd=0.001))
+    assert (result.arm, result.rounds, result.acts) == ("a & b", 5, -1)
+    assert result.ratio == pytest.approx(exp(-0.1), rel=0.02)
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -386,15 +386,15 @@ def test_a_cell_is_measured_from_scan_to_table(tmp_path: Path) -> None:
     with opened(str(tmp_path / "made-up.db")) as store:
         with pytest.raises(KeyboardInterrupt):
             truth.measure_cell(cell_of(store, dies_after=5), 4, None)
-        found = truth.measure_cell(cell_of(store), 4, None)
+        result = truth.measure_cell(cell_of(store), 4, None)
         again = truth.measure_cell(cell_of(store, dies_after=0), 4, None)
-        assert found.effects == again.effects  # all of it is stored
+        assert result.effects == again.effects  # all of it is stored
 
         cell = cell_of(store)
         good = truth.good_configuration(cell)
-        rows = truth_table.rows(cell, found, commit="abc123")
+        rows = truth_table.rows(cell, result, commit="abc123")
         truth.write_rows(tmp_path / f"{cell.name}.csv.gz", rows)
-        truth.write_trials(tmp_path / f"{cell.name}-trials.csv.gz", found)
+        truth.write_trials(tmp_path / f"{cell.name}-trials.csv.gz", result)
     assert good.values == {"net.ipv4.tcp_slow_start_after_idle": "0"}
     states = {row["arm"]: row["state"] for row in rows if row["part"] == "test"}
     assert states["net.ipv4.tcp_slow_start_after_idle: 0"] == "gain"
@@ -428,8 +428,8 @@ def test_a_scan_keeps_all_replicas_busy(tmp_path: Path, replicas: int, shares: i
 def test_a_test_has_the_most_suspicious_arms_that_fit_in_the_time(tmp_path: Path) -> None:
     with opened(str(tmp_path / "made-up.db")) as store:
         # Trials of 12 s: the scan takes 2 rounds of some 12, the test of two arms 4 rounds of 5.
-        found = truth.measure_cell(cell_of(store), 4, 0.1)
-        rows = truth_table.rows(cell_of(store), found)
+        result = truth.measure_cell(cell_of(store), 4, 0.1)
+        rows = truth_table.rows(cell_of(store), result)
     tested = [row["arm"] for row in rows if row["part"] == "test"]
     assert tested == ["net.ipv4.tcp_sack: 0"]
     left = [row["arm"] for row in rows if row["state"] == "not followed"]
@@ -449,7 +449,7 @@ def test_published_sets_are_in_a_table_of_all_cells(tmp_path: Path) -> None:
         )
         return replace(made, **changes)
 
-    found = Contest(
+    result = Contest(
         contestants=(
             contestant("default", None, is_reference=True),
             contestant("blog", Interval(1.5, 1.25, 1.8), failures=2),
@@ -463,7 +463,7 @@ def test_published_sets_are_in_a_table_of_all_cells(tmp_path: Path) -> None:
     )
     with opened(str(tmp_path / "made-up.db")) as store:
         cell = cell_of(store)
-        published.write(tmp_path / f"{cell.name}.csv", cell, found)
+        published.write(tmp_path / f"{cell.name}.csv", cell, result)
     text = published.summary(tmp_path)
     assert "| scenario | blog | other | same |" in text
     line = "**1.50 (1.25 to 1.80)**, 2 failed | *0.50 (0.25 to 0.75)* | same as default |"

@@ -138,12 +138,12 @@ def test_what_is_measured_for_an_arm_is_found_by_its_name() -> None:
 def test_the_claim_is_of_half_of_the_trials() -> None:
     def gains(ours: tuple[float, ...], offline: tuple[float, ...]) -> tuners.Gains:
         both = {"ours": ours, "offline": offline}
-        found = {
+        result = {
             (method, n): {1: gain, 2: gain}
             for method, values in both.items()
             for n, gain in zip(Schedule.checkpoints, values, strict=True)
         }
-        return found | {("gp", 100): {1: 1.0, 2: 1.0}}
+        return result | {("gp", 100): {1: 1.0, 2: 1.0}}
 
     for ours, offline, holds in (
         ((0.5, 0.96, 1, 1), (0.5, 0.6, 0.7, 0.96), True),
@@ -152,8 +152,8 @@ def test_the_claim_is_of_half_of_the_trials() -> None:
         ((0.5, 0.96, 1, 1), (0.5, 0.7, 0.96, 0.96), False),
         ((0.5, 0.6, 0.7, 0.8), (0.5, 0.6, 0.7, 0.8), False),
     ):
-        told = tuners.claim(gains(ours, offline), "here")
-        assert holds == told.endswith("the claim holds.")
+        message = tuners.claim(gains(ours, offline), "here")
+        assert holds == message.endswith("the claim holds.")
 
 
 def test_races_with_other_seeds_are_put_together(tmp_path, capsys) -> None:
@@ -166,11 +166,11 @@ def test_races_with_other_seeds_are_put_together(tmp_path, capsys) -> None:
         ]
         path.write_text(json.dumps({"winners": winners}))
     assert ask("tuners-pool", tuners.Pool, list(map(str, paths))) is None
-    told = capsys.readouterr().out
-    assert "| ours | 6.00 (4.00 to 9.00) |" in told
-    assert "| offline | 2.00 (2.00 to 2.00) |" in told
-    assert "random" not in told
-    assert "The best gain in these races is that of ours after 40 trials, 6.00" in told
+    message = capsys.readouterr().out
+    assert "| ours | 6.00 (4.00 to 9.00) |" in message
+    assert "| offline | 2.00 (2.00 to 2.00) |" in message
+    assert "random" not in message
+    assert "The best gain in these races is that of ours after 40 trials, 6.00" in message
 
 
 def test_the_emulator_draws_the_tables_trials() -> None:
@@ -188,7 +188,7 @@ def test_what_is_missing_is_said(monkeypatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "pip install torch" in ask("tuners", tuners.Tuners, ["--dry"])
     options = ["--dry", "--tuners", "ours", "--buffer", "20"]
-    said = ask("tuners", tuners.Tuners, options)
-    assert "only for --buffer 40, --buffer 30 or none" in said
+    output = ask("tuners", tuners.Tuners, options)
+    assert "only for --buffer 40, --buffer 30 or none" in output
     options = ["--tuners", "ours", "--trials", "39"]
     assert ask("tuners", tuners.Tuners, options) == "--trials must be from 40 to 100"

@@ -54,10 +54,10 @@ def _insert(draw: st.DrawFn, text: str) -> str:
 
 
 def _other_number(draw: st.DrawFn, text: str) -> str:
-    found = list(re.finditer(r"[0-9]+", text))
-    if not found:
+    result = list(re.finditer(r"[0-9]+", text))
+    if not result:
         return text
-    hit = draw(st.sampled_from(found))
+    hit = draw(st.sampled_from(result))
     return text[: hit.start()] + draw(st.sampled_from(NUMBERS)) + text[hit.end() :]
 
 

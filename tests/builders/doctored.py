@@ -84,13 +84,13 @@ class Answers:
         if self.lost and self.lost == command:
             raise CommandError(self.address.name, "no answer within 30 s")
         if command == PROBE:
-            told = (
+            message = (
                 f"{path}\twritable\t{self.keys[path.replace('/', '.')]}\n"
                 if path.replace("/", ".") in self.keys
                 else f"{path}\tmissing\t\n"
                 for path in stdin.split()
             )
-            return Completed(0, "".join(told), "")
+            return Completed(0, "".join(message), "")
         if "engine.lua" in command:
             return Completed(0, self._fetched(stdin.split()), "")
         texts = {facts_script(): self.facts, READINESS: self.has, FIND_TOOL: self.tools}
@@ -111,12 +111,12 @@ class Answers:
         return Completed(0, f"{self.status}end\t0\n", "")
 
     def _fetched(self, paths: Sequence[str]) -> str:
-        found = []
+        result = []
         for path in paths:
             status, length, problem = self.answers.get(path, (200, 512, ""))
             numbers = {"status": status, "length": length, "crc32": 7, "us": self.us}
-            found.append(json.dumps({"path": path, "problem": problem, **numbers}))
-        return "".join(f"{line}\n" for line in found)
+            result.append(json.dumps({"path": path, "problem": problem, **numbers}))
+        return "".join(f"{line}\n" for line in result)
 
     def put(self, directory: str, files: Mapping[str, str]) -> None:
         """Nothing but the load scripts, where no campaign has its own."""

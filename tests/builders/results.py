@@ -141,7 +141,7 @@ COSTLY = replace(VERDICT, guardrails=(P50, BROKEN_CPU))
 
 def swept(arm: str, rate: float, p99_ms: float, **changes: Any) -> ArmAt:
     """An arm at a rate: five trials, all of them ok."""
-    found = ArmAt(
+    result = ArmAt(
         arm=arm,
         is_reference=arm == "default",
         trials=5,
@@ -157,7 +157,7 @@ def swept(arm: str, rate: float, p99_ms: float, **changes: Any) -> ArmAt:
         ratio=None if arm == "default" else Interval(2.0, 1.5, 2.5),
         fewest_requests=2000,
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 AT_HALF, AT_ONCE = (

@@ -45,8 +45,8 @@ def up_to_100(keys: str, *orders: str | Order, **defaults: str) -> Space:
 def space(*parameters: Parameter, constraints: Sequence[Constraint] = (), **defaults: str) -> Space:
     """A space whose defaults are the low ends or first choices, unless they are said by letter."""
     known = {p.key: " ".join(str(c.low) for c in p.components) or p.choices[0] for p in parameters}
-    said = {f"net.core.{letter}": value for letter, value in defaults.items()}
-    return Space(parameters, tuple(constraints), known | said)
+    output = {f"net.core.{letter}": value for letter, value in defaults.items()}
+    return Space(parameters, tuple(constraints), known | output)
 
 
 def random_genes(of: Space, count: int = 500, seed: int = 1) -> Matrix:

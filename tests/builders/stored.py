@@ -100,6 +100,6 @@ def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
     engine = sa.create_engine(url if "://" in url else f"sqlite:///{url}")
     with engine.begin() as connection:
         done = connection.exec_driver_sql(statement)
-        found = [tuple(row) for row in done] if done.returns_rows else []
+        result = [tuple(row) for row in done] if done.returns_rows else []
     engine.dispose()
-    return found
+    return result

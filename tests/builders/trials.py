@@ -126,7 +126,7 @@ def trial(
 
 def importance(key: str, weight: float = 0.1, **changes: Any) -> Importance:
     """A parameter of this weight, by permutation and by the splits, that doesn't pass."""
-    found = Importance(
+    result = Importance(
         key=key,
         mean=weight,
         sd=0.0,
@@ -135,12 +135,12 @@ def importance(key: str, weight: float = 0.1, **changes: Any) -> Importance:
         above=0.5,
         passes=False,
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 def ranking(*importances: Importance, chosen: Sequence[str] = (), **changes: Any) -> Ranking:
     """A ranking of nine trials."""
-    found = Ranking(
+    result = Ranking(
         importances=importances,
         chosen=tuple(chosen),
         trials=9,
@@ -148,7 +148,7 @@ def ranking(*importances: Importance, chosen: Sequence[str] = (), **changes: Any
         error_rate=0.05,
         keep=9,
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 def screening(
@@ -174,7 +174,7 @@ def screening(
         for key in keys
         for ratio, high, p_value, likely in [sizes[state]]
     )
-    found = Screening(
+    result = Screening(
         effects=effects,
         configurations=9,
         responses=("P99", "tail"),
@@ -184,12 +184,12 @@ def screening(
         power=0.9,
         detectable=1.25,
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 def model_error(family: str, mape: float = 20.0, **changes: Any) -> ModelError:
     """What a family errs by, without the rows that were held out."""
-    found = ModelError(
+    result = ModelError(
         family=family,
         mape=mape,
         r2=0.5,
@@ -200,18 +200,18 @@ def model_error(family: str, mape: float = 20.0, **changes: Any) -> ModelError:
         level=0.95,
         regret=3.5,
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 def training(*errors: ModelError, **changes: Any) -> Training:
     """A training of nine trials."""
-    found = Training(keys=(), fitted=(), errors=errors, trials=9, configurations=9)
-    return replace(found, **changes)
+    result = Training(keys=(), fitted=(), errors=errors, trials=9, configurations=9)
+    return replace(result, **changes)
 
 
 def run(model: str = "RFR", *best_ms: float, **changes: Any) -> Convergence:
     """How the search of a model went that improved until its last generation."""
-    found = Convergence(
+    result = Convergence(
         model=model,
         best_ms=best_ms,
         converged_at=max(0, len(best_ms) - 1),
@@ -220,7 +220,7 @@ def run(model: str = "RFR", *best_ms: float, **changes: Any) -> Convergence:
         predictions=200,
         restarts=0,
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 def search(*convergences: Convergence, **changes: Any) -> Search:

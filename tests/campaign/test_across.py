@@ -83,12 +83,12 @@ def planned(testbed: FakeTestbed) -> list[PlannedTrial]:
 def test_every_workload_has_both_arms_once_a_round_one_after_the_other(
     judged: FakeTestbed,
 ) -> None:
-    found = across(judged.task, workloads(judged.task), rounds=3)
+    result = across(judged.task, workloads(judged.task), rounds=3)
     plan = planned(judged)
     assert (
-        found.rounds,
+        result.rounds,
         len(plan),
-        [one.workload for one in found.workloads],
+        [one.workload for one in result.workloads],
     ) == (3, 24, ["slt", "dlt", "cdn", "api"])
     orders = set()
     for number in range(3):
@@ -108,25 +108,25 @@ def test_every_workload_has_both_arms_once_a_round_one_after_the_other(
         ("cdn", 2),
         ("api", 2),
     }
-    assert found == judged.task.store.get(judged.task.subject, Across)
+    assert result == judged.task.store.get(judged.task.subject, Across)
 
 
 def test_gains_and_what_is_worse_are_told_apart_and_hold_together(judged: FakeTestbed) -> None:
     judged.latency = slow_where("cdn")
-    found = across(judged.task, workloads(judged.task), rounds=4)
-    assert {one.workload: one.outcome for one in found.workloads} == {
+    result = across(judged.task, workloads(judged.task), rounds=4)
+    assert {one.workload: one.outcome for one in result.workloads} == {
         "slt": "gain",
         "dlt": "gain",
         "cdn": "worse",
         "api": "gain",
     }
-    (cdn,) = found.worse
-    (told,) = (harm for harm in cdn.harms if harm.startswith("P99"))
-    assert told.startswith(("P99 is 1.9", "P99 is 2.0"))
-    assert not found.is_gain
+    (cdn,) = result.worse
+    (message,) = (harm for harm in cdn.harms if harm.startswith("P99"))
+    assert message.startswith(("P99 is 1.9", "P99 is 2.0"))
+    assert not result.is_gain
     # Four intervals hold together at 95 %, so each has 98.75 %.
-    assert (found.level, found.each_level) == (0.95, pytest.approx(0.9875))
-    verdict = found.workloads[0].verdict
+    assert (result.level, result.each_level) == (0.95, pytest.approx(0.9875))
+    verdict = result.workloads[0].verdict
     assert verdict is not None
     assert (verdict.level, verdict.pairs, verdict.origin) == (0.95, 4, "winner")
     judged.latency = slow_where()
@@ -142,8 +142,8 @@ def test_what_fails_under_another_workload_is_a_result(judged: FakeTestbed) -> N
         return measure(p, *rest)
 
     judged.trial = trial  # type: ignore[method-assign]
-    found = across(judged.task, workloads(judged.task), rounds=2)
-    by_name = {one.workload: one for one in found.workloads}
+    result = across(judged.task, workloads(judged.task), rounds=2)
+    by_name = {one.workload: one for one in result.workloads}
     assert (
         by_name["cdn"].outcome,
         by_name["cdn"].harms,
@@ -159,9 +159,9 @@ def test_killed_it_goes_on_and_is_read_from_the_store_afterwards(judged: FakeTes
     with pytest.raises(KeyboardInterrupt):
         across(judged.task, workloads(judged.task), rounds=2)
     judged.dies_after = None
-    found = across(judged.task, workloads(judged.task), rounds=2)
+    result = across(judged.task, workloads(judged.task), rounds=2)
     assert list(range(16)) == judged.measured
-    assert found == across(judged.task, workloads(judged.task), rounds=2)
+    assert result == across(judged.task, workloads(judged.task), rounds=2)
     assert len(judged.measured) == 16
     # Other workloads, or another load of one of them, are another measurement.
     across(judged.task, workloads(judged.task)[:2], rounds=2)
@@ -176,8 +176,8 @@ def test_killed_it_goes_on_and_is_read_from_the_store_afterwards(judged: FakeTes
 
 
 def test_a_baseline_may_take_the_winners_place(judged: FakeTestbed) -> None:
-    found = across(judged.task, workloads(judged.task), configuration="ubuntu-18.04", rounds=2)
-    assert (found.name, found.reference) == ("ubuntu-18.04", "default")
+    result = across(judged.task, workloads(judged.task), configuration="ubuntu-18.04", rounds=2)
+    assert (result.name, result.reference) == ("ubuntu-18.04", "default")
     assert {p.arm for p in planned(judged)} == {"default", "ubuntu-18.04"}
 
 

@@ -46,15 +46,15 @@ def test_markdown_and_json_have_all_of_it() -> None:
     text = as_markdown([across_section("x86 slt", ACROSS)])
     assert "| large" in text
     assert "worse here: api" in text
-    found = json.loads(to_json(ACROSS))
-    assert (found["reference"], found["is_gain"]) == ("default", False)
-    assert [(one["workload"], one["outcome"]) for one in found["workloads"]] == [
+    result = json.loads(to_json(ACROSS))
+    assert (result["reference"], result["is_gain"]) == ("default", False)
+    assert [(one["workload"], one["outcome"]) for one in result["workloads"]] == [
         ("small", "gain"),
         ("api", "no gain: it costs"),
         ("large", "worse"),
         ("tls", "worse"),
     ]
-    assert found["workloads"][3]["harms"] == ["2 of 2 trials fail"]
+    assert result["workloads"][3]["harms"] == ["2 of 2 trials fail"]
 
 
 def test_the_ratios_are_drawn() -> None:

@@ -27,10 +27,10 @@ def counted(totals: Mapping[str, int], **levels: float) -> HostCounters:
 def noise(rng: random.Random) -> dict[str, int]:
     """What goes on in any trial: some of it is rare, and some of it often."""
     names = ("TcpExt.TCPTimeouts", "TcpExt.TCPRcvCollapsed", "TcpExt.TCPLossProbes")
-    found = {name: sum(rng.random() < 0.01 for _ in range(100)) for name in names}
-    found["Tcp.RetransSegs"] = rng.randint(300, 500)
-    found["TcpExt.DelayedACKs"] = rng.randint(2000, 2100)
-    return found
+    result = {name: sum(rng.random() < 0.01 for _ in range(100)) for name in names}
+    result["Tcp.RetransSegs"] = rng.randint(300, 500)
+    result["TcpExt.DelayedACKs"] = rng.randint(2000, 2100)
+    return result
 
 
 def sides(
@@ -43,31 +43,31 @@ def sides(
 
 
 def test_a_full_queue_of_handshakes_is_told_from_a_full_accept_queue() -> None:
-    found = sides(4, lambda rng: {"TcpExt.ListenDrops": rng.randint(40, 60)})
-    assert found is not None
-    assert [(c.mechanism, c.eased) for c in found.mechanisms] == [("syn-backlog", True)]
-    (moved,) = found.mechanisms[0].counters
+    result = sides(4, lambda rng: {"TcpExt.ListenDrops": rng.randint(40, 60)})
+    assert result is not None
+    assert [(c.mechanism, c.eased) for c in result.mechanisms] == [("syn-backlog", True)]
+    (moved,) = result.mechanisms[0].counters
     assert (moved.tuned, moved.least) > (0, 30)
     assert moved.times.low < moved.times.value < moved.times.high
-    assert found.summary.startswith("less of syn-backlog (TcpExt.ListenDrops ")
+    assert result.summary.startswith("less of syn-backlog (TcpExt.ListenDrops ")
 
     def overflowing(rng: random.Random) -> dict[str, int]:
         count = rng.randint(40, 60)
         return {"TcpExt.ListenOverflows": count, "TcpExt.ListenDrops": count}
 
-    found = sides(4, overflowing)
-    assert found is not None
-    assert [c.mechanism for c in found.mechanisms] == ["accept-queue"]
+    result = sides(4, overflowing)
+    assert result is not None
+    assert [c.mechanism for c in result.mechanisms] == ["accept-queue"]
 
 
 def test_what_became_worse_is_told_as_that() -> None:
     rng = random.Random(1)
     default = [counted(noise(rng)) for _ in range(5)]
     tuned = [counted({**noise(rng), "TcpExt.TCPTimeouts": 80 + n}) for n in range(5)]
-    found = causes(default, tuned, CATALOGUE)
-    assert found is not None
-    assert (found.eased, [c.mechanism for c in found.worsened]) == ((), ["rto"])
-    assert found.summary.startswith("more of rto (TcpExt.TCPTimeouts ")
+    result = causes(default, tuned, CATALOGUE)
+    assert result is not None
+    assert (result.eased, [c.mechanism for c in result.worsened]) == ((), ["rto"])
+    assert result.summary.startswith("more of rto (TcpExt.TCPTimeouts ")
 
 
 def test_sockets_that_one_side_did_not_list_are_no_cause() -> None:
@@ -77,12 +77,12 @@ def test_sockets_that_one_side_did_not_list_are_no_cause() -> None:
         for n in range(5)
     ]
     unread = [replace(one, growth={}, unread=("sockets",)) for one in read]
-    found = causes(read, [replace(one, growth={}) for one in read], CATALOGUE)
-    assert found is not None
-    assert [cause.mechanism for cause in found.mechanisms] == ["congestion"]
-    found = causes(read, unread, CATALOGUE)
-    assert found is not None
-    assert found.mechanisms == ()
+    result = causes(read, [replace(one, growth={}) for one in read], CATALOGUE)
+    assert result is not None
+    assert [cause.mechanism for cause in result.mechanisms] == ["congestion"]
+    result = causes(read, unread, CATALOGUE)
+    assert result is not None
+    assert result.mechanisms == ()
 
 
 def test_clients_know_what_the_receive_window_held_back() -> None:
@@ -91,9 +91,9 @@ def test_clients_know_what_the_receive_window_held_back() -> None:
     both = with_clients(balancer, [client, client])
     assert both.totals == {"Tcp.InSegs": 11, HELD_BACK: 600}
     free = with_clients(balancer, [replace(client, growth={})])
-    found = causes([both] * 5, [free] * 5, CATALOGUE)
-    assert found is not None
-    assert [cause.mechanism for cause in found.eased] == ["receive-window"]
+    result = causes([both] * 5, [free] * 5, CATALOGUE)
+    assert result is not None
+    assert [cause.mechanism for cause in result.eased] == ["receive-window"]
     # Of clients that have too many sockets, or have counted nothing, nothing is known.
     for unknown in ([client, replace(client, unread=("sockets",))], []):
         assert not with_clients(balancer, unknown).shows(HELD_BACK)
@@ -102,40 +102,40 @@ def test_clients_know_what_the_receive_window_held_back() -> None:
 def test_a_level_that_is_better_higher() -> None:
     default = [counted({}, cwnd=10 + n / 10) for n in range(5)]
     tuned = [counted({}, cwnd=40 - n / 10) for n in range(5)]
-    found = causes(default, tuned, CATALOGUE)
-    assert found is not None
-    assert [(c.mechanism, c.eased) for c in found.mechanisms] == [("congestion", True)]
+    result = causes(default, tuned, CATALOGUE)
+    assert result is not None
+    assert [(c.mechanism, c.eased) for c in result.mechanisms] == [("congestion", True)]
 
 
 def test_the_one_that_changed_most_comes_first() -> None:
     def both(rng: random.Random) -> dict[str, int]:
         return {"TcpExt.ListenOverflows": 20 + rng.randint(0, 3), "TcpExt.TCPTimeouts": 2000}
 
-    found = sides(6, both)
-    assert found is not None
-    assert [c.mechanism for c in found.mechanisms] == ["rto", "accept-queue"]
+    result = sides(6, both)
+    assert result is not None
+    assert [c.mechanism for c in result.mechanisms] == ["rto", "accept-queue"]
 
 
 def test_a_change_that_is_clear_and_small_explains_nothing() -> None:
     default = [counted({"TcpExt.TCPTimeouts": 10_000 + n}) for n in range(8)]
     tuned = [counted({"TcpExt.TCPTimeouts": 8_500 + n}) for n in range(8)]
-    found = causes(default, tuned, CATALOGUE)
-    assert found is not None
-    assert found.mechanisms == ()
-    assert found.summary == "no known mechanism: none of 1 counters changed clearly in 8 pairs"
+    result = causes(default, tuned, CATALOGUE)
+    assert result is not None
+    assert result.mechanisms == ()
+    assert result.summary == "no known mechanism: none of 1 counters changed clearly in 8 pairs"
 
 
 @pytest.mark.parametrize("pairs", [3, 10])
 def test_of_equal_sides_nothing_is_named(pairs: int) -> None:
     named = [sides(pairs, lambda _: {}, seed) for seed in range(60)]
-    assert sum(bool(found and found.mechanisms) for found in named) <= 1
+    assert sum(bool(result and result.mechanisms) for result in named) <= 1
 
 
 def test_what_happened_once_on_one_side_is_no_cause() -> None:
     once = [counted({"TcpExt.TCPTimeouts": 1})] * 2
-    found = causes(once, [counted({})] * 2, CATALOGUE)
-    assert found is not None
-    assert found.mechanisms == ()
+    result = causes(once, [counted({})] * 2, CATALOGUE)
+    assert result is not None
+    assert result.mechanisms == ()
 
 
 def test_of_one_pair_nothing_can_be_said() -> None:

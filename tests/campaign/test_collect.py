@@ -74,12 +74,12 @@ def numbers(places: Sequence[PlannedTrial]) -> list[int]:
 
 
 def test_a_quarter_as_many_replicates_go_to_the_most_promising(first_pass: FakeTestbed) -> None:
-    found = collect(first_pass.task)
+    result = collect(first_pass.task)
     assert sorted(numbers(replicates(first_pass))) == [1, 2, 3, 4]
-    assert found.replicates == 4
-    assert len(found.trials) == 1 + COUNT + COUNT // EVERY + 4 + 1
-    assert (found.noise.configurations, found.noise.freedom) == (4, 4)
-    assert (found.default_noise.configurations, found.default_noise.freedom) == (1, 5)
+    assert result.replicates == 4
+    assert len(result.trials) == 1 + COUNT + COUNT // EVERY + 4 + 1
+    assert (result.noise.configurations, result.noise.freedom) == (4, 4)
+    assert (result.default_noise.configurations, result.default_noise.freedom) == (1, 5)
 
 
 def test_what_acts_is_always_varied_and_what_is_open_in_turns(testbed: FakeTestbed) -> None:
@@ -90,9 +90,9 @@ def test_what_acts_is_always_varied_and_what_is_open_in_turns(testbed: FakeTestb
     testbed.task.store.put(testbed.task.subject, probe_of(offered))
     testbed.probed = SimpleNamespace(space=required_space(testbed.task))
     still, frozen = ["net.ipv4.tcp_sack", "net.ipv4.tcp_frto", "net.ipv4.tcp_ecn"], keys[-1]
-    found = screening(["net.core.somaxconn"], still, [frozen])
+    result = screening(["net.core.somaxconn"], still, [frozen])
     testbed.task.store.put(
-        testbed.task.subject, ranking(chosen=["net.core.somaxconn"], keep=2, screening=found)
+        testbed.task.subject, ranking(chosen=["net.core.somaxconn"], keep=2, screening=result)
     )
     with_budget(testbed, refine_trials=40)
     collected = collect(testbed.task, 24)
@@ -107,11 +107,11 @@ def test_what_acts_is_always_varied_and_what_is_open_in_turns(testbed: FakeTestb
     testbed.task = replace(testbed.task, subject=replace(testbed.task.subject, campaign=again))
     testbed.task.store.put(testbed.task.subject, probe_of(offered))
     testbed.task.store.put(
-        testbed.task.subject, ranking(chosen=["net.core.somaxconn"], keep=2, screening=found)
+        testbed.task.subject, ranking(chosen=["net.core.somaxconn"], keep=2, screening=result)
     )
     collect(testbed.task, 2)
-    said = testbed.told.getvalue()
-    assert "none of the 2 configurations varies net.ipv4.tcp_" in said
+    output = testbed.told.getvalue()
+    assert "none of the 2 configurations varies net.ipv4.tcp_" in output
 
 
 def test_sentinels_go_on_at_their_distance(first_pass: FakeTestbed) -> None:
@@ -199,17 +199,17 @@ def test_a_killed_collect_comes_to_the_same_replicates(
 
 def test_what_is_collected_counts_once_for_each_configuration(first_pass: FakeTestbed) -> None:
     collect(first_pass.task)
-    found = by_configuration(collected_trials(first_pass.task))
-    assert len(found) == 1 + COUNT
-    assert [len(m.p99_ms) for m in found[:6]] == [6, 2, 2, 2, 2, 1]
-    assert found[0].configuration.is_default
+    result = by_configuration(collected_trials(first_pass.task))
+    assert len(result) == 1 + COUNT
+    assert [len(m.p99_ms) for m in result[:6]] == [6, 2, 2, 2, 2, 1]
+    assert result[0].configuration.is_default
 
 
 def test_it_has_the_drift_of_its_sentinels(first_pass: FakeTestbed) -> None:
-    found = collect(first_pass.task)
+    result = collect(first_pass.task)
     # The made-up trials are all of one moment.
-    assert (found.drift.sentinels, found.drift.change) == (6, None)
-    assert first_pass.task.context.study.budget.level == found.drift.level
+    assert (result.drift.sentinels, result.drift.change) == (6, None)
+    assert first_pass.task.context.study.budget.level == result.drift.level
 
 
 def test_training_waits_for_the_whole_plan(first_pass: FakeTestbed) -> None:

@@ -49,8 +49,8 @@ def test_an_objective_that_is_no_p99_is_told(capsys: pytest.CaptureFixture[str])
 def test_a_search_for_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     p99 = samples.search()
     assert "best predicted P99 " in shown(capsys, search("x86 slt", p99))
-    found = replace(p99, objective="component")
-    assert "best predicted P99 equivalent" in shown(capsys, search("x86 slt", found))
+    result = replace(p99, objective="component")
+    assert "best predicted P99 equivalent" in shown(capsys, search("x86 slt", result))
 
 
 def test_where_there_are_none_it_says_why(capsys: pytest.CaptureFixture[str]) -> None:

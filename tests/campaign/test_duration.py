@@ -60,7 +60,7 @@ def test_the_fewest_pairs_that_resolve_a_ratio() -> None:
 
 def test_what_trials_of_one_duration_say() -> None:
     conditions = replace(CONDITIONS, duration_s=4, rate_rps=300.0)
-    found = tried_duration(
+    result = tried_duration(
         4,
         [trial(p99_us=us, conditions=conditions) for us in (500, 1000, 2000)],
         pairs=6,
@@ -68,32 +68,32 @@ def test_what_trials_of_one_duration_say() -> None:
         level=0.95,
         look_count=1,
     )
-    assert (found.duration_s, found.requests, found.trials, found.seconds) == (4, 1200, 3, 12.0)
-    assert (found.p99_ms, found.sd) == pytest.approx((1.0, math.log(2)))
+    assert (result.duration_s, result.requests, result.trials, result.seconds) == (4, 1200, 3, 12.0)
+    assert (result.p99_ms, result.sd) == pytest.approx((1.0, math.log(2)))
     # chi² with two degrees of freedom at 0.975 and 0.025, from tables: 7.3778 and 0.0506.
     low, high = math.sqrt(2 / 7.3778), math.sqrt(2 / 0.050636)
     assert (
-        found.sd_low / found.sd,
-        found.sd_high / found.sd,
+        result.sd_low / result.sd,
+        result.sd_high / result.sd,
     ) == pytest.approx((low, high), rel=1e-4)
     factor = 2.5706 * math.sqrt(2 / 6)
     assert (
-        math.log(found.resolution),
-        math.log(found.resolution_low),
-    ) == pytest.approx((factor * found.sd, factor * found.sd_low), rel=1e-4)
+        math.log(result.resolution),
+        math.log(result.resolution_low),
+    ) == pytest.approx((factor * result.sd, factor * result.sd_low), rel=1e-4)
 
 
 def test_the_difference_of_replicas_is_no_spread() -> None:
     made = [replace(trial(p99_us=us), replica=name) for us, name in ((1000, "a"), (2000, "b")) * 3]
-    found = tried_duration(4, made, pairs=10, wanted=1.25, level=0.95, look_count=2)
-    assert (found.trials, found.sd) == (6, pytest.approx(0))
+    result = tried_duration(4, made, pairs=10, wanted=1.25, level=0.95, look_count=2)
+    assert (result.trials, result.sd) == (6, pytest.approx(0))
     with pytest.raises(ValueError, match="only 2 of the trials"):
         tried_duration(4, made[:2], pairs=10, wanted=1.25, level=0.95, look_count=2)
 
 
 def test_trials_that_all_say_the_same_resolve_anything() -> None:
-    found = tried_duration(4, [trial()] * 3, pairs=10, wanted=1.25, level=0.95, look_count=2)
-    assert (found.sd, found.sd_high, found.resolution, found.pairs_needed) == (0.0, 0.0, 1.0, 3)
+    result = tried_duration(4, [trial()] * 3, pairs=10, wanted=1.25, level=0.95, look_count=2)
+    assert (result.sd, result.sd_high, result.resolution, result.pairs_needed) == (0.0, 0.0, 1.0, 3)
 
 
 def test_one_trial_has_no_spread() -> None:
@@ -103,8 +103,8 @@ def test_one_trial_has_no_spread() -> None:
 
 def test_a_wild_pair_has_an_interval_all_the_same() -> None:
     made = [trial(p99_us=1), trial(p99_us=2_000_000)]
-    found = tried_duration(4, made, pairs=3, wanted=1.25, level=0.95, look_count=2)
-    assert found.resolution < found.resolution_high < math.inf
+    result = tried_duration(4, made, pairs=3, wanted=1.25, level=0.95, look_count=2)
+    assert result.resolution < result.resolution_high < math.inf
 
 
 def test_two_doublings_without_gain_are_enough() -> None:
@@ -120,17 +120,17 @@ def test_two_doublings_without_gain_are_enough() -> None:
 
 def test_the_shortest_that_resolves_what_is_wanted_is_chosen() -> None:
     rows = [tried(16, 0.1), tried(4, 0.3), tried(8, 0.2)]
-    found = chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95)
-    assert (found.duration_s, found.reached, found.stalled) == (8, True, False)
-    assert [one.duration_s for one in found.tried] == [4, 8, 16]
-    assert found.chosen == rows[2]
+    result = chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95)
+    assert (result.duration_s, result.reached, result.stalled) == (8, True, False)
+    assert [one.duration_s for one in result.tried] == [4, 8, 16]
+    assert result.chosen == rows[2]
 
 
 def test_where_none_does_the_least_cost_for_what_it_tells_is_chosen() -> None:
     # (4 + 1) 0.5² = 1.25 against (8 + 1) 0.4² = 1.44: the shorter one, in more pairs.
     rows = [tried(4, 0.5), tried(8, 0.4)]
-    found = chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95)
-    assert (found.duration_s, found.reached, found.stalled) == (4, False, False)
+    result = chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95)
+    assert (result.duration_s, result.reached, result.stalled) == (4, False, False)
     # With 10 s of overhead it is 3.5 against 2.88, the other way round.
     rows = [tried(4, 0.5, overhead_s=10), tried(8, 0.4, overhead_s=10)]
     assert chosen(rows, shortest_s=4, wanted=1.25, pairs=10, level=0.95).duration_s == 8
@@ -138,5 +138,5 @@ def test_where_none_does_the_least_cost_for_what_it_tells_is_chosen() -> None:
 
 def test_the_files_own_is_never_chosen_below_the_shortest() -> None:
     rows = [tried(2, 0.1), tried(7, 0.2)]
-    found = chosen(rows, shortest_s=7, wanted=1.25, pairs=10, level=0.95, given_s=2)
-    assert (found.duration_s, found.given_s) == (7, 2)
+    result = chosen(rows, shortest_s=7, wanted=1.25, pairs=10, level=0.95, given_s=2)
+    assert (result.duration_s, result.given_s) == (7, 2)

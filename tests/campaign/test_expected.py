@@ -70,8 +70,8 @@ def test_a_design_has_the_default_before_and_after_every_few(
 
 def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
     def trials(stage: str) -> tuple[int, str]:
-        found = expected(stage, replicas=2)
-        return found.trials, found.bound
+        result = expected(stage, replicas=2)
+        return result.trials, result.bound
 
     assert trials("pilot") == (5, "at least")
     assert trials("replicas") == (12, "")
@@ -111,8 +111,8 @@ def test_a_screening_that_may_end_before_its_plan_has_it_at_most() -> None:
 
 
 def test_what_is_planned_is_no_longer_at_most() -> None:
-    found = expected("pick", place("pick", 0), place("pick", 1))
-    assert (found.trials, found.bound) == (2, "")
+    result = expected("pick", place("pick", 0), place("pick", 1))
+    assert (result.trials, result.bound) == (2, "")
 
 
 def test_what_meets_in_a_round_of_picking_is_counted_in_one_place() -> None:
@@ -128,15 +128,15 @@ def test_a_judgement_likely_ends_at_its_first_look() -> None:
 
 
 def test_a_judgement_of_longer_trials_takes_longer() -> None:
-    found = expected("judge", replicas=2, judge_duration_s=60)
-    assert (found.trials, found.likely) == (20, 14)
-    assert found.time is not None
-    assert 7 * 60 < found.time.likely_s < 10 * 60 < found.time.most_s
+    result = expected("judge", replicas=2, judge_duration_s=60)
+    assert (result.trials, result.likely) == (20, 14)
+    assert result.time is not None
+    assert 7 * 60 < result.time.likely_s < 10 * 60 < result.time.most_s
     measured = [replace(place("judge", n), attempts=1, status="ok") for n in range(4)]
     begun = [*measured, *(place("judge", n) for n in range(4, 20))]
     left = expected("judge", *begun, replicas=2, judge_duration_s=60).time
     assert left is not None
-    assert left.likely_s == pytest.approx(found.time.likely_s * 16 / 14)
+    assert left.likely_s == pytest.approx(result.time.likely_s * 16 / 14)
 
 
 def test_what_is_added_to_a_plan_later_is_counted_from_the_start() -> None:
@@ -147,18 +147,21 @@ def test_what_is_added_to_a_plan_later_is_counted_from_the_start() -> None:
     assert Expected(trials=25) == expected("collect", *design, *replicates, refine_trials=0)
     refined = [place("refine", n, "proposal") for n in range(1, 5)]
     # 16 are left, and the default twice.
-    found = expected("refine", place("refine", 0, "baseline"), *refined)
-    assert Expected(trials=23, bound="at most") == found
+    result = expected("refine", place("refine", 0, "baseline"), *refined)
+    assert Expected(trials=23, bound="at most") == result
 
 
 # Of an explanation --------------------------------------------------------------------------------
 
 
 def test_what_is_explained_is_the_winner_that_there_is() -> None:
-    found = expected("explain", verdict=VERDICT)
+    result = expected("explain", verdict=VERDICT)
     keys = len(VERDICT.configuration.values)
-    assert (explained(BUDGET, keys), explained_at_most(BUDGET, keys)) == (found.trials, found.most)
-    assert 3 * BUDGET.explain_pairs < found.trials < expected("explain").trials
+    assert (explained(BUDGET, keys), explained_at_most(BUDGET, keys)) == (
+        result.trials,
+        result.most,
+    )
+    assert 3 * BUDGET.explain_pairs < result.trials < expected("explain").trials
 
 
 def asked_for(changes: int, seed: int) -> int:
@@ -176,11 +179,11 @@ def asked_for(changes: int, seed: int) -> int:
     try:
         while True:
             trials += len(asked.sets) * asked.rounds
-            told = [
+            message = [
                 {s: rng.gauss(-sum(effects.get(n, 0.0) for n in s), 0.2) for s in asked.sets}
                 for _ in range(asked.rounds)
             ]
-            asked = search.send(told)
+            asked = search.send(message)
     except StopIteration:
         return trials
 

@@ -37,13 +37,13 @@ def test_models_are_given_each_configuration_once(
 ) -> None:
     given: list[Any] = []
     monkeypatch.setattr(foreign, "train_all", lambda *args, **_: given.extend(args) or [])
-    found = train_table(table, ["SVR"], Effort(folds=2, trials=1, seed=1), progress=LineProgress())
+    result = train_table(table, ["SVR"], Effort(folds=2, trials=1, seed=1), progress=LineProgress())
     families, samples = given
     assert (families, len(samples)) == (["SVR"], 10)
     assert samples.measured[5] == (5.0, 5.0)
-    assert (found.keys, found.trials, found.configurations) == (("x", "mode"), 11, 10)
-    assert (found.target, found.unit) == ("y", "")
-    assert found.ceiling is not None
+    assert (result.keys, result.trials, result.configurations) == (("x", "mode"), 11, 10)
+    assert (result.target, result.unit) == ("y", "")
+    assert result.ceiling is not None
 
 
 def test_a_table_of_some_size_is_let_pass(table: Table) -> None:

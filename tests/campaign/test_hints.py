@@ -59,8 +59,8 @@ def expected(testbed: FakeTestbed) -> tuple[str, ...]:
     """What a screening expects to act, in a fixed order."""
     task = busy(testbed.task)
     order = [IDLE, RTO, WMEM, "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"]
-    found = hinted(task, task.trials("screen"), required_space(task))
-    return tuple(sorted(found, key=order.index))
+    result = hinted(task, task.trials("screen"), required_space(task))
+    return tuple(sorted(result, key=order.index))
 
 
 def test_all_together_come_first_then_each_alone(testbed: FakeTestbed) -> None:

@@ -81,20 +81,22 @@ class Campaign:
         """What a search of the saved models says on stderr."""
         return self.run("search", "--models", self.models)[1]
 
-    def found(self) -> Any:
+    def result(self) -> Any:
         """What the last search has stored, but for the time it took."""
         with self.store() as store:
-            found = store.get(self.subject(store.latest("mine")), Search)
-        runs = [replace(run, seconds=0.0) for run in found.convergences]
-        return found.candidates, runs
+            result = store.get(self.subject(store.latest("mine")), Search)
+        runs = [replace(run, seconds=0.0) for run in result.convergences]
+        return result.candidates, runs
 
     def changed(self, **changes: Any) -> None:
         """Save the same models once more, as if they had come from elsewhere."""
         artefact = artefacts.read(self.path)
         origin = replace(artefact.manifest.origin, **changes)
-        (told,) = [m for m in artefact.manifest.models if m.family == "RFR"]
-        fitted = FittedFamily(family="RFR", hyperparameters=told.hyperparameters, inner_score=0.0)
-        artefacts.save(self.path, origin, [(fitted, told.error, artefact.model("RFR"))])
+        (message,) = [m for m in artefact.manifest.models if m.family == "RFR"]
+        fitted = FittedFamily(
+            family="RFR", hyperparameters=message.hyperparameters, inner_score=0.0
+        )
+        artefacts.save(self.path, origin, [(fitted, message.error, artefact.model("RFR"))])
 
     @property
     def origin(self) -> Origin:
@@ -128,10 +130,10 @@ def _campaign(
 def test_saved_models_find_what_models_fitted_anew_find(campaign: Campaign) -> None:
     campaign.run("search")
     anew = campaign.found()
-    said = campaign.search()
+    output = campaign.search()
     assert anew == campaign.found()
     assert [run.model for run in anew[1]] == ["RFR", "LightGBM", "ensemble"]
-    assert str(campaign.path) not in said
+    assert str(campaign.path) not in output
 
 
 def test_an_artefact_says_what_it_is(campaign: Campaign) -> None:
@@ -148,7 +150,7 @@ def test_the_models_of_a_folder_are_listed(campaign: Campaign, capsys: Any) -> N
     (campaign.models / "arm-slt.zip").write_bytes(campaign.path.read_bytes()[:-1])
     with pytest.raises(SystemExit, match="1"):
         cli(["models", str(campaign.models)], standalone_mode=False)
-    out, err = (" ".join(said.split()) for said in capsys.readouterr())
+    out, err = (" ".join(output.split()) for output in capsys.readouterr())
     assert "x86-slt.zip: models of x86 slt" in out
     assert "predict log P99 in ms from 2 variables" in out
     assert "fitted to 12 trials of 12 configurations" in out
@@ -156,8 +158,8 @@ def test_the_models_of_a_folder_are_listed(campaign: Campaign, capsys: Any) -> N
     assert "arm-slt.zip: this is no artefact of intop, or its end is missing" in err
     (campaign.models / "arm-slt.zip").unlink()
     cli(["models", str(campaign.models), "--json"], standalone_mode=False)
-    found = json.loads(capsys.readouterr().out)["x86-slt.zip"]
-    assert (found["format"], found["origin"]["target"]) == (1, "P99")
+    result = json.loads(capsys.readouterr().out)["x86-slt.zip"]
+    assert (result["format"], result["origin"]["target"]) == (1, "P99")
 
 
 def test_a_search_needs_no_training_of_its_own(campaign: Campaign) -> None:
@@ -166,12 +168,14 @@ def test_a_search_needs_no_training_of_its_own(campaign: Campaign) -> None:
         store.put(other, probe_of({WAIT: "30", QUEUE: "4096"}))
         slower = replace(CONDITIONS, cpu="Xeon")
         campaign.add(store, other, [replace(t, conditions=slower) for t in measured()][:9])
-    said = " ".join(campaign.search().split())
-    assert "they are of other trials: 12 of 12 configurations on" in said
+    output = " ".join(campaign.search().split())
+    assert "they are of other trials: 12 of 12 configurations on" in output
     assert (
-        "they were measured elsewhere (theirs against this one's): cpu: EPYC against Xeon" in said
+        "they were measured elsewhere (theirs against this one's): cpu: EPYC against Xeon" in output
     )
-    assert f"the hosts' defaults differ (theirs against this one's): {WAIT}: 60 against 30" in said
+    assert (
+        f"the hosts' defaults differ (theirs against this one's): {WAIT}: 60 against 30" in output
+    )
 
 
 def test_trials_that_came_later_are_told(campaign: Campaign) -> None:
@@ -182,7 +186,7 @@ def test_trials_that_came_later_are_told(campaign: Campaign) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda o: {"arch": "arm"}, "architecture: arm against x86"),
         (
@@ -192,12 +196,12 @@ def test_trials_that_came_later_are_told(campaign: Campaign) -> None:
     ],
 )
 def test_models_of_something_else_are_refused(
-    campaign: Campaign, change: Callable[[Origin], dict[str, Any]], told: str
+    campaign: Campaign, change: Callable[[Origin], dict[str, Any]], message: str
 ) -> None:
     campaign.changed(**change(campaign.origin))
     with pytest.raises(IncomparableError) as refused:
         campaign.search()
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert str(refused.value).startswith(f"{campaign.path}: these models are of something else")
     assert "intop train --arch x86 --workload slt --models DIR" in str(refused.value)
 

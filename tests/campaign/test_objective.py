@@ -51,18 +51,18 @@ def test_training_says_what_was_learned_and_has_the_components(
 ) -> None:
     monkeypatch.setattr(train, "train_all", lambda *_, **__: [])
     task = with_trials(testbed, 12).task
-    found = train.train(asking(task, "component"))
-    assert (found.objective, found.target) == ("component", "P99 equivalent")
-    assert found.components is not None
+    result = train.train(asking(task, "component"))
+    assert (result.objective, result.target) == ("component", "P99 equivalent")
+    assert result.components is not None
     # All requests of these trials took as long, so all latencies are one.
     assert (
-        found.components.trials,
-        len(found.components.groups[0]),
-        found.components.needed,
+        result.components.trials,
+        len(result.components.groups[0]),
+        result.components.needed,
     ) == (11, 5, 1)
-    assert found == task.store.get(task.subject, Training)
-    found = train.train(task)
-    assert (found.objective, found.target) == ("p99", "P99")
+    assert result == task.store.get(task.subject, Training)
+    result = train.train(task)
+    assert (result.objective, result.target) == ("p99", "P99")
 
 
 def test_models_of_another_objective_are_not_searched(

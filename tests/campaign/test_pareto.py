@@ -74,9 +74,9 @@ class Campaign:
         with opened(str(self.folder / "mine.db")) as store:
             campaign = store.latest("mine")
             assert campaign is not None
-            found = store.get(Subject(campaign=campaign, arch="x86", workload="slt"), Front)
-        assert found is not None
-        return found
+            result = store.get(Subject(campaign=campaign, arch="x86", workload="slt"), Front)
+        assert result is not None
+        return result
 
 
 def test_a_front_is_found_stored_and_drawn(tmp_path: Path, capsys: Any) -> None:
@@ -85,25 +85,29 @@ def test_a_front_is_found_stored_and_drawn(tmp_path: Path, capsys: Any) -> None:
     campaign = Campaign(tmp_path, capsys, [*TRIALS, again])
     figures = tmp_path / "figures"
     out = campaign.search("--objectives", "p99,cpu", "--json", "--figures", figures)
-    told = json.loads(out)["x86 slt"]
-    assert [one["name"] for one in told["front"]["objectives"]] == ["p99", "cpu"]
-    assert len(TRIALS) == len(told["measured"]) == told["front"]["objectives"][0]["configurations"]
+    message = json.loads(out)["x86 slt"]
+    assert [one["name"] for one in message["front"]["objectives"]] == ["p99", "cpu"]
+    assert (
+        len(TRIALS)
+        == len(message["measured"])
+        == message["front"]["objectives"][0]["configurations"]
+    )
     assert {one.name for one in campaign.stored().objectives} == {"p99", "cpu"}
-    points = [tuple(point["predicted"]) for point in told["front"]["points"]]
+    points = [tuple(point["predicted"]) for point in message["front"]["points"]]
     assert [point.predicted for point in campaign.stored().points] == points
     # What is good for one is bad for the other, so it has both ends, in order.
     p99, cpu = zip(*points, strict=True)
     assert list(p99) == sorted(p99)
     assert list(cpu) == sorted(cpu, reverse=True)
     assert p99[0] < 0.8 < 1.2 < p99[-1]
-    assert pytest.approx(told["measured"][0]["measured"][0], abs=0.01) == 1.1
+    assert pytest.approx(message["measured"][0]["measured"][0], abs=0.01) == 1.1
     assert [path.name for path in figures.iterdir()] == ["x86-slt-front-p99-cpu.svg"]
 
 
 def test_p99_is_that_of_the_trials_whatever_the_models_learn(tmp_path: Path, capsys: Any) -> None:
     campaign = Campaign(tmp_path, capsys, TRIALS, "component")
-    told = json.loads(campaign.search("--objectives", "p99,cpu", "--json"))["x86 slt"]
-    assert pytest.approx(told["measured"][0]["measured"][0], abs=0.01) == 1.1
+    message = json.loads(campaign.search("--objectives", "p99,cpu", "--json"))["x86 slt"]
+    assert pytest.approx(message["measured"][0]["measured"][0], abs=0.01) == 1.1
 
 
 def test_throughput_is_to_be_high(tmp_path: Path, capsys: Any) -> None:
@@ -120,7 +124,7 @@ def test_what_never_varies_is_refused(tmp_path: Path, capsys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--objectives", "p99,latency"], "'latency' is none; there are p99, cpu, throughput"),
         (["--objectives", "p99"], "name two or three different ones"),
@@ -129,6 +133,6 @@ def test_what_never_varies_is_refused(tmp_path: Path, capsys: Any) -> None:
         (["--objectives", "p99,cpu", "--models", "m"], "--models has models of P99 only"),
     ],
 )
-def test_bad_objectives_are_refused(words: list[str], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_bad_objectives_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         cli(["search", *words], standalone_mode=False)

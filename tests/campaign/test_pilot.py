@@ -49,15 +49,15 @@ def measured(testbed: FakeTestbed) -> list[int | None]:
 
 def test_it_ends_with_the_first_duration_that_tells_enough(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
-    found = pilot.pilot(asked(testbed))
+    result = pilot.pilot(asked(testbed))
     assert measured(testbed) == [7, 14, 28]
     assert (
-        found.duration_s,
-        found.reached,
-        found.stalled,
-        found.given_s,
+        result.duration_s,
+        result.reached,
+        result.stalled,
+        result.given_s,
     ) == (28, True, False, None)
-    assert [(t.duration_s, t.trials) for t in found.tried] == [(7, 5), (14, 5), (28, 5)]
+    assert [(t.duration_s, t.trials) for t in result.tried] == [(7, 5), (14, 5), (28, 5)]
     assert list(range(15)) == testbed.measured
     trials = testbed.task.store.trials(testbed.task.subject, "pilot")
     assert all(t.configuration == DEFAULT for t in trials)
@@ -102,28 +102,28 @@ def test_where_longer_trials_scatter_no_less_it_stops_and_counts_the_cost(
     testbed: FakeTestbed,
 ) -> None:
     scattered(testbed, dict.fromkeys(SPREADS, 2.0))
-    found = pilot.pilot(asked(testbed))
+    result = pilot.pilot(asked(testbed))
     assert measured(testbed) == [7, 14, 28]
-    assert (found.reached, found.stalled) == (False, True)
-    assert found.chosen.pairs_needed is not None
-    assert found.chosen.pairs_needed > testbed.task.context.study.budget.judge_pairs
+    assert (result.reached, result.stalled) == (False, True)
+    assert result.chosen.pairs_needed is not None
+    assert result.chosen.pairs_needed > testbed.task.context.study.budget.judge_pairs
 
 
 def test_the_budget_says_how_long_and_how_often(testbed: FakeTestbed) -> None:
     scattered(testbed, {7: 2.0, 14: 1.9})
-    found = pilot.pilot(asked(testbed, pilot_max_s=20, pilot_trials=3))
+    result = pilot.pilot(asked(testbed, pilot_max_s=20, pilot_trials=3))
     assert measured(testbed) == [7, 14]
-    assert [t.trials for t in found.tried] == [3, 3]
-    assert (found.reached, found.stalled) == (False, False)
+    assert [t.trials for t in result.tried] == [3, 3]
+    assert (result.reached, result.stalled) == (False, False)
 
 
 def test_the_files_duration_is_measured_too_and_stands(testbed: FakeTestbed) -> None:
     scattered(testbed, {2: 1.01, **SPREADS})
     task = asked(testbed, duration_s=2)
-    found = pilot.pilot(task)
+    result = pilot.pilot(task)
     assert measured(testbed) == [2, 7, 14, 28]
-    assert (found.duration_s, found.given_s) == (28, 2)
-    assert [t.duration_s for t in found.tried] == [2, 7, 14, 28]
+    assert (result.duration_s, result.given_s) == (28, 2)
+    assert [t.duration_s for t in result.tried] == [2, 7, 14, 28]
     assert pilot.timed(task).workload.duration_s == 2
 
 
@@ -156,15 +156,15 @@ def test_the_other_architectures_pilot_is_named_where_it_chose_otherwise(
     other = replace(task.subject, arch="arm")
     pilot.timed(task)
     assert "the pilot of arm" not in testbed.told.getvalue()
-    found = task.store.get(task.subject, Pilot)
-    assert found is not None
-    task.store.put(other, found)
-    pilot._warn_of_others(task, found)
+    result = task.store.get(task.subject, Pilot)
+    assert result is not None
+    task.store.put(other, result)
+    pilot._warn_of_others(task, result)
     assert "the pilot of arm" not in testbed.told.getvalue()
-    pilot._warn_of_others(task, replace(found, duration_s=7))
-    told = testbed.told.getvalue()
-    assert "x86 slt: the pilot of arm chose 28 s" in told
-    assert "set duration_s = 28 in [workload.slt]" in told
+    pilot._warn_of_others(task, replace(result, duration_s=7))
+    message = testbed.told.getvalue()
+    assert "x86 slt: the pilot of arm chose 28 s" in message
+    assert "set duration_s = 28 in [workload.slt]" in message
 
 
 def test_a_rate_that_needs_longer_than_the_budget_is_2_and_says_what_to_do(

@@ -155,16 +155,16 @@ def in_a_copy(testbed: FakeTestbed, path: Path) -> Iterator[None]:
 
 def test_steps_follow_until_the_budget_is_spent(ready: FakeTestbed, models: Models) -> None:
     models.improvements = [math.inf, 0.5, 0.4]
-    found = refine(ready.task)
-    assert (found.ended, found.spent, found.budget) == ("budget", 10, 10)
-    assert [step.trials for step in found.steps] == [4, 4, 2]
-    assert [step.reasons for step in found.steps[:2]] == [{"promise": 3, "replicate": 1}] * 2
-    assert [math.inf, 0.5, 0.4] == [step.improvement for step in found.steps]
-    assert found.collected == COUNT
-    assert (DESIGN[0], 1) == (found.before.configuration, found.before.trials)
+    result = refine(ready.task)
+    assert (result.ended, result.spent, result.budget) == ("budget", 10, 10)
+    assert [step.trials for step in result.steps] == [4, 4, 2]
+    assert [step.reasons for step in result.steps[:2]] == [{"promise": 3, "replicate": 1}] * 2
+    assert [math.inf, 0.5, 0.4] == [step.improvement for step in result.steps]
+    assert result.collected == COUNT
+    assert (DESIGN[0], 1) == (result.before.configuration, result.before.trials)
     # The first step measured it again.
-    assert found.steps[0].best.p99_ms <= found.before.p99_ms or found.steps[0].best.trials == 2
-    assert 50 < found.default_p99_ms < 51
+    assert result.steps[0].best.p99_ms <= result.before.p99_ms or result.steps[0].best.trials == 2
+    assert 50 < result.default_p99_ms < 51
     assert "best so far P99 3." in ready.told.getvalue()
     assert "refine: ended after 10 trials (budget)" in ready.told.getvalue()
 
@@ -190,13 +190,13 @@ def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeTestbed, models
     with_study(ready, warm_start=False)
     another_campaign(ready)
     with_design(ready)
-    found = refine(ready.task)
+    result = refine(ready.task)
     assert {bucket_us(200_000) / 1000} == {v for m in models.seen[-1].measured for v in m}
     known = {t.tail_ms for stage in ("collect", "refine") for t in ready.task.trials(stage)}
     assert {v for m in models.tails[0].measured for v in m} < known
     assert len(models.tails[0]) == len(models.seen[0])
-    assert DESIGN[0] == found.before.configuration
-    assert 200 < found.before.p99_ms < 201
+    assert DESIGN[0] == result.before.configuration
+    assert 200 < result.before.p99_ms < 201
 
 
 def test_the_default_stands_first_and_at_its_distance(ready: FakeTestbed) -> None:
@@ -216,23 +216,27 @@ def test_it_ends_where_three_steps_in_a_row_promise_next_to_nothing_also_when_it
     with pytest.raises(KeyboardInterrupt):
         refine(ready.task)
     ready.dies_after = None
-    found = refine(ready.task)
-    assert (found.ended, found.spent, found.improvement) == ("nothing better expected", 20, 0.0099)
-    assert found == refine(ready.task)
+    result = refine(ready.task)
+    assert (result.ended, result.spent, result.improvement) == (
+        "nothing better expected",
+        20,
+        0.0099,
+    )
+    assert result == refine(ready.task)
     assert len(models.seen) == 6
 
 
 def test_it_ends_where_nothing_is_left(ready: FakeTestbed, models: Models) -> None:
     models.most = 0
-    found = refine(ready.task)
-    assert ("nothing left", (), found.before) == (found.ended, found.steps, found.best)
+    result = refine(ready.task)
+    assert ("nothing left", (), result.before) == (result.ended, result.steps, result.best)
     assert ready.told.getvalue().count("0 follow") == 1
 
 
 def test_what_is_done_is_not_done_again(ready: FakeTestbed) -> None:
-    found = refine(ready.task)
+    result = refine(ready.task)
     count = len(ready.measured)
-    assert found == refine(ready.task) == ready.task.store.get(ready.task.subject, Refined)
+    assert result == refine(ready.task) == ready.task.store.get(ready.task.subject, Refined)
     assert count == len(ready.measured)
 
 
@@ -251,8 +255,8 @@ def test_the_real_choice_is_carried_out(
     monkeypatch.setattr(refine_stage, "propose", active.propose)
     monkeypatch.setattr(collected, "best_known", active.best_known)
     with_budget(ready, refine_trials=3, refine_batch=2)
-    found = refine(ready.task)
-    assert (len(found.steps), found.spent) == (2, 3)
+    result = refine(ready.task)
+    assert (len(result.steps), result.spent) == (2, 3)
 
 
 # Failures -----------------------------------------------------------------------------------------
@@ -282,13 +286,13 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeTestbed, mode
     fixed = models.pool(collected.collected_space(ready.task), nothing, tails=nothing, seed=1)
     models.pool = lambda *_, **__: fixed  # type: ignore[method-assign]
     refine_stage.pool, refine_stage.propose = models.pool, noted  # put back by the fixture
-    found = refine(ready.task)
+    result = refine(ready.task)
     (failing,) = bad
     assert [p.configuration for p in plan(ready)].count(failing) == 1
     assert [p.configuration for p in plan(ready)].count(DESIGN[0]) == 1
     assert [len(pool.values) for pool in pools] == [50, 49, 49]
-    assert found.steps[0].failures == 2
-    assert DESIGN[0] != found.steps[0].best.configuration
+    assert result.steps[0].failures == 2
+    assert DESIGN[0] != result.steps[0].best.configuration
 
 
 def test_too_many_failures_stop_it(ready: FakeTestbed) -> None:
@@ -464,7 +468,7 @@ def other_parameters(testbed: FakeTestbed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("differ", "told"),
+    ("differ", "message"),
     [
         (other_kernel, "kernel: 6.18.0-28-cloud-amd64 against 9.9, rate_rps: 100.0 against 7.0"),
         (other_default, "net.core.somaxconn: 4096 against 128"),
@@ -472,7 +476,7 @@ def other_parameters(testbed: FakeTestbed) -> None:
     ],
 )
 def test_what_was_measured_otherwise_is_left_out_with_the_reason(
-    ready: FakeTestbed, models: Models, differ: Callable[[FakeTestbed], None], told: str
+    ready: FakeTestbed, models: Models, differ: Callable[[FakeTestbed], None], message: str
 ) -> None:
     another_campaign(ready)
     if differ is other_parameters:
@@ -487,8 +491,8 @@ def test_what_was_measured_otherwise_is_left_out_with_the_reason(
             differ(ready)
     assert refine(ready.task).earlier == 0
     began = ready.task.store.earlier(ready.task.subject.campaign)[0].started_at
-    said = f"11 trials of campaign 1 of {began} are left out (then against now): {told}"
-    assert said in ready.told.getvalue()
+    output = f"11 trials of campaign 1 of {began} are left out (then against now): {message}"
+    assert output in ready.told.getvalue()
 
 
 # In tune ------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_every_step_with_its_reasons_and_what_it_came_to(
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"ended": "nothing better expected", "improvement": 0.005}, "(the last step: 0.5 %)"),
         ({"ended": "nothing left", "steps": ()}, "no configuration left to measure"),
@@ -53,7 +53,7 @@ def test_every_step_with_its_reasons_and_what_it_came_to(
     ],
 )
 def test_why_it_ended_and_what_helped(
-    capsys: pytest.CaptureFixture[str], changes: dict[str, object], told: str
+    capsys: pytest.CaptureFixture[str], changes: dict[str, object], message: str
 ) -> None:
     out = shown(capsys, refined("x86 slt", replace(FOUND, **changes)))  # type: ignore[arg-type]
-    assert told in " ".join(out.split())
+    assert message in " ".join(out.split())

@@ -40,8 +40,8 @@ def made_up(acting: Callable[[int], str]) -> Callable[..., Screening]:
         hinted: Sequence[str],
     ) -> Screening:
         del variables, responses, seed, hinted
-        found = acting(len(values))
-        return screening(found, still=sorted(set("abc") - set(found)))
+        result = acting(len(values))
+        return screening(result, still=sorted(set("abc") - set(result)))
 
     return screened
 
@@ -159,11 +159,11 @@ def test_two_workloads_are_held_against_each_other_where_both_are_ranked(
     testbed: FakeTestbed,
 ) -> None:
     store, context = testbed.task.store, testbed.task.context
-    found = ranking(*map(importance, "abc"), chosen="ab")
+    result = ranking(*map(importance, "abc"), chosen="ab")
     for arch, workload in (("x86", "slt"), ("arm", "slt"), ("x86", "dlt")):
         subject = Subject(campaign=context.campaign, arch=arch, workload=workload)
         assert screen.workloads_agree(context) == {}
-        store.put(subject, found)
+        store.put(subject, result)
     agreed = screen.workloads_agree(replace(context, archs=("x86", "arm")))
     assert list(agreed) == ["x86 slt and x86 dlt"]
     assert agreed["x86 slt and x86 dlt"].chosen_by_both == ("a", "b")

@@ -39,10 +39,10 @@ def test_a_search_keeps_each_tree_models_own_winner(testbed: FakeTestbed) -> Non
         for name, family in FAMILIES.items()
     )
     task.store.put(task.subject, training(keys=(KEY,), fitted=fitted))
-    found = search.search(task)
-    assert tuple(winner.model for winner in found.winners) == TREE_MODELS
+    result = search.search(task)
+    assert tuple(winner.model for winner in result.winners) == TREE_MODELS
     assert tuple(name for name, family in FAMILIES.items() if family.is_tree) == TREE_MODELS
-    lowest = {run.model: run.best_ms[-1] for run in found.convergences}
-    assert [lowest[w.model] for w in found.winners] == [w.predicted_p99_ms for w in found.winners]
-    assert {candidate.model for candidate in found.candidates} == {"ensemble"}
-    assert found == task.store.get(task.subject, Search)
+    lowest = {run.model: run.best_ms[-1] for run in result.convergences}
+    assert [lowest[w.model] for w in result.winners] == [w.predicted_p99_ms for w in result.winners]
+    assert {candidate.model for candidate in result.candidates} == {"ensemble"}
+    assert result == task.store.get(task.subject, Search)

@@ -18,9 +18,9 @@ from intop.run.executor import OpenTestbeds
 from intop.run.stage import AnyStage
 
 
-@pytest.mark.parametrize(("ratio_low", "told"), [(2.0, True), (0.9, False)])
+@pytest.mark.parametrize(("ratio_low", "message"), [(2.0, True), (0.9, False)])
 def test_a_gain_is_told_before_it_is_explained(
-    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch, ratio_low: float, told: bool
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch, ratio_low: float, message: bool
 ) -> None:
     task, verdict = testbed.task, replace(VERDICT, ratio_low=ratio_low)
     probe = probe_of({"net.core.somaxconn": "4096", "net.ipv4.tcp_rmem": "4096 131072 6291456"})
@@ -35,10 +35,10 @@ def test_a_gain_is_told_before_it_is_explained(
 
     monkeypatch.setattr(tune, "execute", execute)
     begun: list[str] = []
-    (found,) = tune.tune(task.context, lambda _: None, lambda _, stage: begun.append(stage))
-    assert found.verdict == verdict
-    assert [f"{task.title}: gain: {verdict.gain}" in said for said in heard] == [True] * told
-    assert ["explain"] * told == begun
+    (results,) = tune.tune(task.context, lambda _: None, lambda _, stage: begun.append(stage))
+    assert results.verdict == verdict
+    assert [f"{task.title}: gain: {verdict.gain}" in output for output in heard] == [True] * message
+    assert ["explain"] * message == begun
 
 
 def test_hosts_are_held_from_stage_to_stage_and_given_back_while_models_learn(

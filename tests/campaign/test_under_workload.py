@@ -40,10 +40,10 @@ def judged(default: list[Trial], tuned: list[Trial]) -> UnderWorkload:
 
 def test_pairs_are_those_that_both_sides_have() -> None:
     default, tuned = side("default", 1000), side("tuned", 500)
-    found = judged(default, tuned[:2])
-    assert found.verdict is not None
-    assert (found.verdict.pairs, found.outcome) == (2, "gain")
-    assert found.harms == ()
+    result = judged(default, tuned[:2])
+    assert result.verdict is not None
+    assert (result.verdict.pairs, result.outcome) == (2, "gain")
+    assert result.harms == ()
     alone = judged(default, tuned[:1])
     assert (alone.verdict, alone.outcome, alone.harms) == (None, "not measured", ())
     assert alone.problem.startswith("1 pairs could be measured")
@@ -51,8 +51,8 @@ def test_pairs_are_those_that_both_sides_have() -> None:
 
 def test_timeouts_are_those_of_the_pairs() -> None:
     slow = side("default", 1000, errors={"timeout": 4, "reset": 1})
-    found = judged(slow, side("tuned", 500, errors={"timeout": 1})[:2])
-    assert (found.timeouts.default, found.timeouts.tuned) == (8, 2)
+    result = judged(slow, side("tuned", 500, errors={"timeout": 1})[:2])
+    assert (result.timeouts.default, result.timeouts.tuned) == (8, 2)
 
 
 @pytest.mark.parametrize(

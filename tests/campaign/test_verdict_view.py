@@ -38,8 +38,8 @@ def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_verdict_says_why_by_what_the_kernel_counted(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, causes=CAUSES)))
-    told = "less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)"
-    assert f"Why, by what the kernel counted: {told}." in out
+    message = "less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)"
+    assert f"Why, by what the kernel counted: {message}." in out
     assert "syn-backlog: More handshakes are under way than" in out
     assert "51.2 0 52.0 (48.0 to 56.0)" in " ".join(cells(out, "syn-backlog  "))
     none = replace(CAUSES, mechanisms=())
@@ -101,20 +101,20 @@ def test_latencies_that_are_all_the_same_or_none_are_drawn_too(
 ) -> None:
     for value in (0.0, 5.0):
         same = {name: PairwiseLatency(default=value, tuned=value) for name in SIDES.latencies_ms}
-        found = replace(VERDICT, sides=replace(SIDES, latencies_ms=same))
-        out = shown(capsys, verdict.verdict("x86 slt", found))
+        result = replace(VERDICT, sides=replace(SIDES, latencies_ms=same))
+        out = shown(capsys, verdict.verdict("x86 slt", result))
         words = ["P50", "in", "ms", number(value), number(value), "-", verdict.BOTH_MARK]
         assert words == cells(out, "P50")
 
 
 def test_the_baseline_names_its_side(capsys: pytest.CaptureFixture[str]) -> None:
-    found = replace(VERDICT, against="ubuntu-18.04")
-    assert "○ ubuntu-18.04" in shown(capsys, verdict.verdict("x86 slt", found))
+    result = replace(VERDICT, against="ubuntu-18.04")
+    assert "○ ubuntu-18.04" in shown(capsys, verdict.verdict("x86 slt", result))
 
 
 def test_a_long_name_does_not_tear_the_drawing(capsys: pytest.CaptureFixture[str]) -> None:
-    found = replace(VERDICT, against="web-server-benchmark-2016")
-    line = " ".join(cells(shown(capsys, verdict.verdict("x86 slt", found)), "max"))
+    result = replace(VERDICT, against="web-server-benchmark-2016")
+    line = " ".join(cells(shown(capsys, verdict.verdict("x86 slt", result)), "max"))
     assert verdict.DEFAULT_MARK in line
     assert verdict.TUNED_MARK in line
 
@@ -192,14 +192,14 @@ def test_each_guardrail_has_its_effect_its_margin_and_its_state(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rate = replace(P50, quantity="rate", worse="lower", margin=0.99)
-    found = replace(VERDICT, guardrails=(P50, rate, CPU))
-    out = shown(capsys, verdict.verdict("x86 slt", found))
+    result = replace(VERDICT, guardrails=(P50, rate, CPU))
+    out = shown(capsys, verdict.verdict("x86 slt", result))
     table = out[out.index("guardrail") :]
-    said = " ".join(table.split())
-    assert "P50 in ms 2.00 2.10 1.05 (1.00 to 1.10) times at most 1.10 times kept" in said
-    assert "times at least 0.99 times kept" in said
-    assert "balancer's CPU in % 20.0 22.0 +2.00 (+1.00 to +3.00) points at most +5.00" in said
-    assert "The verdict is on P99, within the guardrails" in said
+    output = " ".join(table.split())
+    assert "P50 in ms 2.00 2.10 1.05 (1.00 to 1.10) times at most 1.10 times kept" in output
+    assert "times at least 0.99 times kept" in output
+    assert "balancer's CPU in % 20.0 22.0 +2.00 (+1.00 to +3.00) points at most +5.00" in output
+    assert "The verdict is on P99, within the guardrails" in output
     out = shown(capsys, verdict.verdict("x86 slt", VERDICT))
     assert "The verdict is on P99 alone, without guardrails." in out
     assert "at most" not in out
@@ -211,25 +211,27 @@ def test_what_is_not_told_is_a_dash_and_says_why(capsys: pytest.CaptureFixture[s
         "P99": replace(SIDES.latencies_ms["P99"], default=None, tuned=100.0),
         "P99.9": PairwiseLatency(default=None, tuned=None),
     }
-    found = replace(VERDICT, sides=replace(SIDES, latencies_ms=few))
-    out = shown(capsys, verdict.verdict("x86 slt", found))
+    result = replace(VERDICT, sides=replace(SIDES, latencies_ms=few))
+    out = shown(capsys, verdict.verdict("x86 slt", result))
     # The judged ratio stays, and nothing is drawn of what is not told.
     assert " ".join(cells(out, "P99 in")) == "P99 in ms - 100 3.10 (2.20 to 4.40)"
     assert " ".join(cells(out, "P99.9 in")) == "P99.9 in ms - - -"
-    said = " ".join(out.split())
-    assert "not told (-): P99 takes 1,000 requests of a side; P99.9 takes 10,000" in said
+    output = " ".join(out.split())
+    assert "not told (-): P99 takes 1,000 requests of a side; P99.9 takes 10,000" in output
     assert "not told" not in shown(capsys, verdict.verdict("x86 slt", VERDICT))
 
 
 @pytest.mark.parametrize(
-    ("fewest", "told"), [(None, False), (999, True), (300, True), (1000, False)]
+    ("fewest", "message"), [(None, False), (999, True), (300, True), (1000, False)]
 )
 def test_a_single_trial_with_few_requests_is_told(
-    capsys: pytest.CaptureFixture[str], fewest: int | None, told: bool
+    capsys: pytest.CaptureFixture[str], fewest: int | None, message: bool
 ) -> None:
-    found = replace(VERDICT, sides=replace(SIDES, fewest_requests=fewest))
-    said = " ".join(shown(capsys, verdict.verdict("x86 slt", found)).split())
-    assert told == (f"A single trial has as few as {fewest} requests, and 1,000 would put" in said)
+    result = replace(VERDICT, sides=replace(SIDES, fewest_requests=fewest))
+    output = " ".join(shown(capsys, verdict.verdict("x86 slt", result)).split())
+    assert message == (
+        f"A single trial has as few as {fewest} requests, and 1,000 would put" in output
+    )
 
 
 # The models' own winners --------------------------------------------------------------------------

@@ -171,11 +171,11 @@ def with_cpu(testbed: FakeTestbed, *tuned: float) -> None:
     trial = testbed.trial
 
     def busy(p: PlannedTrial, *rest: Any) -> Trial:
-        found = trial(p, *rest)
+        result = trial(p, *rest)
         if p.configuration.is_default:
-            return found
+            return result
         cpu = tuned[((p.round or 1) - 1) % len(tuned)]
-        return replace(found, metrics={**HOSTS, "lb": replace(METRICS, cpu=cpu)})
+        return replace(result, metrics={**HOSTS, "lb": replace(METRICS, cpu=cpu)})
 
     testbed.trial = busy  # type: ignore[method-assign,assignment]
 
@@ -271,11 +271,11 @@ def test_rounds_go_on_while_neither_half_is_clearly_where_a_gain_comes_from(
         return (1_000 if p.configuration == both else 5_000) + noise
 
     both_kinds.latency = latency
-    found = judge(both_kinds.task, "tuned", both)
-    assert found.p99_outcome == "gain"
-    assert found.halves is not None
-    assert found.halves.is_attributed
-    assert found.planned_rounds == found.rounds  # the gain itself is clear at the first look
+    result = judge(both_kinds.task, "tuned", both)
+    assert result.p99_outcome == "gain"
+    assert result.halves is not None
+    assert result.halves.is_attributed
+    assert result.planned_rounds == result.rounds  # the gain itself is clear at the first look
 
 
 def test_each_half_of_a_winner_of_both_kinds_is_measured_in_the_same_rounds(
@@ -288,19 +288,19 @@ def test_each_half_of_a_winner_of_both_kinds_is_measured_in_the_same_rounds(
     testbed.latency = lambda p: (
         testbed.p99_us.get(p.configuration.digest, 5_000) + 10 * ((p.round or 0) % 3) + p.index % 2
     )
-    found = judge(task, "tuned", both)
+    result = judge(task, "tuned", both)
     plan = task.store.plan(task.subject, "judge")
     arms = {"default": DEFAULT, "tuned": both, KERNEL: QUICK}
     arms[NGINX] = Configuration({BACKLOG: "2000"})
     assert arms == planned_arms(plan)
-    assert found.p99_outcome == "gain"
-    assert found.halves is not None
-    assert found.rounds == found.halves.rounds == found.pairs
-    assert 4 * found.rounds == len(testbed.measured)
-    assert found.halves.kernel.value == pytest.approx(1, rel=0.01)
-    assert found.halves.nginx.value == pytest.approx(1, rel=0.01)
-    assert found.halves.both.value == pytest.approx(found.ratio)
-    assert found.halves.together.low > 4.9
+    assert result.p99_outcome == "gain"
+    assert result.halves is not None
+    assert result.rounds == result.halves.rounds == result.pairs
+    assert 4 * result.rounds == len(testbed.measured)
+    assert result.halves.kernel.value == pytest.approx(1, rel=0.01)
+    assert result.halves.nginx.value == pytest.approx(1, rel=0.01)
+    assert result.halves.both.value == pytest.approx(result.ratio)
+    assert result.halves.together.low > 4.9
 
 
 def test_what_was_measured_beyond_a_look_is_never_left_out(testbed: FakeTestbed) -> None:
@@ -357,8 +357,8 @@ def searched(testbed: FakeTestbed) -> None:
     """A campaign that is ready to be verified; QUICK is five times as quick as the default."""
     task = testbed.task
     measured(task, "collect", with_sentinels(configurations(2), 2))
-    found = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
-    task.store.put(task.subject, search(candidates=(found,)))
+    result = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
+    task.store.put(task.subject, search(candidates=(result,)))
     task.store.put(task.subject, probe_with("60"))
     testbed.p99_us[QUICK.digest] = 1_000
 
@@ -366,13 +366,13 @@ def searched(testbed: FakeTestbed) -> None:
 def with_winners(testbed: FakeTestbed, **winners: Configuration) -> None:
     """The same search, with the winners of models."""
     task = testbed.task
-    found = task.store.get(task.subject, Search)
-    assert found is not None
+    result = task.store.get(task.subject, Search)
+    assert result is not None
     made = tuple(
         Candidate(configuration=configuration, predicted_p99_ms=1.0, model=model)
         for model, configuration in winners.items()
     )
-    task.store.put(task.subject, replace(found, winners=made))
+    task.store.put(task.subject, replace(result, winners=made))
 
 
 def test_the_models_own_winners_are_finalists_and_one_configuration_is_measured_once(
@@ -392,8 +392,8 @@ def with_screening(
     searched(testbed)
     task, both = testbed.task, Configuration({SOMAXCONN: "8192", RMEM: "4096 16384 33554432"})
     task.store.put(task.subject, probe_of({SOMAXCONN: "4096", RMEM: "4096 131072 6291456"}))
-    found = replace(screening(chosen, still=[SOMAXCONN, RMEM]), hinted=hinted)
-    task.store.put(task.subject, ranking(chosen=chosen, screening=found))
+    result = replace(screening(chosen, still=[SOMAXCONN, RMEM]), hinted=hinted)
+    task.store.put(task.subject, ranking(chosen=chosen, screening=result))
     search = task.store.get(task.subject, Search)
     assert search is not None
     first = replace(search.candidates[0], configuration=both)
@@ -410,9 +410,9 @@ def test_the_first_candidate_is_measured_with_few_keys_too(
     testbed: FakeTestbed, chosen: tuple[str, ...], values: dict[str, str] | None, is_hinted: bool
 ) -> None:
     both = with_screening(testbed, *(() if is_hinted else chosen), hinted=chosen * is_hinted)
-    found = pick.finalists(testbed.task, 1)
-    assert both == found["candidate 1"]
-    few = found.get(pick.FEW_KEYS)
+    result = pick.finalists(testbed.task, 1)
+    assert both == result["candidate 1"]
+    few = result.get(pick.FEW_KEYS)
     assert values == (None if few is None else few.values)
 
 

@@ -72,8 +72,8 @@ def probed(*passes: bool, chosen: int, **changes: Any) -> Ranking:
 def test_a_ranking_has_a_line_at_the_level_of_the_probes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = probed(True, False, False, chosen=1, drift=FEW)
-    out = shown(capsys, screen.ranking("x86 slt", found))
+    result = probed(True, False, False, chosen=1, drift=FEW)
+    out = shown(capsys, screen.ranking("x86 slt", result))
     assert "x86 slt: importance of parameters (40 trials)" in out
     assert LONG_KEYS[1] not in out
     assert collect.drift_sentence(FEW) in out
@@ -81,9 +81,9 @@ def test_a_ranking_has_a_line_at_the_level_of_the_probes(
     assert line == f"{LONG_KEYS[0]} 25.0 % 12.5 % 95.0 % 40.0 % {20 * '█'}"
     assert cells(out, "probe level") == ["probe", "level", "5.00", "%", 4 * "┄"]
     assert out.index("probe level") > out.index(LONG_KEYS[0])
-    said = " ".join(out.split())
-    assert "1 of 3 parameters is above the probe level, which parameters without effect" in said
-    assert "pass in 5% of screenings at most. The others are left out" in said
+    output = " ".join(out.split())
+    assert "1 of 3 parameters is above the probe level, which parameters without effect" in output
+    assert "pass in 5% of screenings at most. The others are left out" in output
 
 
 def test_a_ranking_in_which_nothing_passes_says_what_to_do(
@@ -91,10 +91,10 @@ def test_a_ranking_in_which_nothing_passes_says_what_to_do(
 ) -> None:
     out = shown(capsys, screen.ranking("x86 slt", probed(False, False, False, chosen=2)))
     assert out.index("probe level") < out.index(LONG_KEYS[0])
-    said = " ".join(out.split())
-    assert "Nothing above noise was found" in said
-    assert "The first 2 by rank are chosen all the same" in said
-    assert "more trials (screen_trials) or longer ones (duration_s)" in said
+    output = " ".join(out.split())
+    assert "Nothing above noise was found" in output
+    assert "The first 2 by rank are chosen all the same" in output
+    assert "more trials (screen_trials) or longer ones (duration_s)" in output
 
 
 def test_a_ranking_says_what_is_chosen_by_rank_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,8 +105,8 @@ def test_a_ranking_says_what_is_chosen_by_rank_alone(capsys: pytest.CaptureFixtu
 def test_a_ranking_says_what_keep_left_out_and_what_was_saved(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = probed(True, True, True, chosen=2, saved=12)
-    out = " ".join(shown(capsys, screen.ranking("x86 slt", found)).split())
+    result = probed(True, True, True, chosen=2, saved=12)
+    out = " ".join(shown(capsys, screen.ranking("x86 slt", result)).split())
     assert "3 of 3 parameters are above" in out
     assert "The 2 most important are chosen, which is all that keep allows." in out
     assert "12 trials that were planned were not measured" in out
@@ -116,8 +116,8 @@ def screened(*chosen: str, **changes: Any) -> Ranking:
     """The three parameters, of which these act; the last is frozen unless it does."""
     still = [key for key in LONG_KEYS[:2] if key not in chosen]
     frozen = [key for key in LONG_KEYS[2:3] if key not in chosen]
-    found = screening(chosen, still, frozen, **changes)
-    return replace(probed(True, False, False, chosen=0), chosen=chosen, screening=found)
+    result = screening(chosen, still, frozen, **changes)
+    return replace(probed(True, False, False, chosen=0), chosen=chosen, screening=result)
 
 
 def test_a_screening_says_what_acts_and_what_it_would_have_found(
@@ -129,29 +129,33 @@ def test_a_screening_says_what_acts_and_what_it_would_have_found(
     assert [LONG_KEYS[0], "1.50", "times", "1.75", "times"] in [row[:5] for row in rows]
     assert [LONG_KEYS[1], "open"] in [[*row[:1], *row[-1:]] for row in rows]
     assert LONG_KEYS[2] not in out
-    said = " ".join(out.split())
-    assert "1 of 3 parameters was found to act, by the P99 and the tail of 9 configurations" in said
-    assert "5% at most are expected to do nothing (false discovery rate)" in said
-    assert "Effects above 1.25 times would have been found with 90%." in said
-    assert "Frozen at their defaults: 1 parameter. By the data, each changes P99 by less" in said
-    assert "than 1.2 times (95% confidence for each)" in said
-    assert "Open: 1 parameter. They can't be told, so they stay in the space" in said
+    output = " ".join(out.split())
+    assert (
+        "1 of 3 parameters was found to act, by the P99 and the tail of 9 configurations" in output
+    )
+    assert "5% at most are expected to do nothing (false discovery rate)" in output
+    assert "Effects above 1.25 times would have been found with 90%." in output
+    assert "Frozen at their defaults: 1 parameter. By the data, each changes P99 by less" in output
+    assert "than 1.2 times (95% confidence for each)" in output
+    assert "Open: 1 parameter. They can't be told, so they stay in the space" in output
     assert "x86 slt: importance of parameters (40 trials)" in out
 
 
 def test_a_screening_without_power_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     out = shown(capsys, screen.ranking("x86 slt", screened(detectable=None)))
-    said = " ".join(out.split())
-    assert "None of 3 parameters was found to act" in said
-    assert "No effect, however strong, would have been found with 90%: measure more trials" in said
-    assert "false discovery rate" not in said
+    output = " ".join(out.split())
+    assert "None of 3 parameters was found to act" in output
+    assert (
+        "No effect, however strong, would have been found with 90%: measure more trials" in output
+    )
+    assert "false discovery rate" not in output
 
 
 def test_a_ranking_in_which_nothing_matters_is_shown_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = ranking(importance("vm.swappiness", 0.0, above=0.0), chosen=["vm.swappiness"])
-    assert cells(shown(capsys, screen.ranking("x86 slt", found)), "vm.swappiness") == [
+    result = ranking(importance("vm.swappiness", 0.0, above=0.0), chosen=["vm.swappiness"])
+    assert cells(shown(capsys, screen.ranking("x86 slt", result)), "vm.swappiness") == [
         "vm.swappiness",
         *("0", "%") * 4,
     ]
@@ -253,10 +257,10 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
         trial("failed", tuned, None),
         trial("disturbed", tuned, 1),
     ]
-    found = Collected(
+    result = Collected(
         trials=tuple(trials), replicates=2, drift=FEW, noise=QUIET, default_noise=QUIET
     )
-    out = shown(capsys, collect.collected("arm dlt", found))
+    out = shown(capsys, collect.collected("arm dlt", result))
     assert "arm dlt: trials" in out
     assert cells(out, "default") == ["default", "1", "2.0", "ms", "2.0", "ms", "none"]
     line = " ".join(cells(out, "configurations"))
@@ -267,18 +271,18 @@ def test_collected_trials_are_counted_by_status(capsys: pytest.CaptureFixture[st
 
 
 def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None:
-    found = Collected(trials=(), replicates=0, drift=FEW, noise=QUIET, default_noise=QUIET)
-    out = shown(capsys, collect.collected("arm dlt", found))
+    result = Collected(trials=(), replicates=0, drift=FEW, noise=QUIET, default_noise=QUIET)
+    out = shown(capsys, collect.collected("arm dlt", result))
     assert cells(out, "default") == ["default", "0", "-", "-", "none"]
 
 
 def test_noise_is_told_in_percent() -> None:
-    found = Noise(configurations=5, freedom=8, level=0.9, sd=0.2, low=0.1, high=0.7)
-    assert collect.noise_sentence("the default", found) == (
+    result = Noise(configurations=5, freedom=8, level=0.9, sd=0.2, low=0.1, high=0.7)
+    assert collect.noise_sentence("the default", result) == (
         "noise of the default: a trial's P99 scatters by 22 % (90% interval 11 to 101 %, degrees "
         "of freedom: 8)"
     )
-    wild = collect.noise_sentence("configurations", replace(found, high=900))
+    wild = collect.noise_sentence("configurations", replace(result, high=900))
     assert "by 22 % (90% interval 11 to 1e+306 %" in wild
     assert "can't be told" in collect.noise_sentence("configurations", QUIET)
 
@@ -295,7 +299,7 @@ def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("result", "expected"),
     [
         (
             moved(0.95, 1.03, 1.12),
@@ -327,8 +331,8 @@ def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
         ),
     ],
 )
-def test_drift_in_a_sentence(found: Drift, expected: str) -> None:
-    assert collect.drift_sentence(found) == expected
+def test_drift_in_a_sentence(result: Drift, expected: str) -> None:
+    assert collect.drift_sentence(result) == expected
 
 
 # Verdicts -----------------------------------------------------------------------------------------
@@ -336,13 +340,18 @@ def test_drift_in_a_sentence(found: Drift, expected: str) -> None:
 
 def test_replicas_are_told_of_with_the_interval(capsys: pytest.CaptureFixture[str]) -> None:
     same = (10.0, 11.0, 9.5)
-    found = agreement({"a": same, "b": same, "c": [3 * x for x in same], "d": ()}, level=0.95)
+    result = agreement({"a": same, "b": same, "c": [3 * x for x in same], "d": ()}, level=0.95)
     out = shown(
         capsys,
         collect.collected(
             "x86 slt",
             Collected(
-                trials=(), replicates=0, drift=FEW, noise=QUIET, default_noise=QUIET, replicas=found
+                trials=(),
+                replicates=0,
+                drift=FEW,
+                noise=QUIET,
+                default_noise=QUIET,
+                replicas=result,
             ),
         ),
     )

@@ -51,10 +51,10 @@ def test_json_says_what_sides_were_chosen_by(
     study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     intop("compare", "campaign:1,x86", "campaign:2,x86", "-c", study, "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert found["chosen_by"] == ["campaign"]
-    assert [about["campaign"] for about in found["provenance"]] == [1, 2]
-    (one,) = found["comparisons"]
+    result = json.loads(capsys.readouterr().out)
+    assert result["chosen_by"] == ["campaign"]
+    assert [about["campaign"] for about in result["provenance"]] == [1, 2]
+    (one,) = result["comparisons"]
     assert [side["name"] for side in one["sides"]] == ["campaign:1,x86", "campaign:2,x86"]
 
 
@@ -76,7 +76,7 @@ def test_over_time_each_campaign_has_its_row_and_a_figure_is_drawn(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "two sides are compared, not 0: intop compare x86 arm"),
         (("x86",), "two sides are compared, not 1"),
@@ -88,6 +88,8 @@ def test_over_time_each_campaign_has_its_row_and_a_figure_is_drawn(
         (("x86", "arm", "-o", "a.md"), "--output is for the page of --markdown"),
     ],
 )
-def test_what_can_not_be_asked_for_is_said(study: Path, words: tuple[str, ...], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_can_not_be_asked_for_is_said(
+    study: Path, words: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
         intop("compare", *words, "-c", study)

@@ -23,8 +23,8 @@ HEAVY = {"numpy", "pydantic", "sqlalchemy", "rich", "paramiko", "sklearn", "scip
 def completed(*words: str) -> list[str]:
     """What there is to go on with after these words, of which the last is not finished."""
     *before, incomplete = words
-    found = BashComplete(cli, {}, "intop", "_INTOP_COMPLETE").get_completions(before, incomplete)
-    return [item.value if item.type == "plain" else item.type for item in found]
+    result = BashComplete(cli, {}, "intop", "_INTOP_COMPLETE").get_completions(before, incomplete)
+    return [item.value if item.type == "plain" else item.type for item in result]
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_a_real_bash_completes(folder: Path, environment: dict[str, str]) -> Non
     (folder / "intop.toml").write_text("[cluster.arm]\n")
     done = ran("bash", "--norc", "-c", BASH, env=environment, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    *asked, told = done.stdout.splitlines()
+    *asked, message = done.stdout.splitlines()
     assert [line.strip() for line in asked] == ["rollback", "arm", "down"]
-    assert told.startswith("function complete ")
+    assert message.startswith("function complete ")
 
 
 def test_a_real_bash_completes_paths_at_a_terminal(

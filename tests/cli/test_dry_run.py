@@ -86,11 +86,11 @@ def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
 ) -> None:
     campaign, _ = begun(study.parent, ["ok", "ok", "disturbed"])
     before = files(study.parent)
-    found = json.loads(call("screen", "--dry-run", "--json", "-c", study)[1])
+    result = json.loads(call("screen", "--dry-run", "--json", "-c", study)[1])
     assert before == files(study.parent)
-    ((stage,),) = (one["stages"] for one in found["intended"])
+    ((stage,),) = (one["stages"] for one in result["intended"])
     assert (
-        found["campaign"],
+        result["campaign"],
         stage["name"],
         stage["trials"],
         stage["done"],
@@ -126,9 +126,9 @@ def test_what_both_machines_would_measure_is_told(
     monkeypatch.chdir(tmp_path)
     example = shipped("configs") / "cluster.example.toml"
     asked = ("transfer", "x86", "arm", "--workload", "slt", "--rounds", "3", "-c", example)
-    found = json.loads(call(*asked, "--dry-run", "--json")[1])
-    assert [one["subject"]["arch"] for one in found["intended"]] == ["x86", "arm"]
-    for one in found["intended"]:
+    result = json.loads(call(*asked, "--dry-run", "--json")[1])
+    assert [one["subject"]["arch"] for one in result["intended"]] == ["x86", "arm"]
+    for one in result["intended"]:
         # Its default, both winners and a compromise, as soon as there are verdicts.
         stages = {s["name"]: s["left"] for s in one["stages"]}
         assert stages == {"pilot": 5, "transfer": 12}  # the example leaves durations to a pilot
@@ -136,7 +136,7 @@ def test_what_both_machines_would_measure_is_told(
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("refine", "refine needs collect before: intop collect --arch x86 --workload slt"),
         ("verify", "pick needs search before: intop search --arch x86 --workload slt"),
@@ -144,9 +144,9 @@ def test_what_both_machines_would_measure_is_told(
     ],
 )
 def test_what_has_to_be_done_before_is_told(
-    study: Path, call: Call, command: str, told: str
+    study: Path, call: Call, command: str, message: str
 ) -> None:
-    assert told in call(command, "--dry-run", "-c", study)[1]
+    assert message in call(command, "--dry-run", "-c", study)[1]
 
 
 def test_a_contest_has_all_that_would_meet(study: Path, call: Call) -> None:
@@ -175,7 +175,7 @@ def test_a_sweep_has_the_trials_of_all_points_and_arms(study: Path, call: Call) 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["sweep", "--points", "much"], "--points: 'much' is no point such as 100 or 0.5x"),
         (["sweep", "--points", "200x"], "--points: 200x is not in 0.01x to 100x of what"),
@@ -193,9 +193,9 @@ def test_a_sweep_has_the_trials_of_all_points_and_arms(study: Path, call: Call) 
     ],
 )
 def test_bad_usage_is_told_as_without_it(
-    study: Path, words: list[str], told: str, call: Call
+    study: Path, words: list[str], message: str, call: Call
 ) -> None:
-    with pytest.raises(Exception, match=told):
+    with pytest.raises(Exception, match=message):
         call(*words, "--dry-run", "-c", study)
 
 
@@ -224,9 +224,9 @@ def test_the_study_of_the_paper_says_what_its_dry_run_says(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train, "processes", lambda: 2)
     path = shipped("configs") / "paper.toml"
-    found = json.loads(call("tune", "--dry-run", "--json", "-c", path)[1])
+    result = json.loads(call("tune", "--dry-run", "--json", "-c", path)[1])
     text = " ".join(path.read_text().replace("#", "").split())
-    said = [
+    output = [
         int(re.search(pattern, text)[1])  # type: ignore[index]
         for pattern in (
             r"trial takes about (\d+) s",
@@ -234,10 +234,14 @@ def test_the_study_of_the_paper_says_what_its_dry_run_says(
             r"than (\d+) hours",
         )
     ]
-    assert len(found["intended"]) == 4
-    for one in found["intended"]:
+    assert len(result["intended"]) == 4
+    for one in result["intended"]:
         likely, most = (sum(s[key] for s in one["stages"]) for key in ("left_s", "most_s"))
-        assert said == [round(one["subject"]["trial_s"]), round(likely / 3600), round(most / 3600)]
+        assert output == [
+            round(one["subject"]["trial_s"]),
+            round(likely / 3600),
+            round(most / 3600),
+        ]
         (explaining,) = (s["left_s"] for s in one["stages"] if s["name"] == "explain")
         assert f"of which {round(explaining / 3600)} explain" in text
 
@@ -253,8 +257,8 @@ def test_the_lab_is_reckoned_to_take_what_it_took(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train, "processes", lambda: 2)
     asked = ("tune", "--dry-run", "--json", "--arch", native_arch(), "--workload", "dlt")
-    found = json.loads(call(*asked, "-c", shipped("configs") / "lab.toml")[1])
-    stages = {s["name"]: s for s in found["intended"][0]["stages"]}
+    result = json.loads(call(*asked, "-c", shipped("configs") / "lab.toml")[1])
+    stages = {s["name"]: s for s in result["intended"][0]["stages"]}
     likely = {name: stages[name]["left_s"] for name in took}
     # Ten trials of a refinement are three steps on four replicas, the last of which is half empty,
     # and each step is chosen in one to two seconds: that is not reckoned with.

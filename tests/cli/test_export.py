@@ -122,9 +122,9 @@ def test_without_a_gain_it_is_3_and_the_defaults_are_kept(
     with pytest.raises(SystemExit) as ended:
         cli(["export", "-c", str(study), "--format", "json"], standalone_mode=False)
     assert ended.value.code == 3
-    out, told = capsys.readouterr()
+    out, message = capsys.readouterr()
     assert out == ""
-    assert "keep the defaults" in told
+    assert "keep the defaults" in message
 
 
 def test_what_costs_too_much_is_3_and_with_a_word_it_is_written_down(
@@ -135,15 +135,15 @@ def test_what_costs_too_much_is_3_and_with_a_word_it_is_written_down(
     with pytest.raises(SystemExit) as ended:
         cli(words, standalone_mode=False)
     assert ended.value.code == 3
-    out, told = capsys.readouterr()
+    out, message = capsys.readouterr()
     assert out == ""
-    assert "no gain: it costs CPU" in told
-    assert "--accept-costs" in told
+    assert "no gain: it costs CPU" in message
+    assert "--accept-costs" in message
     cli([*words, "--accept-costs"], standalone_mode=False)
-    out, told = capsys.readouterr()
+    out, message = capsys.readouterr()
     costs = "CPU is higher by 12 points (9 to 15; accepted: 5)"
     assert f"# It costs: {costs}.\n" in out
-    assert f"x86 slt: {costs}\n" in told
+    assert f"x86 slt: {costs}\n" in message
 
 
 def test_what_is_in_doubt_is_written_and_said(
@@ -151,15 +151,15 @@ def test_what_is_in_doubt_is_written_and_said(
 ) -> None:
     judge(study, DOUBTED)
     cli(["export", "-c", str(study), "--format", "sysctl"], standalone_mode=False)
-    out, told = capsys.readouterr()
+    out, message = capsys.readouterr()
     assert "# In doubt: CPU may be higher by up to 8 points.\n" in out
-    assert "x86 slt: CPU may be higher by up to 8 points\n" in told
+    assert "x86 slt: CPU may be higher by up to 8 points\n" in message
 
 
 def test_the_reason_is_written(study: Path, export: Export) -> None:
     judge(study, replace(VERDICT, causes=CAUSES))
-    told = " ".join(export("--format", "sysctl").replace("\n# ", " ").split())
-    assert "Why: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)." in told
+    message = " ".join(export("--format", "sysctl").replace("\n# ", " ").split())
+    assert "Why: less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)." in message
 
 
 def test_a_later_campaign_is_the_one(study: Path, export: Export) -> None:

@@ -59,8 +59,13 @@ def test_it_is_printed_and_drawn(soak: Call, tmp_path: Path) -> None:
 
 def test_json_has_every_block(soak: Call) -> None:
     code, out, _ = soak("--hours", "0.1", "--json")
-    found = json.loads(out)["x86 slt"]
-    assert (code, found["planned"], len(found["blocks"]), found["leak"]) == (0, 6, 6, "not known")
+    result = json.loads(out)["x86 slt"]
+    assert (code, result["planned"], len(result["blocks"]), result["leak"]) == (
+        0,
+        6,
+        6,
+        "not known",
+    )
 
 
 def test_a_broken_limit_keeps_what_is_applied_unless_it_is_told_otherwise(

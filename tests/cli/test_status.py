@@ -34,9 +34,9 @@ def test_it_can_be_asked_without_any_host(
     code, out, _ = call("status", "--campaign", "-c", study)
     assert (code, "nobody seems to be at work; go on with: intop tune" in out) == (0, True)
     assert "not up" not in out
-    found = json.loads(call("status", "--campaign", "--json", "-c", study)[1])
-    assert (found["campaign"], found["trials"]) == (1, 1)
-    (screen, *_) = found["subjects"][0]["stages"]
+    result = json.loads(call("status", "--campaign", "--json", "-c", study)[1])
+    assert (result["campaign"], result["trials"]) == (1, 1)
+    (screen, *_) = result["subjects"][0]["stages"]
     assert (screen["name"], screen["left"]) == ("screen", 7)
 
 

@@ -92,13 +92,16 @@ def test_what_is_missing_alike_is_one_line(
 
 
 def test_three_of_four_are_an_architecture_and_one(study: Study) -> None:
-    told = lines(study, lacking(ALL[:3]), "search")
-    assert [line.partition("no models")[0] for line in told] == ["x86: ", "arm slt: "]
+    message = lines(study, lacking(ALL[:3]), "search")
+    assert [line.partition("no models")[0] for line in message] == ["x86: ", "arm slt: "]
 
 
 def test_other_reasons_are_lines_apart(study: Study) -> None:
-    told = lines(study, [*lacking(ALL[:2]), *lacking(ALL[2:], "too few")], "search")
-    assert [line.partition(": intop")[0] for line in told] == ["x86: no models yet", "arm: too few"]
+    message = lines(study, [*lacking(ALL[:2]), *lacking(ALL[2:], "too few")], "search")
+    assert [line.partition(": intop")[0] for line in message] == [
+        "x86: no models yet",
+        "arm: too few",
+    ]
 
 
 def test_a_comparison_has_no_arch_of_its_own(study: Study) -> None:
@@ -127,7 +130,7 @@ def test_a_study_of_the_environment_is_not_named(
 
 @pytest.mark.usefixtures("study")
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("train", "intop lab up && intop collect && intop train"),
         (
@@ -156,11 +159,11 @@ def test_a_study_of_the_environment_is_not_named(
     ],
 )
 def test_without_a_campaign_there_is_one_line_to_copy_and_no_file(
-    words: str, told: str, tmp_path: Path
+    words: str, message: str, tmp_path: Path
 ) -> None:
     done = intop(*words.split())
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"intop: {tmp_path}/mine.db has no campaign of mine yet: {told}\n"
+    assert done.stderr == f"intop: {tmp_path}/mine.db has no campaign of mine yet: {message}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["intop.toml"]
 
 
@@ -212,19 +215,19 @@ def test_reading_a_campaign_makes_none(study: Study) -> None:
 
 @pytest.mark.usefixtures("study")
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("train", "nothing is collected yet: intop lab up && intop collect"),
         ("collect", "lab t-stp-x is not up: intop lab up"),
     ],
 )
 def test_a_stage_brings_a_store_of_an_earlier_intop_up_to_date(
-    command: str, told: str, tmp_path: Path
+    command: str, message: str, tmp_path: Path
 ) -> None:
     begun(tmp_path, ["ok"] * 8)
     before = as_python(with_next_migration(tmp_path))
     assert "made by an earlier intop" in intop("status", before=before).stderr
     done = intop(command, before=before)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
     assert intop("status", before=before).stderr == ""

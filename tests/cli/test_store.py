@@ -27,22 +27,22 @@ def test_a_campaign_is_copied_into_postgresql_and_checked_there(
 ) -> None:
     study(tmp_path)
     url = postgres_server.database()
-    code, said = typed("store", "copy", tmp_path / "mine.db", url, "--campaign", 1)
-    assert (code, "copied as 1" in said) == (0, True)
-    code, said = typed("store", "copy", tmp_path / "mine.db", url, "--json")
-    assert (code, [one["was_there"] for one in json.loads(said)]) == (0, [True])
-    code, said = typed("store", "check", url)
+    code, output = typed("store", "copy", tmp_path / "mine.db", url, "--campaign", 1)
+    assert (code, "copied as 1" in output) == (0, True)
+    code, output = typed("store", "copy", tmp_path / "mine.db", url, "--json")
+    assert (code, [one["was_there"] for one in json.loads(output)]) == (0, [True])
+    code, output = typed("store", "check", url)
     assert (
         code,
-        said.strip().endswith("1 campaign, 1 place in plans, 0 trials, 0 results: sound"),
+        output.strip().endswith("1 campaign, 1 place in plans, 0 trials, 0 results: sound"),
     ) == (0, True)
 
 
 def test_check_and_vacuum_are_of_the_studys_store(tmp_path: Path) -> None:
     path = study(tmp_path)
     assert typed("store", "check", "-c", path)[0] == 0
-    code, said = typed("store", "vacuum", "-c", path)
-    assert (code, said.startswith(f"{tmp_path}/mine.db: ")) == (0, True)
+    code, output = typed("store", "vacuum", "-c", path)
+    assert (code, output.startswith(f"{tmp_path}/mine.db: ")) == (0, True)
     sql(tmp_path / "mine.db", "update planned set role = 'boss'")
     assert typed("store", "check", "-c", path)[1] == "1"
 

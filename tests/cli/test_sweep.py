@@ -40,9 +40,9 @@ def test_every_point_is_printed_and_drawn(
     code, out, _ = sweep(*words)
     assert code == 0
     assert "x86 slt: at other rates: tuned gain at 75, 150 requests/s" in out
-    said = " ".join(out.split())
-    assert "tuned carries more than 150 requests/s at P99 <= 2.00 ms" in said
-    assert "default carries less than 75 requests/s at P99 <= 2.00 ms" in said
+    output = " ".join(out.split())
+    assert "tuned carries more than 150 requests/s at P99 <= 2.00 ms" in output
+    assert "default carries less than 75 requests/s at P99 <= 2.00 ms" in output
     assert (tmp_path / "x86-slt-sweep-rate-open.svg").is_file()
     # Asked again, nothing is measured again.
     count = len(testbed.measured)
@@ -51,14 +51,14 @@ def test_every_point_is_printed_and_drawn(
 
 
 def test_json_has_all_points(sweep: Call) -> None:
-    found = json.loads(sweep("--over", "connections", "--points", "16,32", "--json")[1])
-    assert tuple(found["x86 slt"][name] for name in ("axis", "loop", "reference")) == (
+    result = json.loads(sweep("--over", "connections", "--points", "16,32", "--json")[1])
+    assert tuple(result["x86 slt"][name] for name in ("axis", "loop", "reference")) == (
         "connections",
         "open",
         "default",
     )
     assert [
-        (point["value"], point["arms"][1]["outcome"]) for point in found["x86 slt"]["points"]
+        (point["value"], point["arms"][1]["outcome"]) for point in result["x86 slt"]["points"]
     ] == [(16.0, "gain"), (32.0, "gain")]
 
 

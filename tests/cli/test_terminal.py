@@ -89,9 +89,9 @@ def test_in_a_log_file_each_line_has_its_time(capsys: pytest.CaptureFixture[str]
     assert out == ""
     assert not ANY.search(err)
     time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
-    told = ["x86 slt: collect: 2 steps", "x86 slt: trial 1 disturbed", "x86 slt: collect: 2/2"]
+    message = ["x86 slt: collect: 2 steps", "x86 slt: trial 1 disturbed", "x86 slt: collect: 2/2"]
     lines = err.splitlines()
-    assert all(re.match(time + re.escape(t), line) for t, line in zip(told, lines, strict=True))
+    assert all(re.match(time + re.escape(t), line) for t, line in zip(message, lines, strict=True))
 
 
 def test_a_pipe_gets_no_colours_though_a_terminal_is_there_for_errors(

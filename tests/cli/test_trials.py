@@ -149,10 +149,10 @@ def test_they_are_equal_to_the_last_digit(study: Path, run: Run, name: str, obje
     again = json.loads(run("train", "--data", path, *OPTIONS, "--json"))
     assert ["x86 slt", "x86 dlt"] == list(stored) == list(again)
     for title, training in stored.items():
-        told = ["keys", "fitted", "trials", "configurations", "lent", "target", "unit"]
+        message = ["keys", "fitted", "trials", "configurations", "lent", "target", "unit"]
         if objective == "component":  # that of P99 needs the latencies, which no table has
-            told.append("ceiling")
-        assert [training[key] for key in told] == [again[title][key] for key in told]
+            message.append("ceiling")
+        assert [training[key] for key in message] == [again[title][key] for key in message]
         assert (12 if objective == "p99" else 0) == training["lent"]
         for one, other in zip(training["errors"], again[title]["errors"], strict=True):
             assert one | {"seconds": 0} == other | {"seconds": 0}
@@ -192,7 +192,7 @@ def test_stages_can_be_chosen_and_stdout_is_csv(study: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--format", "parquet"], "--format parquet needs --output FILE"),
         (["--format", "parquet", "-o", "a.csv"], "a.csv: .parquet is the ending of Parquet"),
@@ -204,8 +204,8 @@ def test_stages_can_be_chosen_and_stdout_is_csv(study: Path, run: Run) -> None:
         (["--format", "csv", "-o", "/dev/null/x"], "can't be written: Not a directory"),
     ],
 )
-def test_bad_usage_is_told(study: Path, run: Run, words: list[str], told: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(told)):
+def test_bad_usage_is_told(study: Path, run: Run, words: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
         run("export", "-c", study, *words)
 
 
@@ -235,7 +235,7 @@ def edited(path: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "message"),
     [
         ('"recipes"', '"others"', "is no schema of trials (it lacks a part of what intop export"),
         ('"fields"', "fields", "is no schema of trials (Expecting property name"),
@@ -248,11 +248,11 @@ def edited(path: Path, old: str, new: str) -> None:
         ('"enum": [', '"enum": [[1],', "is no schema of trials (Input should be a valid string"),
     ],
 )
-def test_a_broken_schema_is_told(study: Path, run: Run, old: str, new: str, told: str) -> None:
+def test_a_broken_schema_is_told(study: Path, run: Run, old: str, new: str, message: str) -> None:
     path = study.parent / "sds.csv"
     run("export", "-c", study, "--format", "csv", "--output", path)
     edited(schema_of(path), old, new)
-    with pytest.raises(ConfigurationError, match=re.escape(told)):
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
         run("train", "--data", path)
 
 
@@ -265,7 +265,7 @@ def test_the_screening_that_models_learned_from_has_to_be_there(study: Path, run
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "told"),
+    ("column", "value", "message"),
     [
         ("p99_ms", "-1", "sds.csv:3: column 'p99_ms': must be a positive number"),
         ("p99_ms", "many", "sds.csv:3: column 'p99_ms': must be a positive number"),
@@ -308,14 +308,14 @@ def test_the_screening_that_models_learned_from_has_to_be_there(study: Path, run
     ],
 )
 def test_a_broken_cell_is_told_with_its_line(
-    study: Path, run: Run, column: str, value: str, told: str
+    study: Path, run: Run, column: str, value: str, message: str
 ) -> None:
     path = study.parent / "sds.csv"
     run("export", "-c", study, "--format", "csv", "--output", path)
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     table.loc[1, column] = value
     table.to_csv(path, index=False)
-    with pytest.raises(ConfigurationError, match=re.escape(told)):
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
         run("train", "--data", path)
 
 
@@ -324,8 +324,8 @@ def test_a_trial_that_stands_there_twice_is_told(study: Path, run: Run) -> None:
     run("export", "-c", study, "--format", "csv", "--output", path)
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     pd.concat([table, table.iloc[1:2]]).to_csv(path, index=False)
-    told = r"sds\.csv:[0-9]+: column 'attempt': is the same attempt as line 3: take one out"
-    with pytest.raises(ConfigurationError, match=told):
+    message = r"sds\.csv:[0-9]+: column 'attempt': is the same attempt as line 3: take one out"
+    with pytest.raises(ConfigurationError, match=message):
         run("train", "--data", path)
 
 
@@ -338,8 +338,10 @@ def test_trials_of_one_configuration_have_its_values(study: Path, run: Run) -> N
     assert names[first] == names[last]
     table.loc[last, "net.ipv4.tcp_fin_timeout"] = "17"
     table.to_csv(path, index=False)
-    told = r"tcp_fin_timeout': is of the same configuration as line [0-9]+: '17' here and '60' the"
-    with pytest.raises(ConfigurationError, match=told):
+    message = (
+        r"tcp_fin_timeout': is of the same configuration as line [0-9]+: '17' here and '60' the"
+    )
+    with pytest.raises(ConfigurationError, match=message):
         run("train", "--data", path)
 
 
@@ -349,8 +351,10 @@ def test_a_column_that_stands_there_twice_is_told_by_its_numbers(study: Path, ru
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
     place = list(table.columns).index("p99_ms") + 1
     pd.concat([table, table["p99_ms"]], axis=1).to_csv(path, index=False)
-    told = f"sds.csv: columns {place} and {len(table.columns) + 1} are both called 'p99_ms': take "
-    with pytest.raises(ConfigurationError, match=re.escape(told)):
+    message = (
+        f"sds.csv: columns {place} and {len(table.columns) + 1} are both called 'p99_ms': take "
+    )
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
         run("train", "--data", path)
 
 

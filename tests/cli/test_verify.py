@@ -40,16 +40,16 @@ WORSE = replace(VERDICT, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
 def test_a_gain_in_doubt_is_0_with_a_notice_and_one_that_costs_is_3(
     capsys: pytest.CaptureFixture[str], verdicts: list[Verdict], code: int, noticed: bool
 ) -> None:
-    found = {f"x86 {n}": verdict for n, verdict in enumerate(verdicts)}
+    result = {f"x86 {n}": verdict for n, verdict in enumerate(verdicts)}
     if code:
         with pytest.raises(SystemExit) as ended:
-            exit_by(found)
+            exit_by(result)
         assert code == ended.value.code
     else:
-        exit_by(found)
-    out, told = capsys.readouterr()
+        exit_by(result)
+    out, message = capsys.readouterr()
     assert out == ""
-    assert noticed == ("gain, but CPU may be higher by up to 8 points" in told)
+    assert noticed == ("gain, but CPU may be higher by up to 8 points" in message)
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def verify(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) ->
     task = testbed.task
     configurations = [Configuration({"net.core.somaxconn": str(n)}) for n in (1, 2)]
     measured(task, "collect", with_sentinels(configurations, 2))
-    found = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
-    task.store.put(task.subject, search(candidates=(found,)))
+    result = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
+    task.store.put(task.subject, search(candidates=(result,)))
     probe = probe_of({"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"})
     task.store.put(task.subject, probe)
     testbed.p99_us[QUICK.digest] = 1_000
@@ -82,16 +82,16 @@ def test_a_verdict_is_measured_once(verify: Call, testbed: FakeTestbed) -> None:
 
 
 def test_json_has_guardrails_and_both_sides(verify: Call) -> None:
-    found = json.loads(verify("--json")[1])
-    assert list(found) == ["x86 slt"]
+    result = json.loads(verify("--json")[1])
+    assert list(result) == ["x86 slt"]
     assert (
-        found["x86 slt"]["outcome"],
-        found["x86 slt"]["guardrails"][0]["state"],
+        result["x86 slt"]["outcome"],
+        result["x86 slt"]["guardrails"][0]["state"],
     ) == ("gain", "kept")
     # A hundred requests in each of seven trials.
-    assert found["x86 slt"]["sides"]["untold"].keys() == {"P99", "P99.9"}
-    assert found["x86 slt"]["sides"]["latencies_ms"]["P99"]["default"] is None
-    assert found["x86 slt"]["default_p99_ms"] is not None
+    assert result["x86 slt"]["sides"]["untold"].keys() == {"P99", "P99.9"}
+    assert result["x86 slt"]["sides"]["latencies_ms"]["P99"]["default"] is None
+    assert result["x86 slt"]["default_p99_ms"] is not None
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
     assert code == 0
     assert "x86 slt: winner under 2 workloads: gain in 2" in out
     assert "worse here: in none of these workloads" in " ".join(out.split())
-    found = json.loads(verify(*ACROSS, "--json")[1])["x86 slt"]
-    assert [one["workload"] for one in found["workloads"]] == ["slt", "dlt"]
+    result = json.loads(verify(*ACROSS, "--json")[1])["x86 slt"]
+    assert [one["workload"] for one in result["workloads"]] == ["slt", "dlt"]
     # Without any difference there is no gain; where it is slower, it is worse.
     with_winner.p99_us[QUICK.digest] = 5_000
     assert verify(*ACROSS, "--again")[0] == 3
@@ -126,7 +126,7 @@ def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--from", "slt"), "--from, --rounds and --again belong to --configuration"),
         (("--configuration", "winner", "--default", "ubuntu-18.04"), "leave --default out"),
@@ -135,6 +135,8 @@ def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
         (("--configuration", "winner", "--dry-run", "--from", "cdn"), r"has no \[workload.cdn\]"),
     ],
 )
-def test_what_does_not_go_together_is_said(verify: Call, words: tuple[str, ...], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_does_not_go_together_is_said(
+    verify: Call, words: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
         verify(*words)

@@ -86,12 +86,12 @@ def test_a_worker_without_work_ends_when_it_is_told_to(tmp_path: Path) -> None:
 
 
 def test_a_log_for_programs_is_a_line_of_json_each() -> None:
-    said = StringIO()
-    with JsonProgress(said) as shown:
+    output = StringIO()
+    with JsonProgress(output) as shown:
         shown.say("a \n b")
         shown.begin("x86 slt: collect", 7, 2)
         shown.step("default: P99 12.5 ms")
-    one, two, three = map(json.loads, said.getvalue().splitlines())
+    one, two, three = map(json.loads, output.getvalue().splitlines())
     assert one["message"] == "a \n b"
     assert (two["message"], two["total"], two["done"]) == ("x86 slt: collect", 7, 2)
     assert (three["message"], three["work"]) == ("default: P99 12.5 ms", "x86 slt: collect")

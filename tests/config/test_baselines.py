@@ -28,24 +28,24 @@ def with_baselines(tmp_path: Path, text: str = BASELINE, name: str = "mine.toml"
 
 def test_the_shipped_baselines_come_with_every_study(tmp_path: Path) -> None:
     shipped = {path.stem for path in (CONFIGS / "baselines").glob("*.toml")}
-    found = study(tmp_path, GOOD).baselines
-    assert shipped == set(found)
-    assert all(name == baseline.name for name, baseline in found.items())
-    assert all(baseline.title and baseline.source for baseline in found.values())
+    result = study(tmp_path, GOOD).baselines
+    assert shipped == set(result)
+    assert all(name == baseline.name for name, baseline in result.items())
+    assert all(baseline.title and baseline.source for baseline in result.values())
 
 
 def test_a_study_may_bring_its_own_baselines_from_beside_it(tmp_path: Path) -> None:
-    found = study(tmp_path, with_baselines(tmp_path)).baselines
-    assert set(found) == {"mine", *study(tmp_path, GOOD).baselines}
+    result = study(tmp_path, with_baselines(tmp_path)).baselines
+    assert set(result) == {"mine", *study(tmp_path, GOOD).baselines}
     values = {"net.core.somaxconn": "9", "net.ipv4.tcp_rmem": "1 2 3"}
-    assert Baseline(name="mine", title="mine", source="me", values=values) == found["mine"]
+    assert Baseline(name="mine", title="mine", source="me", values=values) == result["mine"]
 
 
 def test_an_own_baseline_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
     text = with_baselines(tmp_path, name="ubuntu-18.04.toml")
-    found = study(tmp_path, text).baselines
-    assert found["ubuntu-18.04"].title == "mine"
-    assert set(study(tmp_path, GOOD).baselines) == set(found)
+    result = study(tmp_path, text).baselines
+    assert result["ubuntu-18.04"].title == "mine"
+    assert set(study(tmp_path, GOOD).baselines) == set(result)
 
 
 SOMAXCONN, RMEM = '"net.core.somaxconn" = 9', '"net.ipv4.tcp_rmem"'
@@ -80,8 +80,8 @@ OCTAL = "to the kernel, 010 is 8: it takes a number that begins with 0 for an oc
 def test_a_mistake_in_a_baseline_has_its_place(
     tmp_path: Path, old: str, new: str, expected: str
 ) -> None:
-    (found,) = problems(tmp_path, with_baselines(tmp_path, edited(old, new, BASELINE)))
-    assert found.startswith(f"own/mine.toml{expected}")
+    (result,) = problems(tmp_path, with_baselines(tmp_path, edited(old, new, BASELINE)))
+    assert result.startswith(f"own/mine.toml{expected}")
 
 
 def test_a_key_without_quotes_is_told_how_to_be_written(tmp_path: Path) -> None:
@@ -102,20 +102,20 @@ def test_a_key_without_quotes_is_told_how_to_be_written(tmp_path: Path) -> None:
 def test_a_baseline_has_a_name_that_can_be_typed_and_nobody_else_has(
     tmp_path: Path, name: str, expected: str
 ) -> None:
-    (found,) = problems(tmp_path, with_baselines(tmp_path, name=name))
-    assert found.startswith(expected)
+    (result,) = problems(tmp_path, with_baselines(tmp_path, name=name))
+    assert result.startswith(expected)
 
 
 def test_mistakes_of_all_baselines_are_told_at_once_beside_the_studys(tmp_path: Path) -> None:
     text = with_baselines(tmp_path, "schema = 1\n")
     (tmp_path / "own" / "other.toml").write_text("schema = 1\n")
-    found = problems(tmp_path, edited('lab = "one"', 'lab = "NOT-A-LAB"', text))
-    files = [problem.partition(":")[0] for problem in found]
+    result = problems(tmp_path, edited('lab = "one"', 'lab = "NOT-A-LAB"', text))
+    files = [problem.partition(":")[0] for problem in result]
     assert files == ["study.toml", *["own/mine.toml"] * 3, *["own/other.toml"] * 3]
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ('"net.core.somaxconn" = "4k"', "the kernel takes a whole number (got '4k')"),
         ('"net.core.somaxconn" = "4096;"', "the kernel takes a whole number"),
@@ -132,16 +132,16 @@ def test_mistakes_of_all_baselines_are_told_at_once_beside_the_studys(tmp_path: 
     ],
 )
 def test_a_value_that_the_kernel_shows_in_another_way_is_told_with_its_line(
-    tmp_path: Path, line: str, told: str
+    tmp_path: Path, line: str, message: str
 ) -> None:
     text = f'schema = 1\ntitle = "t"\nsource = "s"\n[values]\n{line}\n'
     (problem,) = problems(tmp_path, with_baselines(tmp_path, text))
     number = 4 + line.count("\n") + 1
     assert f"mine.toml:{number}: values." in problem
-    assert told in problem
+    assert message in problem
 
 
 def test_partners_of_which_one_is_off_are_a_baseline(tmp_path: Path) -> None:
     text = f'{BASELINE}"vm.dirty_ratio" = 10\n"vm.dirty_bytes" = 0\n'
-    found = study(tmp_path, with_baselines(tmp_path, text)).baselines["mine"]
-    assert (found.values["vm.dirty_ratio"], found.values["vm.dirty_bytes"]) == ("10", "0")
+    result = study(tmp_path, with_baselines(tmp_path, text)).baselines["mine"]
+    assert (result.values["vm.dirty_ratio"], result.values["vm.dirty_bytes"]) == ("10", "0")

@@ -34,10 +34,10 @@ def column(*texts: str) -> Column:
     ],
 )
 def test_numbers_are_read_in_one_unit(texts: list[str], numbers: list[float]) -> None:
-    found = meaning(column(*texts))
-    assert found.choices == ()
-    assert numbers == found.numbers.tolist()
-    assert not np.signbit(found.numbers[found.numbers == 0]).any()
+    result = meaning(column(*texts))
+    assert result.choices == ()
+    assert numbers == result.numbers.tolist()
+    assert not np.signbit(result.numbers[result.numbers == 0]).any()
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,15 @@ def test_numbers_are_read_in_one_unit(texts: list[str], numbers: list[float]) ->
 def test_all_else_are_choices(
     texts: list[str], choices: tuple[str, ...], numbers: list[float]
 ) -> None:
-    found = meaning(column(*texts))
-    assert (choices, numbers) == (found.choices, found.numbers.tolist())
+    result = meaning(column(*texts))
+    assert (choices, numbers) == (result.choices, result.numbers.tolist())
 
 
 MANY = [str(n) for n in range(MOST_CHOICES)]
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "message"),
     [
         (["1", "", "3"], "a.csv:3: column 'x': has no number ('') where others have"),
         (["1", "2", "NaN"], "a.csv:4: column 'x': has no number ('NaN') where others have"),
@@ -148,10 +148,10 @@ MANY = [str(n) for n in range(MOST_CHOICES)]
         ),
     ],
 )
-def test_what_is_among_numbers_and_none_is_told(texts: list[str], told: str) -> None:
+def test_what_is_among_numbers_and_none_is_told(texts: list[str], message: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         meaning(column(*texts))
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
 def numeric(*numbers: float) -> Meaning:

@@ -14,9 +14,9 @@ def with_guardrails(lines: str) -> str:
 
 
 def test_guardrails_have_defaults_and_can_be_moved_or_switched_off(tmp_path: Path) -> None:
-    found = study(tmp_path, GOOD).guardrails
-    assert Guardrails() == found
-    assert tuple(vars(found).values()) == (1.1, 0.99, 0.1, 5.0, 1.1, 64.0, 1.1)
+    result = study(tmp_path, GOOD).guardrails
+    assert Guardrails() == result
+    assert tuple(vars(result).values()) == (1.1, 0.99, 0.1, 5.0, 1.1, 64.0, 1.1)
     text = with_guardrails("p50_times = 1.5\nrate_times = false\nmemory_mib = 0")
     changed = {"p50_times": 1.5, "rate_times": None, "memory_mib": 0.0}
     assert replace(Guardrails(), **changed) == study(tmp_path, text).guardrails
@@ -42,8 +42,8 @@ def test_guardrails_have_defaults_and_can_be_moved_or_switched_off(tmp_path: Pat
 def test_a_mistake_in_the_guardrails_has_its_place(
     tmp_path: Path, line: str, expected: str
 ) -> None:
-    (found,) = problems(tmp_path, with_guardrails(line))
-    assert found.startswith(f"study.toml:{expected}")
+    (result,) = problems(tmp_path, with_guardrails(line))
+    assert result.startswith(f"study.toml:{expected}")
 
 
 def test_the_example_says_the_guardrails_that_there_are(tmp_path: Path) -> None:

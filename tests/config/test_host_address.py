@@ -34,14 +34,14 @@ def test_a_host_can_be_named_as_ssh_names_it(
 )
 def test_an_address_may_have_a_zone(word: str, name: str) -> None:
     """Its sign is none of a name, which stands in files' names and columns of tables."""
-    found = host_address(word)
-    assert (word[6 : word.index("]")], name) == (found.hostname, found.name)
+    result = host_address(word)
+    assert (word[6 : word.index("]")], name) == (result.hostname, result.name)
 
 
 def test_what_else_is_known_of_a_host_is_said_as_in_a_file() -> None:
     known = {"sudo": True, "state_dir": "/srv/intop", "key_file": "k", "known_hosts": "h"}
-    found = host_address("lb", **known)  # type: ignore[arg-type]
-    assert known == {name: getattr(found, name) for name in known}
+    result = host_address("lb", **known)  # type: ignore[arg-type]
+    assert known == {name: getattr(result, name) for name in known}
 
 
 @pytest.mark.parametrize(

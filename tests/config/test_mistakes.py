@@ -146,8 +146,8 @@ NO_HOST = ":30: cluster.arm.backends.0.hostname: must be the name or address of 
     ],
 )  # fmt: skip
 def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: str) -> None:
-    found = problems(tmp_path, edited(old, new))
-    assert any(problem.startswith(f"study.toml{expected}") for problem in found), found
+    result = problems(tmp_path, edited(old, new))
+    assert any(problem.startswith(f"study.toml{expected}") for problem in result), result
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
     ],
 )
 def test_a_mistake_in_the_load_has_its_place(tmp_path: Path, line: str, expected: str) -> None:
-    (found,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{line}"))
-    assert found.startswith(f"study.toml:10: workload.slt.{expected}")
+    (result,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{line}"))
+    assert result.startswith(f"study.toml:10: workload.slt.{expected}")
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_a_mistake_in_the_load_has_its_place(tmp_path: Path, line: str, expected
     ],
 )
 def test_what_does_not_fit_together_is_said(tmp_path: Path, lines: str, expected: str) -> None:
-    (found,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{lines}"))
-    assert found.startswith(f"study.toml:5: workload.slt: {expected}")
+    (result,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{lines}"))
+    assert result.startswith(f"study.toml:5: workload.slt: {expected}")
 
 
 @pytest.mark.parametrize(
@@ -238,8 +238,8 @@ def test_what_does_not_fit_together_is_said(tmp_path: Path, lines: str, expected
 def test_a_mistake_in_a_class_of_clients_has_its_place(
     tmp_path: Path, old: str, new: str, expected: str
 ) -> None:
-    (found,) = problems(tmp_path, with_classes(old, new))
-    assert found.startswith(f"study.toml:{expected}")
+    (result,) = problems(tmp_path, with_classes(old, new))
+    assert result.startswith(f"study.toml:{expected}")
 
 
 def test_what_all_classes_have_is_said_in_each_of_them(tmp_path: Path) -> None:
@@ -247,8 +247,8 @@ def test_what_all_classes_have_is_said_in_each_of_them(tmp_path: Path) -> None:
     expected = (
         "5: workload.slt: method, think_ms: there are [[...clients]], so say it in each of th"
     )
-    (found,) = problems(tmp_path, text)
-    assert found.startswith(f"study.toml:{expected}")
+    (result,) = problems(tmp_path, text)
+    assert result.startswith(f"study.toml:{expected}")
 
 
 BOTH = f'{GENERATOR}name = "first"\n\n{GENERATORS}'
@@ -256,16 +256,16 @@ BOTH = f'{GENERATOR}name = "first"\n\n{GENERATORS}'
 
 @pytest.mark.parametrize("generators", ["", BOTH], ids=["none", "both"])
 def test_a_cluster_has_one_generator_or_several(tmp_path: Path, generators: str) -> None:
-    (found,) = problems(tmp_path, edited(GENERATOR, generators))
+    (result,) = problems(tmp_path, edited(GENERATOR, generators))
     expected = "give it a load_generator, or [[...load_generators]] where several share the load"
-    assert found == f"study.toml:15: cluster.arm: {expected}"
+    assert result == f"study.toml:15: cluster.arm: {expected}"
 
 
 def test_generators_have_names_of_their_own(tmp_path: Path) -> None:
     text = edited(GENERATOR, edited("load-2.example", "load.example", GENERATORS))
     assert study(tmp_path, text).clusters["arm"]
-    (found,) = problems(tmp_path, edited('name = "more"\n', "", text))
-    assert "15: cluster.arm: two hosts are called load.example: give each a name" in found
+    (result,) = problems(tmp_path, edited('name = "more"\n', "", text))
+    assert "15: cluster.arm: two hosts are called load.example: give each a name" in result
 
 
 @pytest.mark.parametrize(
@@ -290,33 +290,33 @@ def test_generators_have_names_of_their_own(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_in_the_budget_has_its_place(tmp_path: Path, line: str, expected: str) -> None:
-    (found,) = problems(tmp_path, with_budget(line))
-    assert found.startswith(f"study.toml:{expected}")
+    (result,) = problems(tmp_path, with_budget(line))
+    assert result.startswith(f"study.toml:{expected}")
 
 
 def test_a_catalogue_that_is_not_there_is_named(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, edited(STORE, 'catalogue = "nosuch.toml"'))
-    assert found.startswith("nosuch.toml: can't be read: No such file or directory")
+    (result,) = problems(tmp_path, edited(STORE, 'catalogue = "nosuch.toml"'))
+    assert result.startswith("nosuch.toml: can't be read: No such file or directory")
 
 
 def test_native_beside_the_same_architecture_is_ambiguous(tmp_path: Path) -> None:
     for name, arch in (("native", native_arch()), ("other", other_arch())):
         twice = f'\n[cluster.{name}]\nlab = "two"\n[cluster.{arch}]\nlab = "one"\n'
-        (found,) = problems(tmp_path, HEAD + twice)
-        assert f"cluster.{arch}: it means {arch} here, which stands there already" in found
+        (result,) = problems(tmp_path, HEAD + twice)
+        assert f"cluster.{arch}: it means {arch} here, which stands there already" in result
 
 
 @pytest.mark.parametrize("text", ["", "study = 5\nworkload = 5\ncluster = 5\n", "x = 1\n"])
 def test_files_of_another_shape_are_told_not_crashed_on(tmp_path: Path, text: str) -> None:
-    found = problems(tmp_path, text)
+    result = problems(tmp_path, text)
     for place in ("study", "workload", "cluster"):
-        assert any(re.search(rf": {place}: ", problem) for problem in found)
+        assert any(re.search(rf": {place}: ", problem) for problem in result)
 
 
 def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, "[study]\nname = mine\n")
-    assert found.startswith("study.toml: is not TOML: ")
-    assert "line 2" in found
+    (result,) = problems(tmp_path, "[study]\nname = mine\n")
+    assert result.startswith("study.toml: is not TOML: ")
+    assert "line 2" in result
 
 
 def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
@@ -346,16 +346,16 @@ def test_a_header_that_the_load_would_break_at_is_refused_in_any_spelling(
 ) -> None:
     for spelled in (name, name.title(), name.upper()):
         lines = f'http = "{http}"\nheaders = ["A: b", "{spelled}: 5"]'
-        (found,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{lines}"))
+        (result,) = problems(tmp_path, edited(DURATION, f"{DURATION}\n{lines}"))
         place = "study.toml:11: workload.slt.headers.1"
-        assert found.startswith(f"{place}: {NO_HEADER.format(spelled)}: {REFUSED_HEADERS[name]}")
+        assert result.startswith(f"{place}: {NO_HEADER.format(spelled)}: {REFUSED_HEADERS[name]}")
 
 
 def test_classes_of_clients_are_held_to_the_same(tmp_path: Path) -> None:
     text = with_classes("share = 0.2", 'share = 0.2\nheaders = ["TE: gzip"]')
-    (found,) = problems(tmp_path, text)
-    assert "clients" in found
-    assert f"headers.0: {NO_HEADER.format('TE')}" in found
+    (result,) = problems(tmp_path, text)
+    assert "clients" in result
+    assert f"headers.0: {NO_HEADER.format('TE')}" in result
 
 
 def test_no_message_names_a_class_of_ours() -> None:

@@ -13,15 +13,15 @@ RESTART = 'nginx_restart = "systemctl restart nginx"'
 
 
 def server_and_restart(tmp_path: Path, text: str) -> tuple[str, str]:
-    (found,) = study(tmp_path, text).clusters["arm"]
-    assert isinstance(found, Cluster)
-    return found.server.name, found.server_restart
+    (result,) = study(tmp_path, text).clusters["arm"]
+    assert isinstance(result, Cluster)
+    return result.server.name, result.server_restart
 
 
 def test_it_is_nginx_unless_another_one_is_named(tmp_path: Path) -> None:
-    found = study(tmp_path, GOOD)
-    assert {NGINX.name} == {c.server.name for one in found.clusters.values() for c in one}
-    assert found.without_nginx == {}
+    result = study(tmp_path, GOOD)
+    assert {NGINX.name} == {c.server.name for one in result.clusters.values() for c in one}
+    assert result.without_nginx == {}
     assert server_and_restart(tmp_path, GOOD) == ("nginx", "systemctl restart nginx")
     assert server_and_restart(tmp_path, edited(RESTART, "")) == ("nginx", "systemctl restart nginx")
     own = edited(RESTART, 'server_restart = "service nginx restart"')
@@ -41,7 +41,7 @@ def test_another_one_is_restarted_by_debians_service_or_as_the_file_has_it(
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         ('server = "iis"', "cluster.arm.server: input should be 'nginx', 'apache', 'haproxy'"),
         (
@@ -58,14 +58,16 @@ def test_another_one_is_restarted_by_debians_service_or_as_the_file_has_it(
         ),
     ],
 )
-def test_what_does_not_fit_the_server_is_one_problem(tmp_path: Path, lines: str, told: str) -> None:
+def test_what_does_not_fit_the_server_is_one_problem(
+    tmp_path: Path, lines: str, message: str
+) -> None:
     (problem,) = problems(tmp_path, edited(RESTART, lines))
-    assert told in problem
+    assert message in problem
 
 
 @pytest.mark.parametrize("name", ["nginx_restart", "server_restart"])
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ('""', "must be a command, not blanks"),
         (r'" \n\t "', "must be a command, not blanks"),
@@ -76,10 +78,10 @@ def test_what_does_not_fit_the_server_is_one_problem(tmp_path: Path, lines: str,
     ],
 )
 def test_what_is_no_command_for_sh_is_one_problem(
-    tmp_path: Path, name: str, command: str, told: str
+    tmp_path: Path, name: str, command: str, message: str
 ) -> None:
     (problem,) = problems(tmp_path, edited(RESTART, f"{name} = {command}"))
-    assert f"{name}: {told}" in problem or told in problem
+    assert f"{name}: {message}" in problem or message in problem
 
 
 def test_a_restart_of_several_lines_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -108,15 +110,15 @@ def test_replicas_have_one_server(tmp_path: Path) -> None:
 
 def test_a_labs_server_and_whether_it_serves_files(tmp_path: Path) -> None:
     text = edited(LAB, f'{LAB}\nserver = "lighttpd"\nserves_files = true\nworkers = 2')
-    (found,) = study(tmp_path, text).clusters["x86"]
-    assert isinstance(found, LabSpec)
-    assert SERVERS["lighttpd"] == found.server
+    (result,) = study(tmp_path, text).clusters["x86"]
+    assert isinstance(result, LabSpec)
+    assert SERVERS["lighttpd"] == result.server
     usual = LabSpec().balancing
-    assert found.balancing == replace(usual, server="lighttpd", serves_files=True, workers=2)
+    assert result.balancing == replace(usual, server="lighttpd", serves_files=True, workers=2)
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         ('server = "varnish"\nserves_files = true', "varnish has no files of its own to serve"),
         ('server = "h2o"\naccess_log = true', "access_log: only where the server is nginx"),
@@ -124,6 +126,6 @@ def test_a_labs_server_and_whether_it_serves_files(tmp_path: Path) -> None:
         ('server = "caddy"\nkind = "vm"', "only where all hosts are namespaces"),
     ],
 )
-def test_what_a_lab_does_not_have_with_its_server(tmp_path: Path, lines: str, told: str) -> None:
+def test_what_a_lab_does_not_have_with_its_server(tmp_path: Path, lines: str, message: str) -> None:
     (problem,) = problems(tmp_path, edited(LAB, f"{LAB}\n{lines}"))
-    assert told in problem
+    assert message in problem

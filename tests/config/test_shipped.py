@@ -15,10 +15,10 @@ from intop.domain.workload import Clients
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_shipped_study_loads(name: str) -> None:
-    found = load_study(CONFIGS / name)
-    assert {w.name for w in found.workloads.values() if w.tuned} == {"slt", "dlt"}
-    assert found.clusters
-    assert len(found.catalogue.parameters) >= 100
+    result = load_study(CONFIGS / name)
+    assert {w.name for w in result.workloads.values() if w.tuned} == {"slt", "dlt"}
+    assert result.clusters
+    assert len(result.catalogue.parameters) >= 100
 
 
 def test_the_shipped_studies_are_there() -> None:
@@ -26,20 +26,20 @@ def test_the_shipped_studies_are_there() -> None:
 
 
 def test_the_lab_is_this_machines_architecture_and_a_guest_of_the_other() -> None:
-    found = load_study(CONFIGS / "lab.toml")
-    labs = [c for replicas in found.clusters.values() for c in replicas]
+    result = load_study(CONFIGS / "lab.toml")
+    labs = [c for replicas in result.clusters.values() for c in replicas]
     kinds = {(c.arch, c.kind) for c in labs if isinstance(c, LabSpec)}
     assert {(native_arch(), "namespaces"), (other_arch(), "vm")} == kinds
-    assert {other_arch()} == found.optional
+    assert {other_arch()} == result.optional
     # Clusters that are compared have the same link, and a machine can't be two labs at once.
     assert len({c.link for c in labs}) == 1
     assert len(labs) == len({c.name for c in labs if isinstance(c, LabSpec)})
 
 
 def test_the_example_has_an_x86_and_an_arm_cluster() -> None:
-    found = load_study(CONFIGS / "cluster.example.toml").clusters
-    assert set(found) == {"x86", "arm"}
-    clusters = [c for replicas in found.values() for c in replicas if isinstance(c, Cluster)]
+    result = load_study(CONFIGS / "cluster.example.toml").clusters
+    assert set(result) == {"x86", "arm"}
+    clusters = [c for replicas in result.values() for c in replicas if isinstance(c, Cluster)]
     assert [c.programs for c in clusters] == [("php-fpm8.2",)] * 2
 
 
@@ -62,8 +62,8 @@ def test_what_the_example_says_of_loads_in_comments_can_be_said(tmp_path: Path) 
     assert same == {"name", "share", "connections"}
 
     classes = uncommented(text, "[[workload.slt.clients]]", "requests_per_connection = 1\n")
-    found = study(tmp_path, classes).workloads["slt"].clients
-    assert [one.name for one in found] == ["people", "bots"]
+    result = study(tmp_path, classes).workloads["slt"].clients
+    assert [one.name for one in result] == ["people", "bots"]
 
     start = text.index("[cluster.x86.load_generator]")
     end = text.index("# [[cluster.x86.load_generators]]")

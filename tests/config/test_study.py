@@ -25,14 +25,14 @@ from intop.errors import ConfigurationError, ResultMissingError
 
 
 def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path) -> None:
-    found = study(tmp_path, GOOD)
-    mine = (found.name, found.store, found.seed, found.max_risk, found.warm_start)
+    result = study(tmp_path, GOOD)
+    mine = (result.name, result.store, result.seed, result.max_risk, result.warm_start)
     assert mine == ("mine", "mine.db", 1, "medium", True)
-    assert list(found.workloads) == ["slt"]
-    slt = found.workloads["slt"]
+    assert list(result.workloads) == ["slt"]
+    slt = result.workloads["slt"]
     assert (slt.rate_rps, slt.connections, slt.threads) == (100, 8, 2)
     assert (slt.duration_s, slt.warmup_s, slt.timeout_s) == (2, 1, 10)
-    assert (found.load_tool, slt.arrivals, slt.clients) == ("auto", "constant", (ALIKE,))
+    assert (result.load_tool, slt.arrivals, slt.clients) == ("auto", "constant", (ALIKE,))
     assert slt.check == "content"
     defaults = {
         "level": 0.95, "judge_pairs": 10, "judge_looks": 2, "screen_stable": 3, "refine_batch": 4,
@@ -41,8 +41,8 @@ def test_a_study_has_what_its_file_says_and_defaults_for_the_rest(tmp_path: Path
         "max_steal": 0.1, "max_steal_cores": 0.2, "max_foreign_cores": 0.4, "max_load_cpu": 0.9,
         "max_lag": 0.2,
     }  # fmt: skip
-    assert defaults == {name: getattr(found.budget, name) for name in defaults}
-    assert found.wanted == ("*",)
+    assert defaults == {name: getattr(result.budget, name) for name in defaults}
+    assert result.wanted == ("*",)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
         "\nworkers = 2\nproxy_buffers = 4\nproxy_buffer_kb = 8\nsndbuf_kb = 32\ntls_key_bits = 2048"
     )
     text += "\naccess_log = true\ndisk_iops = 300"
-    (found,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", text)).clusters["x86"]
-    assert isinstance(found, LabSpec)
-    assert found.balancing == Balancing(
+    (result,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", text)).clusters["x86"]
+    assert isinstance(result, LabSpec)
+    assert result.balancing == Balancing(
         upstream_keepalive=0,
         backlog=511,
         workers=2,
@@ -163,22 +163,22 @@ def test_a_labs_load_balancer_may_start_badly_set(tmp_path: Path) -> None:
         disk_iops=300,
         sysctls=(("net.core.somaxconn", "128"), ("net.ipv4.tcp_rmem", "4096 8192 65536")),
     )
-    (told,) = problems(
+    (message,) = problems(
         tmp_path,
         GOOD.replace(
             "{ rate_mbit = 300 }", '{ rate_mbit = 300 }\nsysctls = { "vm.swappiness" = 1 }'
         ),
     )
-    assert "sysctls: only keys of net. can be a lab's own, got 'vm.swappiness'" in told
+    assert "sysctls: only keys of net. can be a lab's own, got 'vm.swappiness'" in message
 
 
 def test_a_link_may_differ_by_direction(tmp_path: Path) -> None:
     shaped = "rate_mbit = 75, limit_kb = 200, delay_ms = 30, jitter_ms = 2, loss_percent = 0.2"
     link = f"link = {{ {shaped}, seed = 3, up = {{ rate_mbit = 10, loss_percent = 0 }} }}"
-    (found,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", link)).clusters["x86"]
-    assert isinstance(found, LabSpec)
+    (result,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", link)).clusters["x86"]
+    assert isinstance(result, LabSpec)
     up = Direction(rate_mbit=10, limit_kb=200, delay_ms=30, jitter_ms=2, loss_percent=0)
-    assert found.link == Link(
+    assert result.link == Link(
         rate_mbit=75, limit_kb=200, delay_ms=30, jitter_ms=2, loss_percent=0.2, seed=3, up=up
     )
 
@@ -189,23 +189,23 @@ clients = [
     { name = "lan", share = 0.75 },
     { name = "mobile", share = 0.25, link = { delay_ms = 40, loss_percent = 1 } },
 ]"""
-    (found,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", tables)).clusters["x86"]
-    assert isinstance(found, LabSpec)
+    (result,) = study(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", tables)).clusters["x86"]
+    assert isinstance(result, LabSpec)
     mobile = LabClients(name="mobile", share=0.25, link=Link(delay_ms=40, loss_percent=1))
-    assert found.clients == (LabClients(name="lan", share=0.75), mobile)
+    assert result.clients == (LabClients(name="lan", share=0.75), mobile)
     (wrong,) = problems(tmp_path, GOOD.replace("link = { rate_mbit = 300 }", tables[:-1]
                                                .replace("0.75", "0.7") + "]"))  # fmt: skip
     assert "clients: their shares must add up to 1" in wrong
 
 
 def test_an_architecture_may_have_replicas(tmp_path: Path) -> None:
-    found = study(tmp_path, REPLICAS).clusters["x86"]
-    assert [c.name for c in found if isinstance(c, LabSpec)] == ["one", "two"]
-    assert len({c.link for c in found}) == 1
+    result = study(tmp_path, REPLICAS).clusters["x86"]
+    assert [c.name for c in result if isinstance(c, LabSpec)] == ["one", "two"]
+    assert len({c.link for c in result}) == 1
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "output"),
     [
         ('lab = "two"', 'lab = "one"', ":11: cluster.x86: two replicas have lab one: each needs"),
         ('lab = "two"', 'lab = "two"\nfoo = 1', ":17: cluster.x86.1.foo: extra inputs are not"),
@@ -213,17 +213,17 @@ def test_an_architecture_may_have_replicas(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_a_replica_is_named(
-    tmp_path: Path, old: str, new: str, said: str
+    tmp_path: Path, old: str, new: str, output: str
 ) -> None:
-    (found,) = problems(tmp_path, edited(old, new, REPLICAS))
-    assert said in found
+    (result,) = problems(tmp_path, edited(old, new, REPLICAS))
+    assert output in result
 
 
 def test_two_replicas_need_load_balancers_of_their_own(tmp_path: Path) -> None:
     arm = GOOD[GOOD.index("[cluster.arm]") :]
     more = arm.replace("[cluster.arm]", "[[cluster.arm]]")
-    (found,) = problems(tmp_path, GOOD.replace(arm, more + more))
-    assert "two replicas have load balancer 10.0.0.2:22: each needs its own" in found
+    (result,) = problems(tmp_path, GOOD.replace(arm, more + more))
+    assert "two replicas have load balancer 10.0.0.2:22: each needs its own" in result
 
 
 def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
@@ -245,8 +245,8 @@ def test_a_cluster_is_a_lab_or_hosts(tmp_path: Path) -> None:
 def test_a_load_may_be_tied_to_processors(tmp_path: Path) -> None:
     pinned = edited('hostname = "load.example"', 'hostname = "load.example"\nload_cpus = "0-3,8"')
     pinned = edited(LAB, f'{LAB}\nload_cpus = "1"', pinned)
-    found = study(tmp_path, pinned)
-    (lab,), (arm,) = found.clusters["x86"], found.clusters["arm"]
+    result = study(tmp_path, pinned)
+    (lab,), (arm,) = result.clusters["x86"], result.clusters["arm"]
     assert isinstance(lab, LabSpec)
     assert isinstance(arm, Cluster)
     assert (
@@ -277,9 +277,9 @@ def test_a_study_may_bring_its_own_catalogue_from_beside_it(tmp_path: Path) -> N
 def test_an_own_set_of_paths_and_of_parameters(tmp_path: Path) -> None:
     text = edited('store = "mine.db"', 'parameters = ["net.core.*", "vm.swappiness"]')
     text = edited("duration_s = 2", 'duration_s = 2\npaths = ["/a", "/b"]', text)
-    found = study(tmp_path, text)
-    assert found.wanted == ("net.core.*", "vm.swappiness")
-    assert found.workloads["slt"].paths == ("/a", "/b")
+    result = study(tmp_path, text)
+    assert result.wanted == ("net.core.*", "vm.swappiness")
+    assert result.workloads["slt"].paths == ("/a", "/b")
 
 
 MORE = """
@@ -302,13 +302,13 @@ connections = 2
 def test_workloads_have_names_weights_and_scripts_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "load").mkdir()
     (tmp_path / "load" / "mine.lua").write_text("")
-    found = study(tmp_path, edited("[workload.slt]", f"{MORE}\n[workload.slt]")).workloads
-    assert list(found) == ["slt", "cdn", "api-v2"]
-    cdn = found["cdn"]
+    result = study(tmp_path, edited("[workload.slt]", f"{MORE}\n[workload.slt]")).workloads
+    assert list(result) == ["slt", "cdn", "api-v2"]
+    cdn = result["cdn"]
     assert (cdn.kind, cdn.tuned, cdn.scheme) == ("slt", False, "https")
     assert cdn.paths == ("/a", "/a", "/b")
     assert (str(tmp_path / "load" / "mine.lua"), "mine") == (cdn.script, cdn.own_script)
-    api = found["api-v2"]
+    api = result["api-v2"]
     assert (api.kind, api.tuned, api.scheme, api.own_script) == ("dlt", True, "", "")
 
 

@@ -35,19 +35,19 @@ def problem(path: Path) -> str:
 
     with pytest.raises(ConfigurationError) as caught:
         read()
-    (told,) = caught.value.problems
-    return told.removeprefix(f"{path.parent}/")
+    (message,) = caught.value.problems
+    return message.removeprefix(f"{path.parent}/")
 
 
 def test_columns_have_each_text_once(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, 'x,"the, y"\n\n 1 ,b\n2,"a\nb"\n1,b\n'))
     assert file.names == ("x", "the, y")
-    found = file.columns([0, 1])
-    assert found[0].texts == ("1", "2")
-    assert found[0].codes.tolist() == [0, 1, 0]
-    assert found[1].texts == ("b", "a\nb")
-    assert [found[1].place(row) for row in range(3)] == ["line 3", "line 4", "line 6"]
-    assert "a.csv:4: column 'the, y': is odd" in str(found[1].wrong(1, "is odd"))
+    result = file.columns([0, 1])
+    assert result[0].texts == ("1", "2")
+    assert result[0].codes.tolist() == [0, 1, 0]
+    assert result[1].texts == ("b", "a\nb")
+    assert [result[1].place(row) for row in range(3)] == ["line 3", "line 4", "line 6"]
+    assert "a.csv:4: column 'the, y': is odd" in str(result[1].wrong(1, "is odd"))
 
 
 def test_blanks_in_names_and_beside_units_separate_nothing(tmp_path: Path) -> None:
@@ -113,13 +113,13 @@ def test_the_line_that_tells_excel_of_commas_is_no_row(tmp_path: Path, first: st
 def test_one_column_of_a_schema_is_named(tmp_path: Path) -> None:
     file = TableFile(written(tmp_path, "a,3,c,c\n1,2,3,4\n"))
     assert file.named("3") == 1
-    for name, told in (
+    for name, message in (
         ("c", "columns 3 and 4 are both called 'c': take one of them out, or export the trials"),
         ("2", "has no column '2', which its schema names; it has 'a', '3', 'c', 'c'"),
     ):
         with pytest.raises(ConfigurationError) as caught:
             file.named(name)
-        assert told in str(caught.value)
+        assert message in str(caught.value)
 
 
 def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "told"),
+    ("word", "message"),
     [
         ("c", "2 columns are called 'c': say which by its number, as in --x 3 (they are 3, 4)"),
         ("PERFS", "has no column 'PERFS' (--x); near is 'perf'"),
@@ -141,15 +141,15 @@ def test_a_column_is_known_by_its_name_or_its_number(tmp_path: Path) -> None:
         ("", "has no column '' (--x)"),
     ],
 )
-def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) -> None:
+def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, message: str) -> None:
     file = TableFile(written(tmp_path, "a,b,c,c,perf\n1,2,3,4,5\n"))
     with pytest.raises(ConfigurationError) as caught:
         file.index(word, "--x")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (b"", "a.csv: is empty: its first line must name the columns"),
         (b"\n \n", "a.csv: is empty"),
@@ -199,8 +199,8 @@ def test_a_column_that_is_not_one_is_told(tmp_path: Path, word: str, told: str) 
         (b"x,y\n1," + b"9" * 200_000, "a.csv:2: is not CSV: field larger than field limit"),
     ],
 )
-def test_what_is_no_table_is_told_with_its_line(tmp_path: Path, data: bytes, told: str) -> None:
-    assert problem(written(tmp_path, data)).startswith(told)
+def test_what_is_no_table_is_told_with_its_line(tmp_path: Path, data: bytes, message: str) -> None:
+    assert problem(written(tmp_path, data)).startswith(message)
 
 
 def test_numbered_columns_are_names(tmp_path: Path) -> None:
@@ -265,22 +265,22 @@ def test_parquet_is_read_as_the_same_text(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "a.parquet")
     file = TableFile(tmp_path / "a.parquet")
     assert file.names == ("n", "f", "t", "b")
-    found = file.columns(range(4))
-    texts = {c.name: [c.texts[code] for code in c.codes] for c in found.values()}
+    result = file.columns(range(4))
+    texts = {c.name: [c.texts[code] for code in c.codes] for c in result.values()}
     assert texts == {
         "n": ["1", "2", "2"],
         "f": ["0.1", "", "1e-07"],
         "t": ["16k", "", "on"],
         "b": ["True", "False", "True"],
     }
-    assert "a.parquet: row 2: column 'f': is odd" in str(found[1].wrong(1, "is odd"))
+    assert "a.parquet: row 2: column 'f': is odd" in str(result[1].wrong(1, "is odd"))
 
 
 def test_damaged_parquet_is_told_or_read(tmp_path: Path) -> None:
     frame = pd.DataFrame({"n": [1, 2, 3], "t": ["x", "y", "z"], "f": [0.1, 0.2, None]})
     frame.to_parquet(tmp_path / "a.parquet")
     whole = (tmp_path / "a.parquet").read_bytes()
-    told: list[str] = []
+    message: list[str] = []
     for seed in range(300):
         rng, data = random.Random(seed), bytearray(whole)
         for _ in range(rng.choice([1, 3, 20])):
@@ -288,18 +288,18 @@ def test_damaged_parquet_is_told_or_read(tmp_path: Path) -> None:
         try:
             TableFile(written(tmp_path, bytes(data), "b.parquet"))
         except ConfigurationError as error:
-            told += error.problems
-    assert 100 < len(told) < 300
-    assert all(one.startswith(f"{tmp_path / 'b.parquet'}: ") for one in told)
+            message += error.problems
+    assert 100 < len(message) < 300
+    assert all(one.startswith(f"{tmp_path / 'b.parquet'}: ") for one in message)
 
 
 def test_without_pyarrow_the_command_that_installs_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    told = problem(written(tmp_path, b"", "a.parquet"))
+    message = problem(written(tmp_path, b"", "a.parquet"))
     assert (
-        told
+        message
         == "a.parquet: Parquet needs pyarrow, which is not installed: pip install 'intop[parquet]'"
     )
 
@@ -310,8 +310,8 @@ def test_a_large_parquet_file_is_told_before_it_is_read(
     monkeypatch.setattr(table_file, "MOST_CELLS", 1_000)
     monkeypatch.setattr(pd, "read_parquet", lambda *_, **__: pytest.fail("it was read"))
     pd.DataFrame({"x": ["long" * 1_000] * 2_000}).to_parquet(tmp_path / "a.parquet")
-    told = "has more than 1,000 cells: leave rows or columns out"
-    assert problem(tmp_path / "a.parquet") == f"a.parquet: {told}"
+    message = "has more than 1,000 cells: leave rows or columns out"
+    assert problem(tmp_path / "a.parquet") == f"a.parquet: {message}"
 
 
 def test_a_small_file_of_endless_rows_is_not_unpacked(

@@ -166,9 +166,9 @@ def check_choices(meant: Meaning, texts: list[str], variants: "list[pd.Series[An
 
 def checked(made: Made, column: Column, number: int, path: Path) -> str:
     """What intop says of a column, held against pandas: numbers, choices or refused."""
-    told = made.by_pandas(path, dtype=str, keep_default_na=False).iloc[:, number]
+    message = made.by_pandas(path, dtype=str, keep_default_na=False).iloc[:, number]
     texts = [column.text(row) for row in range(len(column.codes))]
-    assert [text.strip() for text in told] == texts
+    assert [text.strip() for text in message] == texts
     if len(column.texts) == 1:
         return "the same in all rows"
     try:
@@ -213,8 +213,8 @@ def test_where_intop_is_sure_pandas_agrees(tmp_path: Path) -> None:
         path = made.written(tmp_path)
         verdicts["tables"] += 1
         if made.separator != ",":
-            told = re.escape(f"its columns are separated by {made.separator!r}: ")
-            with pytest.raises(ConfigurationError, match=told):
+            message = re.escape(f"its columns are separated by {made.separator!r}: ")
+            with pytest.raises(ConfigurationError, match=message):
                 TableFile(path)
             verdicts["separators"] += 1
             return

@@ -69,11 +69,11 @@ class Fleet:
         trial = made.trial
 
         def busy(planned: PlannedTrial, *rest: Any) -> Trial:
-            found = trial(planned, *rest)
+            result = trial(planned, *rest)
             if planned.configuration.is_default or name not in self.cpu:
-                return found
+                return result
             lb = replace(METRICS, cpu=self.cpu[name])
-            return replace(found, metrics={**HOSTS, "lb": lb})
+            return replace(result, metrics={**HOSTS, "lb": lb})
 
         made.trial = busy  # type: ignore[method-assign,assignment]
         vars(made).update(
@@ -114,9 +114,9 @@ def test_a_host_without_a_gain_is_given_back_and_stops_it(
     fleet: Fleet, stops_at: str, untouched: int
 ) -> None:
     fleet.gains = {**fleet.gains, stops_at: 1.0}
-    found = apply.roll_out(fleet.testbed.task.context, fleet.plan())
-    assert found.is_stopped
-    assert untouched == len(found.untouched)
+    result = apply.roll_out(fleet.testbed.task.context, fleet.plan())
+    assert result.is_stopped
+    assert untouched == len(result.untouched)
     assert stops_at not in fleet.left
     assert f"{stops_at} given back" in fleet.events
     # Asked again it is measured in fresh rounds, not judged by those that were decided on.
@@ -135,10 +135,10 @@ def test_a_host_that_breaks_a_guardrail_stops_it_unless_that_was_accepted(
     fleet: Fleet, accept_no_loss: bool
 ) -> None:
     fleet.cpu = {"two": METRICS.cpu + 0.2}
-    found = apply.roll_out(fleet.testbed.task.context, fleet.plan(), accept_no_loss=accept_no_loss)
-    assert [(h.host, h.outcome) for h in found.hosts] == [("one", "applied"), ("two", "stopped")]
-    assert found.hosts[1].verdict is not None
-    assert found.hosts[1].verdict.short == "no gain: it costs CPU"
+    result = apply.roll_out(fleet.testbed.task.context, fleet.plan(), accept_no_loss=accept_no_loss)
+    assert [(h.host, h.outcome) for h in result.hosts] == [("one", "applied"), ("two", "stopped")]
+    assert result.hosts[1].verdict is not None
+    assert result.hosts[1].verdict.short == "no gain: it costs CPU"
     accepted = replace(fleet.plan(), accept_costs=True)
     assert ("two", "applied") in fleet.roll_out(plan=accepted)
 
@@ -202,8 +202,8 @@ def test_with_a_problem_anywhere_no_host_is_touched(
     plan = replace(plan, hosts=(*plan.hosts, answer))
     with pytest.raises(IntopError) as error:
         fleet.roll_out(plan=plan)
-    told = ["nothing was touched on any host:", "two: is held by me", words]
-    assert told == str(error.value).splitlines()
+    message = ["nothing was touched on any host:", "two: is held by me", words]
+    assert message == str(error.value).splitlines()
     assert (fleet.events, fleet.left) == ([], {})
 
 
@@ -211,11 +211,11 @@ def test_with_a_problem_on_one_architecture_the_other_one_is_not_touched(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The plans are shown, and neither is asked about or begun."""
-    found = {"x86": fleet.plan(), "arm": fleet.plan(two=LACKING)}
+    result = {"x86": fleet.plan(), "arm": fleet.plan(two=LACKING)}
 
     @contextmanager
     def made(**_: object) -> Iterator[Any]:
-        yield fleet.testbed.task.context, found
+        yield fleet.testbed.task.context, result
 
     monkeypatch.setattr(apply_command, "_planned", made)
     with pytest.raises(IntopError, match=r"two: net\.core\.somaxconn can't be set"):

@@ -31,15 +31,15 @@ def test_the_one_gain_is_exported_whatever_the_other_has(
     both: Context, testbed: FakeTestbed
 ) -> None:
     judge(both, "arm", VERDICT)
-    found = sole_deployment(both)
-    assert found is not None
-    assert ("arm", dict(VERDICT.configuration.values)) == (found.arch, found.values)
-    assert {change.key: change.default for change in found.changes} == DEFAULTS
+    result = sole_deployment(both)
+    assert result is not None
+    assert ("arm", dict(VERDICT.configuration.values)) == (result.arch, result.values)
+    assert {change.key: change.default for change in result.changes} == DEFAULTS
     assert "left out: x86: no verdict yet: intop tune --arch x86" in testbed.told.getvalue()
     judge(both, "x86", NO_GAIN)
-    found = sole_deployment(both)
-    assert found is not None
-    assert found.arch == "arm"
+    result = sole_deployment(both)
+    assert result is not None
+    assert result.arch == "arm"
     assert "x86: no gain: keep the defaults there" in testbed.told.getvalue()
 
 
@@ -48,9 +48,9 @@ def test_of_two_gains_one_has_to_be_chosen(both: Context) -> None:
     judge(both, "arm", VERDICT)
     with pytest.raises(UsageError, match=r"x86 and arm have a gain each.*--arch x86"):
         sole_deployment(both)
-    found = sole_deployment(replace(both, archs=("arm",)))
-    assert found is not None
-    assert found.arch == "arm"
+    result = sole_deployment(replace(both, archs=("arm",)))
+    assert result is not None
+    assert result.arch == "arm"
 
 
 def test_without_a_gain_there_is_none(both: Context) -> None:
@@ -61,9 +61,9 @@ def test_without_a_gain_there_is_none(both: Context) -> None:
 def test_what_costs_too_much_is_exported_where_that_is_accepted(both: Context) -> None:
     judge(both, "x86", COSTLY)
     assert sole_deployment(both) is None
-    found = sole_deployment(both, accept_costs=True)
-    assert found is not None
-    assert found.verdict == COSTLY
+    result = sole_deployment(both, accept_costs=True)
+    assert result is not None
+    assert result.verdict == COSTLY
 
 
 def test_without_a_verdict_the_next_step_is_said(both: Context) -> None:

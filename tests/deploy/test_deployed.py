@@ -61,12 +61,12 @@ def values(study: Study, lab: int = 0) -> dict[str, str]:
 
 def all_of(study: Study) -> list[object]:
     """All that an apply could leave on the load balancers: values, and files with their times."""
-    found: list[object] = [values(study, number) for number, _ in enumerate(study.labs)]
+    result: list[object] = [values(study, number) for number, _ in enumerate(study.labs)]
     for name in study.labs:
         address = cluster(name).load_balancer
         for folder in (address.state_dir, address.config_root):
-            found += sorted((str(p), p.stat().st_mtime_ns) for p in Path(folder).rglob("*"))
-    return found
+            result += sorted((str(p), p.stat().st_mtime_ns) for p in Path(folder).rglob("*"))
+    return result
 
 
 def make_read_only(lab: str, folder: str) -> None:
@@ -104,9 +104,9 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
 
     out, _ = study.run("apply", "--persist", "--dry-run")
     assert out == study.run("plan", "--persist")[0]
-    said = " ".join(out.split())
-    assert "apply: the canary, measure them against its own values in up to 10 rounds" in said
-    assert f"set 2 keys, write {ours}" in said
+    output = " ".join(out.split())
+    assert "apply: the canary, measure them against its own values in up to 10 rounds" in output
+    assert f"set 2 keys, write {ours}" in output
     assert (before, False) == (values(study), ours.exists())
 
     # So few rounds show no more than that it is no loss; what it gains is a campaign's business.

@@ -94,9 +94,9 @@ def bare(file: Path) -> str:
 def _exports(study: Study) -> None:
     out, _ = study.run("export", "--format", "nginx")
     assert {"worker_processes 2;", "        listen 80 backlog=2000;"} < set(out.splitlines())
-    told = " ".join(out.replace("\n#", "").split())
-    assert "Then nginx -t, and reload nginx" in told
-    assert "listen 80 stands for your addresses" in told
+    message = " ".join(out.replace("\n#", "").split())
+    assert "Then nginx -t, and reload nginx" in message
+    assert "listen 80 stands for your addresses" in message
     out, _ = study.run("export", "--format", "sysctl")
     assert f"\n{RMEM} = {VALUES[RMEM]}" in out
     assert f"{BACKLOG} = 2000, {PROCESSES} = 2" in " ".join(out.replace("\n#", "").split())

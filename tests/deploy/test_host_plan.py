@@ -99,11 +99,11 @@ def test_a_partner_that_is_set_after_ours_is_a_rival() -> None:
     change = replace(SOMAXCONN, key="vm.dirty_bytes", value="65536", default="0")
     theirs = Setting("vm.dirty_ratio", "20", "/etc/sysctl.d/99-zzz.conf:1", (FILES, "99-zzz.conf"))
     early = replace(theirs, turn=(FILES, "10-theirs.conf"))
-    found = [
+    result = [
         rivals(planned_key(change, "0", "", Persistent(settings=(setting,)), FILE))
         for setting in (theirs, early)
     ]
-    assert found == [[("20", "at boot")], []]
+    assert result == [[("20", "at boot")], []]
 
 
 def test_everything_in_the_way_on_any_host_is_named() -> None:

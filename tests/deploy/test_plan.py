@@ -68,10 +68,10 @@ def test_a_host_is_read_and_nothing_is_written_there(host: NamespaceHost, tmp_pa
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert host.run(f"echo 64 > /proc/sys/{SOMAXCONN.replace('.', '/')}").exit_code == 0
     values = host.values()
-    found = planned(host)
+    result = planned(host)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
     assert values == host.values()
-    rmem, somaxconn = found.keys
+    rmem, somaxconn = result.keys
     assert ("changes", values[RMEM]) == (rmem.outcome, rmem.now)
     assert (somaxconn.outcome, somaxconn.now) == ("is so", "64")
     (late,) = rmem.rivals
@@ -79,9 +79,9 @@ def test_a_host_is_read_and_nothing_is_written_there(host: NamespaceHost, tmp_pa
     # TuneD reads the files again after its profile, so they win, and ours over them.
     (early,) = somaxconn.rivals
     assert (early.wins, early.setting.place) == ("never", f"{root}/etc/sysctl.d/10-web.conf:1")
-    assert (found.file, found.conflicts) == (f"{root}/etc/sysctl.d/99-zz-intop.conf", 1)
-    assert (found.notes, found.problems, found.applied, found.has_it) == ((), (), None, False)
-    assert (os.uname().machine, os.uname().release) == (found.machine, found.kernel)
+    assert (result.file, result.conflicts) == (f"{root}/etc/sysctl.d/99-zz-intop.conf", 1)
+    assert (result.notes, result.problems, result.applied, result.has_it) == ((), (), None, False)
+    assert (os.uname().machine, os.uname().release) == (result.machine, result.kernel)
 
 
 def test_a_choice_that_a_host_does_not_have_is_not_surely_set(host: NamespaceHost) -> None:
@@ -98,10 +98,10 @@ def test_a_choice_that_a_host_does_not_have_is_not_surely_set(host: NamespaceHos
 
 def test_a_host_that_a_session_holds_and_another_machine_are_told(host: NamespaceHost) -> None:
     assert host.begin("one", LONG, SOMAXCONN).exit_code == 0
-    found = planned(host, arch=other_arch())
-    (note,) = found.notes
+    result = planned(host, arch=other_arch())
+    (note,) = result.notes
     assert f"and the gain was measured on {other_arch()}: measure there" in note
-    (problem,) = found.problems
+    (problem,) = result.problems
     assert "is held by somebody@elsewhere" in problem
     assert host.script("end", "one").exit_code == 0
 
@@ -189,15 +189,15 @@ def replica(testbed: FakeTestbed, seen: SeenCluster, **changes: Any) -> HostPlan
 def measured(testbed: FakeTestbed) -> None:
     """A campaign with a trial, made on this replica as it is."""
     store, subject = testbed.task.store, testbed.task.subject
-    found = seen_cluster()
-    store.put(subject, found.balancer.probe)
-    assert found.tool is not None
+    result = seen_cluster()
+    store.put(subject, result.balancer.probe)
+    assert result.tool is not None
     described = ClusterFacts(
-        hosts={"lb": found.balancer.probe.facts, **found.others},
-        nginx_conf=found.balancer.nginx_conf,
+        hosts={"lb": result.balancer.probe.facts, **result.others},
+        nginx_conf=result.balancer.nginx_conf,
     )
     conditions = conditions_of(
-        testbed.task, found.cluster, described, found.tool, found.balancer.probe
+        testbed.task, result.cluster, described, result.tool, result.balancer.probe
     )
     store.write_plan(subject, "collect", [trial().planned])
     store.add(subject, replace(trial(conditions=conditions), replica="lb"))
@@ -205,11 +205,11 @@ def measured(testbed: FakeTestbed) -> None:
 
 def test_a_replica_as_it_was_measured_is_ready(testbed: FakeTestbed) -> None:
     measured(testbed)
-    found = replica(testbed, seen_cluster())
+    result = replica(testbed, seen_cluster())
     assert (
-        found.problems,
-        found.obstacles,
-        [key.outcome for key in found.keys],
+        result.problems,
+        result.obstacles,
+        [key.outcome for key in result.keys],
     ) == ((), (), ["changes", "changes"])
 
 
@@ -252,13 +252,13 @@ def test_what_a_campaign_would_refuse_of_the_other_hosts_and_of_nginx_is_found_t
 def test_what_an_apply_has_left_is_not_the_hosts_own(testbed: FakeTestbed) -> None:
     measured(testbed)
     seen = seen_cluster(HostState(applied=LEFT), dict(DEPLOYMENT.values))
-    found = replica(testbed, seen)
-    assert (found.has_it, found.problems) == (True, ())
+    result = replica(testbed, seen)
+    assert (result.has_it, result.problems) == (True, ())
     other = (DEPLOYMENT.changes[0], replace(DEPLOYMENT.changes[1], value="65"))
-    found = replica(testbed, seen, changes=other)
-    assert (found.has_it, found.problems, found.applied) == (False, (), LEFT)
-    assert {key.change.key: key.before for key in found.keys} == OWN
-    assert [key.outcome for key in found.keys] == ["is so", "changes"]
+    result = replica(testbed, seen, changes=other)
+    assert (result.has_it, result.problems, result.applied) == (False, (), LEFT)
+    assert {key.change.key: key.before for key in result.keys} == OWN
+    assert [key.outcome for key in result.keys] == ["is so", "changes"]
 
 
 def test_what_the_study_leaves_out_is_an_obstacle(testbed: FakeTestbed) -> None:
@@ -279,12 +279,12 @@ def test_a_machine_that_the_cluster_does_not_accept_is_in_the_way(testbed: FakeT
 def test_the_other_hosts_of_a_cluster_are_asked_too(testbed: FakeTestbed) -> None:
     seen = seen_cluster()
     task = replace(testbed.task, context=replace(testbed.task.context, connect=refuse))
-    found = look_around(task, seen.cluster, seen.balancer)
-    assert found.tool is None
-    told = [f"its cluster can't be measured on: {name}: the network is gone" for name in NAMES]
-    assert told == list(found.problems)
-    assert tuple(told) == replica(testbed, found).problems
-    assert replica(testbed, replace(found, balancer=done().balancer)).problems == ()
+    result = look_around(task, seen.cluster, seen.balancer)
+    assert result.tool is None
+    message = [f"its cluster can't be measured on: {name}: the network is gone" for name in NAMES]
+    assert message == list(result.problems)
+    assert tuple(message) == replica(testbed, result).problems
+    assert replica(testbed, replace(result, balancer=done().balancer)).problems == ()
 
 
 def done() -> SeenCluster:
@@ -358,20 +358,20 @@ def test_what_costs_too_much_keeps_the_defaults_unless_that_is_accepted(
 ) -> None:
     judged(testbed, COSTLY)
     assert plan(context) == {"x86": None}
-    said = testbed.told.getvalue()
-    assert "x86 slt: no gain: it costs CPU: CPU is higher by 12 points" in said
-    assert "To deploy it all the same: --accept-costs" in said
+    output = testbed.told.getvalue()
+    assert "x86 slt: no gain: it costs CPU: CPU is higher by 12 points" in output
+    assert "To deploy it all the same: --accept-costs" in output
     named = [address("far")]
-    found = plan(context, hosts=named, accept_costs=True)["x86"]
-    assert found is not None
-    assert (found.accept_costs, found.deployment.verdict) == (True, COSTLY)
+    result = plan(context, hosts=named, accept_costs=True)["x86"]
+    assert result is not None
+    assert (result.accept_costs, result.deployment.verdict) == (True, COSTLY)
     # What P99 does not show, nobody can accept.
     judged(testbed, replace(COSTLY, ratio_low=0.9))
     assert plan(context, accept_costs=True) == {"x86": None}
     judged(testbed, DOUBTED)
-    found = plan(context, hosts=named)["x86"]
-    assert found is not None
-    assert not found.accept_costs
+    result = plan(context, hosts=named)["x86"]
+    assert result is not None
+    assert not result.accept_costs
 
 
 def test_a_saved_plan_that_accepts_costs_is_made_again_so(
@@ -402,19 +402,19 @@ def test_what_the_winner_is_worth_under_other_loads_goes_with_it(
     testbed: FakeTestbed, context: Context
 ) -> None:
     judged(testbed)
-    found = deployments(context)["x86"]
-    assert found is not None
-    assert found.sweeps == ()
+    result = deployments(context)["x86"]
+    assert result is not None
+    assert result.sweeps == ()
     testbed.task.store.put(testbed.task.subject, Sweeps((SWEEP,)))
-    found = deployments(context)["x86"]
-    assert found is not None
-    assert found.sweeps == (SWEEP,)
+    result = deployments(context)["x86"]
+    assert result is not None
+    assert result.sweeps == (SWEEP,)
     others = Arm(name="tuned", configuration=Configuration({SOMAXCONN: "1"}))
     other = replace(SWEEP, arms=(SWEEP.arms[0], others))
     testbed.task.store.put(testbed.task.subject, Sweeps((other,)))
-    found = deployments(context)["x86"]
-    assert found is not None
-    assert found.sweeps == ()
+    result = deployments(context)["x86"]
+    assert result is not None
+    assert result.sweeps == ()
 
 
 def test_a_host_that_cannot_be_asked_has_its_error_in_its_place(
@@ -422,14 +422,14 @@ def test_a_host_that_cannot_be_asked_has_its_error_in_its_place(
 ) -> None:
     judged(testbed)
     clusters = {"x86": (LabSpec(name="gone"),)}
-    found = plan(replace(context, study=replace(context.study, clusters=clusters)))["x86"]
-    assert found is not None
-    assert [(a.name, a.error) for a in found.hosts] == [("lab gone", "lab gone is not up")]
+    result = plan(replace(context, study=replace(context.study, clusters=clusters)))["x86"]
+    assert result is not None
+    assert [(a.name, a.error) for a in result.hosts] == [("lab gone", "lab gone is not up")]
     named = HostAddress(name="far", role="load-balancer", hostname="far")
-    found = plan(context, hosts=[named])["x86"]
-    assert found is not None
-    assert [(a.name, a.error) for a in found.hosts] == [("far", "far: the network is gone")]
-    assert set(found.deployment.values) == {RMEM, SOMAXCONN}
+    result = plan(context, hosts=[named])["x86"]
+    assert result is not None
+    assert [(a.name, a.error) for a in result.hosts] == [("far", "far: the network is gone")]
+    assert set(result.deployment.values) == {RMEM, SOMAXCONN}
 
 
 def test_a_host_gets_what_one_architecture_has(testbed: FakeTestbed, context: Context) -> None:
@@ -445,16 +445,16 @@ def test_a_host_gets_what_one_architecture_has(testbed: FakeTestbed, context: Co
 def test_a_plan_says_how_it_is_to_be_rolled_out(testbed: FakeTestbed, context: Context) -> None:
     judged(testbed)
     named = [address("far")]
-    found = plan(context, hosts=named)["x86"]
-    assert found is not None
+    result = plan(context, hosts=named)["x86"]
+    assert result is not None
     pairs = context.study.budget.judge_pairs
-    assert (pairs, False, True) == (found.rounds, found.persist, found.for_review)
+    assert (pairs, False, True) == (result.rounds, result.persist, result.for_review)
     clusters = {"x86": (LabSpec(name="gone"),)}
     study = replace(context.study, clusters=clusters)
-    found = plan(replace(context, study=study), persist=True, rounds=4)["x86"]
-    assert found is not None
-    assert (found.rounds, found.persist, found.for_review) == (4, True, False)
-    assert found.problems == ("lab gone is not up",)
+    result = plan(replace(context, study=study), persist=True, rounds=4)["x86"]
+    assert result is not None
+    assert (result.rounds, result.persist, result.for_review) == (4, True, False)
+    assert result.problems == ("lab gone is not up",)
 
 
 # A plan from a file -------------------------------------------------------------------------------
@@ -568,9 +568,9 @@ def kept_of(share: float, high: float, smaller: float = 3.0, full: float = 3.0) 
 
 
 def leaving(context: Context, *, whole: bool = False) -> tuple[str, set[str], str]:
-    found = deployments(context, whole=whole)["x86"]
-    assert found is not None
-    return found.origin, set(found.values), found.instead
+    result = deployments(context, whole=whole)["x86"]
+    assert result is not None
+    return result.origin, set(result.values), result.instead
 
 
 def test_the_smallest_set_leaves_where_it_is_a_gain_and_keeps_enough(

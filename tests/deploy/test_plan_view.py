@@ -57,8 +57,8 @@ def text(capsys: pytest.CaptureFixture[str], plan: Plan | None = PLAN) -> str:
 def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -> None:
     out = text(capsys)
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 100
-    said = " ".join(out.split())
-    for told in (
+    output = " ".join(out.split())
+    for message in (
         "x86 slt: P99 is 3.10 times lower (95% interval 2.20 to 4.40)",
         "2 keys, the whole winner, of study lab, campaign 1 of 2026-11-21",
         "lb: 1 key to change, 1 so already, 1 impossible, 2 conflicts",
@@ -75,7 +75,7 @@ def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -
         "ERROR gone: the network is gone",
         "net.core.somaxconn: ceiling of the accept queue (Documentation/admin-guide/sysctl/net.rst",
     ):
-        assert told in said
+        assert message in output
 
 
 def steps(capsys: pytest.CaptureFixture[str], *hosts: HostPlan, **changes: Any) -> str:
@@ -86,20 +86,20 @@ def steps(capsys: pytest.CaptureFixture[str], *hosts: HostPlan, **changes: Any) 
 def test_what_apply_does_on_each_host_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     able = HostPlan(file=FILE, keys=KEYS[:2])
     done, held = replace(HOST, has_it=True), replace(HOST, problems=("is held by me",))
-    said = steps(capsys, able, replace(able, notes=()), done, held)
+    output = steps(capsys, able, replace(able, notes=()), done, held)
     first = "measure them against its own values in up to 10 rounds; if that is a gain, set 2 keys"
-    assert f"apply: the canary, {first}, until a reboot" in said
-    assert f"apply: {first}, until a reboot" in said
-    assert "apply: it has these values already, and is left alone" in said
-    assert "IMPOSSIBLE is held by me" in said
-    assert f"IMPOSSIBLE {LONGEST}: can't be" in said
-    assert said.count("apply: ") == 3
-    said = steps(capsys, able, persist=True)
-    assert f"set 2 keys, write {FILE}" in said
-    assert f"our file is {FILE} CONFLICT" in said
-    said = steps(capsys, able, for_review=True)
-    assert "for review only: " in said
-    assert "apply: the canary" not in said
+    assert f"apply: the canary, {first}, until a reboot" in output
+    assert f"apply: {first}, until a reboot" in output
+    assert "apply: it has these values already, and is left alone" in output
+    assert "IMPOSSIBLE is held by me" in output
+    assert f"IMPOSSIBLE {LONGEST}: can't be" in output
+    assert output.count("apply: ") == 3
+    output = steps(capsys, able, persist=True)
+    assert f"set 2 keys, write {FILE}" in output
+    assert f"our file is {FILE} CONFLICT" in output
+    output = steps(capsys, able, for_review=True)
+    assert "for review only: " in output
+    assert "apply: the canary" not in output
 
 
 def test_the_hosts_own_value_counts_where_something_is_applied(
@@ -118,52 +118,52 @@ def test_no_gain_is_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_reason_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     known = replace(DEPLOYMENT, verdict=replace(DEPLOYMENT.verdict, causes=CAUSES))
-    said = " ".join(text(capsys, replace(PLAN, deployment=known)).split())
-    assert "less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)" in said
+    output = " ".join(text(capsys, replace(PLAN, deployment=known)).split())
+    assert "less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)" in output
 
 
 def test_what_p99_does_not_say_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
-    said = " ".join(text(capsys).split())
-    assert "NOTE the gain is one of P99 alone: no guardrails were looked at" in said
-    assert "NOTE it was measured at the study's rate only: intop sweep measures" in said
+    output = " ".join(text(capsys).split())
+    assert "NOTE the gain is one of P99 alone: no guardrails were looked at" in output
+    assert "NOTE it was measured at the study's rate only: intop sweep measures" in output
     whole = replace(DEPLOYMENT, verdict=DOUBTED, sweeps=(SWEEP,))
-    said = " ".join(text(capsys, replace(PLAN, deployment=whole)).split())
-    assert "NOTE CPU may be higher by up to 8 points" in said
-    assert "at other rates: tuned gain at 50, 100, worse at 150 requests/s" in said
+    output = " ".join(text(capsys, replace(PLAN, deployment=whole)).split())
+    assert "NOTE CPU may be higher by up to 8 points" in output
+    assert "at other rates: tuned gain at 50, 100, worse at 150 requests/s" in output
     for words in ("P99 alone", "study's rate only", "COSTS", "the whole winner at other"):
-        assert words not in said
+        assert words not in output
     smaller = replace(whole, origin="smallest set")
-    said = " ".join(text(capsys, replace(PLAN, deployment=smaller)).split())
-    assert "the whole winner at other rates: tuned gain at 50" in said
-    said = " ".join(text(capsys, replace(PLAN, deployment=replace(whole, across=ACROSS))).split())
-    assert "NOTE winner under 4 workloads: gain in 1, worse in 3; worse here: api (CPU" in said
+    output = " ".join(text(capsys, replace(PLAN, deployment=smaller)).split())
+    assert "the whole winner at other rates: tuned gain at 50" in output
+    output = " ".join(text(capsys, replace(PLAN, deployment=replace(whole, across=ACROSS))).split())
+    assert "NOTE winner under 4 workloads: gain in 1, worse in 3; worse here: api (CPU" in output
     costly = replace(DEPLOYMENT, verdict=COSTLY)
-    said = " ".join(text(capsys, replace(PLAN, deployment=costly, accept_costs=True)).split())
-    assert "COSTS CPU is higher by 12 points (9 to 15; accepted: 5): --accept-costs was" in said
+    output = " ".join(text(capsys, replace(PLAN, deployment=costly, accept_costs=True)).split())
+    assert "COSTS CPU is higher by 12 points (9 to 15; accepted: 5): --accept-costs was" in output
 
 
 def test_tuned_and_our_earlier_file_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     place = "TuneD profile web, /etc/tuned/web/tuned.conf:4"
-    found = Persistent(
+    results = Persistent(
         settings=(
             Setting(SOMAXCONN.key, "7", f"{FILE}:2", (FILES, FILE.rpartition("/")[2])),
             Setting(SOMAXCONN.key, "1024", place, (TUNED, "")),
         )
     )
     applied = Applied(about={}, keys=(), file=FILE)
-    keys = (planned_key(SOMAXCONN, "4096", "", found, FILE, known=["1"]),)
+    keys = (planned_key(SOMAXCONN, "4096", "", results, FILE, known=["1"]),)
     host = HostPlan(file=FILE, keys=keys, applied=applied)
-    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
-    assert f"{place} sets 1024 at boot after our file, and wins (reapply_sysctl is off)" in said
-    assert f"{FILE}:2, of an earlier deployment, has 7, and will be replaced" in said
+    output = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
+    assert f"{place} sets 1024 at boot after our file, and wins (reapply_sysctl is off)" in output
+    assert f"{FILE}:2, of an earlier deployment, has 7, and will be replaced" in output
     late = Persistent(settings=(Setting(SOMAXCONN.key, "1024", place, (TUNED_LAST, "")),))
     host = replace(host, keys=(planned_key(SOMAXCONN, "4096", "", late, FILE, known=["1"]),))
-    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
-    assert f"and wins: take it out of the profile, or let it set {SOMAXCONN.value}" in said
-    found = Persistent(settings=(conf(SOMAXCONN.key, "1.conf", SOMAXCONN.value),))
-    host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", found, FILE),))
-    said = text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),)))
-    assert "/etc/sysctl.d/1.conf:3 sets the same value already" in said
+    output = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
+    assert f"and wins: take it out of the profile, or let it set {SOMAXCONN.value}" in output
+    results = Persistent(settings=(conf(SOMAXCONN.key, "1.conf", SOMAXCONN.value),))
+    host = HostPlan(file=FILE, keys=(planned_key(SOMAXCONN, "4096", "", results, FILE),))
+    output = text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),)))
+    assert "/etc/sysctl.d/1.conf:3 sets the same value already" in output
 
 
 def test_a_file_of_our_name_that_no_apply_wrote_is_not_called_ours(
@@ -176,10 +176,12 @@ def test_a_file_of_our_name_that_no_apply_wrote_is_not_called_ours(
         keys=(planned_key(SOMAXCONN, "4096", "", persistent, FILE),),
         problems=problems_of(HostState(), persistent, FILE),
     )
-    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
-    assert f"IMPOSSIBLE {FILE} is there already, and no apply wrote it: move it away first" in said
-    assert f"NOTE {SOMAXCONN.key}: {FILE}:2 sets 7, and no apply wrote that file" in said
-    assert "earlier deployment" not in said
+    output = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
+    assert (
+        f"IMPOSSIBLE {FILE} is there already, and no apply wrote it: move it away first" in output
+    )
+    assert f"NOTE {SOMAXCONN.key}: {FILE}:2 sets 7, and no apply wrote that file" in output
+    assert "earlier deployment" not in output
 
 
 LATE = (FILES, "99-zzz.conf")
@@ -210,8 +212,8 @@ def test_a_later_line_is_told_as_the_kernel_reads_it(
     persistent = Persistent(settings=(setting,), by_systemd=True)
     key = planned_key(SOMAXCONN, "4096", "", persistent, FILE, known=["128", "65535"])
     host = HostPlan(file=FILE, keys=(key,))
-    said = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
-    assert expected.format(SOMAXCONN.key) in said
+    output = " ".join(text(capsys, replace(PLAN, hosts=(Answer(name="lb", result=host),))).split())
+    assert expected.format(SOMAXCONN.key) in output
     assert ("CONFLICT" in expected) == bool(host.conflicts)
 
 
@@ -219,9 +221,9 @@ def test_the_share_that_the_smallest_set_keeps_is_said(capsys: pytest.CaptureFix
     ratio = Interval(5.0, 4.0, 6.0)
     kept = Kept(share=0.9, low=0.8, high=1.0, full=ratio, smaller=ratio, rounds=16)
     deployment = replace(DEPLOYMENT, origin="smallest set", kept=kept)
-    said = " ".join(text(capsys, replace(PLAN, deployment=deployment)).split())
-    assert "2 keys, the smallest set that was found to keep the gain, of" in said
-    assert "keeps 90 % of the gain (interval 80 to 100 %)" in said
+    output = " ".join(text(capsys, replace(PLAN, deployment=deployment)).split())
+    assert "2 keys, the smallest set that was found to keep the gain, of" in output
+    assert "keeps 90 % of the gain (interval 80 to 100 %)" in output
 
 
 @pytest.mark.parametrize(
@@ -260,9 +262,9 @@ def test_what_a_change_is_worth_is_said_in_words(
     origin: Origin, known: dict[str, tuple[float, float, float]], expected: str
 ) -> None:
     ratios = {name: Interval(*ratio) for name, ratio in known.items()}
-    found = Contribution(keys=(RMEM.key,), before=("1",), after=("2",), **ratios)
-    assert worth(replace(RMEM, contribution=found), origin) == expected
-    both = replace(found, keys=(RMEM.key, "net.a.b"), before=("1", "1"), after=("2", "2"))
+    result = Contribution(keys=(RMEM.key,), before=("1",), after=("2",), **ratios)
+    assert worth(replace(RMEM, contribution=result), origin) == expected
+    both = replace(result, keys=(RMEM.key, "net.a.b"), before=("1", "1"), after=("2", "2"))
     assert bool(ratios) == ("it and net.a.b" in worth(replace(RMEM, contribution=both), origin))
 
 
@@ -292,8 +294,8 @@ def test_no_value_of_a_host_is_markup() -> None:
 
 
 def test_programs_are_told_what_would_happen() -> None:
-    found = json.loads(to_json({"x86": PLAN, "arm": None}))
-    assert found["arm"] is None
-    keys = found["x86"]["hosts"][0]["said"]["keys"]
+    result = json.loads(to_json({"x86": PLAN, "arm": None}))
+    assert result["arm"] is None
+    keys = result["x86"]["hosts"][0]["said"]["keys"]
     assert [key["outcome"] for key in keys] == ["changes", "is so", "impossible"]
     assert keys[0]["rivals"][0]["wins"] == "at boot"

@@ -80,8 +80,8 @@ class Balancer:
 
     def values(self) -> dict[str, str]:
         paths = " ".join(key.replace(".", "/") for key in VALUES)
-        found = self.shell(f"cd /proc/sys && cat {paths}").splitlines()
-        return {key: " ".join(value.split()) for key, value in zip(VALUES, found, strict=True)}
+        result = self.shell(f"cd /proc/sys && cat {paths}").splitlines()
+        return {key: " ".join(value.split()) for key, value in zip(VALUES, result, strict=True)}
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +162,9 @@ def test_what_somebody_else_has_set_is_left_alone_without_force(
     done = tries[-1]
     assert done.returncode == 1, done.stdout + done.stderr
     assert "NOT as before, 2 keys put back" in done.stdout
-    told = f"{FIN} was changed by somebody else: intop left 11, it is 12 now"
-    (line,) = [line for line in done.stdout.splitlines() if told in line]
-    assert told in balancer.intop("status").stdout
+    message = f"{FIN} was changed by somebody else: intop left 11, it is 12 now"
+    (line,) = [line for line in done.stdout.splitlines() if message in line]
+    assert message in balancer.intop("status").stdout
     assert before | {FIN: "12"} == balancer.values()
     balancer.shell(line.partition("type there as root: ")[2])
     assert before == balancer.values()

@@ -50,10 +50,10 @@ def strict(text: str) -> Any:
 
 
 def test_a_verdict_has_its_outcome_and_configuration() -> None:
-    found = strict(to_json(VERDICT))
-    assert found["outcome"] == "gain"
-    assert found["configuration"] == {"values": {"net.ipv4.tcp_rmem": "4096 8192 65536"}}
-    assert tuple(found[key] for key in ("ratio", "ratio_low", "ratio_high", "pairs")) == (
+    result = strict(to_json(VERDICT))
+    assert result["outcome"] == "gain"
+    assert result["configuration"] == {"values": {"net.ipv4.tcp_rmem": "4096 8192 65536"}}
+    assert tuple(result[key] for key in ("ratio", "ratio_low", "ratio_high", "pairs")) == (
         3.1,
         2.2,
         4.4,
@@ -74,19 +74,19 @@ def test_a_verdict_has_its_sides_by_name() -> None:
         error_share=one,
         balancer_cpu=both,
     )
-    found = strict(to_json(replace(VERDICT, sides=sides)))["sides"]
+    result = strict(to_json(replace(VERDICT, sides=sides)))["sides"]
     ratio = {"value": 2.0, "low": 1.5, "high": 2.5}
-    assert {"default": 2.0, "tuned": 1.0, "ratio": ratio} == found["latencies_ms"]["P50"]
-    assert found["error_share"] == {"default": 0.0, "tuned": 0.5, "ratio": None}
+    assert {"default": 2.0, "tuned": 1.0, "ratio": ratio} == result["latencies_ms"]["P50"]
+    assert result["error_share"] == {"default": 0.0, "tuned": 0.5, "ratio": None}
     # What too few requests are behind is null, and has its reason.
-    assert found["latencies_ms"]["P99.9"] == {"default": None, "tuned": 0.5, "ratio": None}
-    assert found["untold"] == {"P99.9": "takes 10,000 requests of a side"}
+    assert result["latencies_ms"]["P99.9"] == {"default": None, "tuned": 0.5, "ratio": None}
+    assert result["untold"] == {"P99.9": "takes 10,000 requests of a side"}
 
 
 def test_a_verdict_has_its_guardrails_with_their_states() -> None:
-    found = strict(to_json(findings.DOUBTED))
-    assert found["outcome"] == "gain, but"
-    p50, cpu = found["guardrails"]
+    result = strict(to_json(findings.DOUBTED))
+    assert result["outcome"] == "gain, but"
+    p50, cpu = result["guardrails"]
     assert (
         p50["quantity"],
         p50["state"],
@@ -104,38 +104,44 @@ def test_a_verdict_has_its_guardrails_with_their_states() -> None:
 
 
 def test_a_sweep_has_the_outcome_of_each_arm_at_each_point() -> None:
-    found = strict(to_json({"x86 slt": findings.SWEEP}))["x86 slt"]
-    assert found["reference"] == "default"
-    told = [(p["times"], one["arm"], one["outcome"]) for p in found["points"] for one in p["arms"]]
-    assert told[1::2] == [(0.5, "tuned", "gain"), (1.0, "tuned", "gain"), (1.5, "tuned", "worse")]
-    assert {outcome for _, _, outcome in told[::2]} == {""}
+    result = strict(to_json({"x86 slt": findings.SWEEP}))["x86 slt"]
+    assert result["reference"] == "default"
+    message = [
+        (p["times"], one["arm"], one["outcome"]) for p in result["points"] for one in p["arms"]
+    ]
+    assert message[1::2] == [
+        (0.5, "tuned", "gain"),
+        (1.0, "tuned", "gain"),
+        (1.5, "tuned", "worse"),
+    ]
+    assert {outcome for _, _, outcome in message[::2]} == {""}
 
 
 def test_a_trial_has_percentiles_in_place_of_its_histogram() -> None:
-    found = strict(to_json(trial(Histogram.from_pairs([(1000, 980), (2000, 20)]))))
-    assert tuple(found[f"{p}_ms"] for p in ("p50", "p90", "p99", "p99.9")) == (1.0, 1.0, 2.0, 2.0)
+    result = strict(to_json(trial(Histogram.from_pairs([(1000, 980), (2000, 20)]))))
+    assert tuple(result[f"{p}_ms"] for p in ("p50", "p90", "p99", "p99.9")) == (1.0, 1.0, 2.0, 2.0)
     # What a pruned trial is judged by may be more than what was observed.
-    assert found["judged_p99_ms"] == 2.0
+    assert result["judged_p99_ms"] == 2.0
     pruned = replace(trial(Histogram.from_pairs([(1000, 980)])), pruned_above_ms=450.0)
-    found = strict(to_json(pruned))
-    assert (found["p99_ms"], found["judged_p99_ms"]) == (1.0, 450.0)
-    assert found["errors"] == {"timeout": 900}
-    assert "histogram" not in found
-    assert CONFIGURATION.digest == found["digest"]
-    assert found["metrics"]["lb"]["retransmits"] == 4
-    assert found["conditions"]["machine"] == "x86_64"
+    result = strict(to_json(pruned))
+    assert (result["p99_ms"], result["judged_p99_ms"]) == (1.0, 450.0)
+    assert result["errors"] == {"timeout": 900}
+    assert "histogram" not in result
+    assert CONFIGURATION.digest == result["digest"]
+    assert result["metrics"]["lb"]["retransmits"] == 4
+    assert result["conditions"]["machine"] == "x86_64"
 
 
 def test_a_failed_trial_has_no_percentiles() -> None:
-    found = strict(to_json(trial(None)))
-    assert (found["status"], found["judged_p99_ms"]) == ("failed", None)
-    assert "p99_ms" not in found
+    result = strict(to_json(trial(None)))
+    assert (result["status"], result["judged_p99_ms"]) == ("failed", None)
+    assert "p99_ms" not in result
 
 
 def test_what_is_no_number_becomes_null() -> None:
     wild = model_error("svr", float("inf"), r2=float("-inf"), spearman=float("nan"))
-    (found,) = strict(to_json(training(wild)))["errors"]
-    assert (found["mape"], found["r2"], found["spearman"]) == (None, None, None)
+    (result,) = strict(to_json(training(wild)))["errors"]
+    assert (result["mape"], result["r2"], result["spearman"]) == (None, None, None)
 
 
 def test_a_training_says_which_family_is_best() -> None:
@@ -145,9 +151,9 @@ def test_a_training_says_which_family_is_best() -> None:
         model_error("RFR", 30.0),
         model_error("SVR", 20.0, held_out=held_out),
     )
-    found = strict(to_json(trained))
-    assert (found["best"], found["is_at_ceiling"]) == ("SVR", False)
-    assert found["errors"][2]["held_out"] == [
+    result = strict(to_json(trained))
+    assert (result["best"], result["is_at_ceiling"]) == ("SVR", False)
+    assert result["errors"][2]["held_out"] == [
         {"measured": 2.0, "predicted": 3.0, "low": 1.0, "high": 4.0}
     ]
     ceiling = Ceiling(mape=17.0, r2=0.9, spearman=0.9, sd=0.2, configurations=3)
@@ -161,14 +167,14 @@ class Nested:
 
 
 def test_verdicts_deep_inside_have_their_outcome_too() -> None:
-    found = strict(to_json([Nested({"x86 slt": (VERDICT,)})]))
-    assert found[0]["inside"]["x86 slt"][0]["outcome"] == "gain"
+    result = strict(to_json([Nested({"x86 slt": (VERDICT,)})]))
+    assert result[0]["inside"]["x86 slt"][0]["outcome"] == "gain"
 
 
 def test_agreeing_rankings_have_what_both_chose() -> None:
     one = ranking(chosen=("a", "b"))
-    found = strict(to_json(rank_agreement(("slt", "dlt"), one, replace(one, chosen=("b",)))))
-    assert tuple(found[key] for key in ("chosen_first", "chosen_second", "chosen_by_both")) == (
+    result = strict(to_json(rank_agreement(("slt", "dlt"), one, replace(one, chosen=("b",)))))
+    assert tuple(result[key] for key in ("chosen_first", "chosen_second", "chosen_by_both")) == (
         ["a", "b"],
         ["b"],
         ["b"],

@@ -33,22 +33,22 @@ def test_control_characters_are_shown() -> None:
 
 @given(st.text(st.characters()))
 def test_what_is_left_can_be_seen_and_written(text: str) -> None:
-    found = inert(text)
+    result = inert(text)
     assert {"Cc", "Cf", "Cs", "Zl", "Zp"}.isdisjoint(
-        unicodedata.category(c) for c in found if c not in "\n\t"
+        unicodedata.category(c) for c in result if c not in "\n\t"
     )
-    assert isinstance(found.encode(), bytes)
-    assert found == inert(found)
+    assert isinstance(result.encode(), bytes)
+    assert result == inert(result)
 
 
 def test_messages_of_progress_are_inert() -> None:
-    told = StringIO()
-    with LineProgress(told) as progress:
+    message = StringIO()
+    with LineProgress(message) as progress:
         progress.say(EVIL)
         progress.begin("work", 1)
         progress.step(EVIL)
-    assert told.getvalue().count(SHOWN) == 2
-    assert "\x1b" not in told.getvalue()
+    assert message.getvalue().count(SHOWN) == 2
+    assert "\x1b" not in message.getvalue()
 
 
 @pytest.mark.parametrize("markup", ["[red]x[/red]", "[/x]", "[link=http://evil]x", ":smile:", "[b"])
@@ -64,7 +64,7 @@ def test_any_cell_can_be_shown(text: str) -> None:
 
 
 def test_a_diagnosis_full_of_escapes_is_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    found = Diagnosis(
+    result = Diagnosis(
         arch="x86",
         link=EVIL,
         load_tool=EVIL,
@@ -75,11 +75,11 @@ def test_a_diagnosis_full_of_escapes_is_plain(capsys: pytest.CaptureFixture[str]
         lost={"net.core.y": {EVIL: EVIL}},
         problems=(EVIL,),
     )
-    show(*examined(found))
+    show(*examined(result))
     out = capsys.readouterr().out
     assert not {"\x1b", "\x07", "\r", "\x9b", "\u202e"} & set(out)
     assert r"a\u001b]0;title" in out
-    assert json.loads(to_json(found))["link"] == EVIL
+    assert json.loads(to_json(result))["link"] == EVIL
 
 
 def test_json_stays_json_when_it_is_made_inert() -> None:

@@ -8,9 +8,9 @@ SAME = (10.0, 11.0, 9.5, 10.5, 10.2, 9.8)
 
 
 def test_replicas_that_measure_the_same_are_in_use() -> None:
-    found = agreement({"a": SAME, "b": tuple(reversed(SAME)), "c": SAME}, level=0.99)
-    assert found.in_use == (0, 1, 2)
-    first, second, _ = found.replicas
+    result = agreement({"a": SAME, "b": tuple(reversed(SAME)), "c": SAME}, level=0.99)
+    assert result.in_use == (0, 1, 2)
+    first, second, _ = result.replicas
     assert (first.name, first.trials, first.ratio) == ("a", 6, None)
     assert second.ratio is not None
     assert pytest.approx(second.ratio.value) == 1
@@ -19,10 +19,10 @@ def test_replicas_that_measure_the_same_are_in_use() -> None:
 
 def test_one_that_measures_something_else_is_left_out() -> None:
     slow = tuple(2 * x for x in SAME)
-    found = agreement({"a": SAME, "slow": slow, "c": SAME}, level=0.99)
-    assert found.in_use == (0, 2)
-    assert found.replicas[1].ratio is not None
-    assert pytest.approx(found.replicas[1].ratio.value) == 0.5
+    result = agreement({"a": SAME, "slow": slow, "c": SAME}, level=0.99)
+    assert result.in_use == (0, 2)
+    assert result.replicas[1].ratio is not None
+    assert pytest.approx(result.replicas[1].ratio.value) == 0.5
 
 
 def test_the_level_is_that_of_all_comparisons_together() -> None:
@@ -37,6 +37,6 @@ def test_the_level_is_that_of_all_comparisons_together() -> None:
 
 @pytest.mark.parametrize("measured", [{"a": SAME, "b": (10.0,)}, {"a": (), "b": SAME}])
 def test_nothing_is_known_from_too_few_trials(measured: dict[str, tuple[float, ...]]) -> None:
-    found = agreement(measured, level=0.99)
-    assert found.in_use == (0,)
-    assert found.replicas[1].ratio is None
+    result = agreement(measured, level=0.99)
+    assert result.in_use == (0,)
+    assert result.replicas[1].ratio is None

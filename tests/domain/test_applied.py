@@ -20,8 +20,8 @@ KEY = StayingKey(key="net.core.somaxconn", before="4096", left="64", now="64")
 APPLIED = Applied(about={"study": "lab"}, keys=(KEY,), file=FILE, file_is="ours")
 
 
-def kinds(found: tuple[Drift, ...]) -> list[str]:
-    return [drift.kind for drift in found]
+def kinds(result: tuple[Drift, ...]) -> list[str]:
+    return [drift.kind for drift in result]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_a_file_of_nginx_is_as_left_lost_edited_or_missing(
     state: NginxFileState, expected: list[str]
 ) -> None:
     applied = replace(APPLIED, nginx_files=(StayingFile(path="/etc/nginx.conf", state=state),))
-    found = drift_of(applied, None)
-    assert kinds(found) == expected
-    assert all(drift.where == "/etc/nginx.conf" for drift in found)
+    result = drift_of(applied, None)
+    assert kinds(result) == expected
+    assert all(drift.where == "/etc/nginx.conf" for drift in result)
     # What a session writes there meanwhile is no drift.
     assert drift_of(applied, None, is_held=True) == ()
 
@@ -79,9 +79,9 @@ def test_what_takes_effect_after_our_file_overrides_it_with_another_value(
         )
 
     persistent = Persistent(settings=made(settings, FILES), on_reload=made(reloaded, PROCPS_LAST))
-    found = drift_of(APPLIED, persistent)
-    assert kinds(found) == expected
-    assert all("/etc/" in drift.detail and ":7 sets it to 128" in drift.detail for drift in found)
+    result = drift_of(APPLIED, persistent)
+    assert kinds(result) == expected
+    assert all("/etc/" in drift.detail and ":7 sets it to 128" in drift.detail for drift in result)
     # Without a file of ours there is nothing to override.
     assert drift_of(replace(APPLIED, file="", file_is=None), persistent) == ()
 
@@ -91,8 +91,8 @@ def test_a_partner_that_is_set_later_takes_the_key_back(value: str, expected: li
     later = Setting("vm.dirty_ratio", value, "/etc/sysctl.d/99-zzz.conf:1", (FILES, "99-zzz.conf"))
     key = StayingKey(key="vm.dirty_bytes", before="0", left="65536", now="65536")
     applied = replace(APPLIED, keys=(key,))
-    found = overruled(applied, Persistent(settings=(later,)))
-    assert [drift.kind for drift in found] == expected
+    result = overruled(applied, Persistent(settings=(later,)))
+    assert [drift.kind for drift in result] == expected
 
 
 LATER = Setting(KEY.key, "128", "/etc/sysctl.d/99-zzz.conf:1", (FILES, "99-zzz.conf"))

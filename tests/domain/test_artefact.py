@@ -47,7 +47,7 @@ def test_nothing_is_said_of_a_campaigns_own_models() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "told"),
+    ("ours", "message"),
     [
         (replace(ORIGIN, arch="arm"), "architecture: x86 against arm"),
         (replace(ORIGIN, target="runs", unit="1/s"), "target: P99 in ms against runs in 1/s"),
@@ -73,46 +73,46 @@ def test_nothing_is_said_of_a_campaigns_own_models() -> None:
         (under(rate_rps=300.0), "rate_rps: 100.0 against 300.0"),
     ],
 )
-def test_models_of_something_else_are_refused_by_name(ours: Origin, told: str) -> None:
-    assert [told] == obstacles(ORIGIN, ours)
+def test_models_of_something_else_are_refused_by_name(ours: Origin, message: str) -> None:
+    assert [message] == obstacles(ORIGIN, ours)
 
 
 @pytest.mark.parametrize("name", MUST_BE_EQUAL)
 def test_every_condition_of_the_load_must_be_equal(name: str) -> None:
     other: Any = "other" if isinstance(getattr(CONDITIONS, name), str) else 77
-    (told,) = obstacles(ORIGIN, under(**{name: other}))
-    assert told.startswith(f"{name}: ")
+    (message,) = obstacles(ORIGIN, under(**{name: other}))
+    assert message.startswith(f"{name}: ")
 
 
 def test_trials_since_training_are_told() -> None:
-    (told,) = remarks(ORIGIN, replace(ORIGIN, trials=60, samples="4567"))
-    assert told == "they were fitted to 55 trials, and the campaign has 60 by now"
+    (message,) = remarks(ORIGIN, replace(ORIGIN, trials=60, samples="4567"))
+    assert message == "they were fitted to 55 trials, and the campaign has 60 by now"
 
 
 @pytest.mark.parametrize(
     "changes", [{"campaign": "2026-02-02T00:00:00+00:00"}, {"study": "mine"}, {"trials": 50}]
 )
 def test_models_of_other_trials_are_told_whose_they_are(changes: dict[str, Any]) -> None:
-    (told,) = remarks(ORIGIN, replace(ORIGIN, samples="4567", **changes))
+    (message,) = remarks(ORIGIN, replace(ORIGIN, samples="4567", **changes))
     assert (
-        told == "they are of other trials: 55 of 40 configurations on lb-a, lb-b, "
+        message == "they are of other trials: 55 of 40 configurations on lb-a, lb-b, "
         "study lab of 2026-01-01T00:00:00+00:00"
     )
 
 
 def test_another_machine_is_told_with_both_values() -> None:
     other = under(machine="x86_64_v4", kernel="6.1", cpu="Xeon", nginx="nginx/1.26")
-    (told,) = remarks(ORIGIN, other)
-    assert told.startswith("they were measured elsewhere (theirs against this one's): ")
+    (message,) = remarks(ORIGIN, other)
+    assert message.startswith("they were measured elsewhere (theirs against this one's): ")
     for pair in ("cpu: EPYC against Xeon", "machine: x86_64 against x86_64_v4", "kernel: "):
-        assert pair in told
+        assert pair in message
 
 
 def test_other_defaults_are_told_and_no_obstacle() -> None:
     ours = replace(ORIGIN, defaults={**dict.fromkeys(ORIGIN.defaults, "2"), "b": "1"})
     assert obstacles(ORIGIN, ours) == []
-    (told,) = remarks(ORIGIN, ours)
-    assert "a.size: 1 against 2; a.share: 1 against 2; a.kind: 1 against 2; and 1 more" in told
+    (message,) = remarks(ORIGIN, ours)
+    assert "a.size: 1 against 2; a.share: 1 against 2; a.kind: 1 against 2; and 1 more" in message
 
 
 @pytest.mark.parametrize("field", [f.name for f in fields(Variable) if f.name != "choices"])
@@ -130,8 +130,8 @@ def test_the_fingerprint_is_of_choices_and_order_and_not_of_how_numbers_are_writ
 
 
 def test_a_manifest_with_the_fingerprint_of_another_space_is_none() -> None:
-    said = {"format": FORMAT, "saved_at": "", "versions": {}, "models": ()}
-    manifest = Manifest(origin=ORIGIN, space=fingerprint(ALL), **said)
+    output = {"format": FORMAT, "saved_at": "", "versions": {}, "models": ()}
+    manifest = Manifest(origin=ORIGIN, space=fingerprint(ALL), **output)
     with pytest.raises(ValueError, match="the variables have the fingerprint"):
         replace(manifest, space=fingerprint([SIZE]))
 

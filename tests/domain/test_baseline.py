@@ -45,35 +45,35 @@ def fit(**values: str) -> Fitted:
 
 
 def test_what_differs_is_changed_and_what_is_equal_is_not() -> None:
-    found = fit(net__core__somaxconn="128", net__ipv4__tcp_sack="1")
-    assert found.configuration.values == {"net.core.somaxconn": "128"}
-    assert found.already == ("net.ipv4.tcp_sack",)
-    assert found.left_out == {}
+    result = fit(net__core__somaxconn="128", net__ipv4__tcp_sack="1")
+    assert result.configuration.values == {"net.core.somaxconn": "128"}
+    assert result.already == ("net.ipv4.tcp_sack",)
+    assert result.left_out == {}
 
 
 def test_blanks_and_leading_zeros_make_no_difference() -> None:
-    found = fit(net__ipv4__tcp_rmem=" 4096  131072\t06291456 ", net__core__somaxconn="0128")
-    assert found.already == ("net.ipv4.tcp_rmem",)
-    assert found.configuration.values == {"net.core.somaxconn": "128"}
+    result = fit(net__ipv4__tcp_rmem=" 4096  131072\t06291456 ", net__core__somaxconn="0128")
+    assert result.already == ("net.ipv4.tcp_rmem",)
+    assert result.configuration.values == {"net.core.somaxconn": "128"}
 
 
 def test_a_baseline_may_leave_the_range_of_the_search() -> None:
     (parameter,) = [p for p in CATALOGUE.parameters if p.key == "net.core.somaxconn"]
     beyond = parameter.components[0].high + 1
-    found = fit(net__core__somaxconn=str(beyond))
-    assert {"net.core.somaxconn": str(beyond)} == found.configuration.values
+    result = fit(net__core__somaxconn=str(beyond))
+    assert {"net.core.somaxconn": str(beyond)} == result.configuration.values
 
 
 def test_no_baseline_lowers_what_the_host_needs_as_it_is() -> None:
-    found = fit(**{"fs__aio-max-nr": "65536"})
-    assert found.left_out == {"fs.aio-max-nr": "beyond a hard bound: 65536 is below 1048576"}
+    result = fit(**{"fs__aio-max-nr": "65536"})
+    assert result.left_out == {"fs.aio-max-nr": "beyond a hard bound: 65536 is below 1048576"}
     assert fit(**{"fs__aio-max-nr": "2000000"}).configuration.values == {"fs.aio-max-nr": "2000000"}
 
 
 def test_a_host_that_has_everything_already_is_left_as_it_is() -> None:
-    found = fit(net__core__somaxconn="4096", net__ipv4__tcp_sack="1")
-    assert found.configuration.is_default
-    assert len(found.already) == 2
+    result = fit(net__core__somaxconn="4096", net__ipv4__tcp_sack="1")
+    assert result.configuration.is_default
+    assert len(result.already) == 2
 
 
 @pytest.mark.parametrize(
@@ -98,18 +98,18 @@ def test_a_host_that_has_everything_already_is_left_as_it_is() -> None:
     ],
 )
 def test_what_is_left_out_has_a_reason(key: str, value: str, reason: str) -> None:
-    found = fit(**{key.replace(".", "__"): value})
-    assert found.configuration.is_default
-    assert found.already == ()
-    assert [key] == list(found.left_out)
-    assert found.left_out[key].startswith(reason)
+    result = fit(**{key.replace(".", "__"): value})
+    assert result.configuration.is_default
+    assert result.already == ()
+    assert [key] == list(result.left_out)
+    assert result.left_out[key].startswith(reason)
 
 
 def test_every_key_is_accounted_for_once() -> None:
     probed = space_of(CATALOGUE.parameters, CATALOGUE.constraints, probe_of(HAS), "medium")
     for baseline in SHIPPED.values():
-        found = fitted(baseline, probed)
-        parts = [*found.configuration.values, *found.already, *found.left_out]
+        result = fitted(baseline, probed)
+        parts = [*result.configuration.values, *result.already, *result.left_out]
         assert sorted(baseline.values) == sorted(parts)
 
 

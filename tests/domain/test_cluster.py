@@ -31,14 +31,14 @@ def test_what_has_delay_loss_or_two_directions_is_at_the_client() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "said"),
+    ("shape", "output"),
     [
         ({}, "give it a rate_mbit"),
         ({"delay_ms": 1, "jitter_ms": 2}, "jitter must be between 0 and the delay"),
     ],
 )
-def test_a_link_that_makes_no_sense_is_refused(shape: dict[str, float], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_link_that_makes_no_sense_is_refused(shape: dict[str, float], output: str) -> None:
+    with pytest.raises(ValueError, match=output):
         Link(**shape)
 
 
@@ -54,7 +54,7 @@ def test_each_class_of_clients_has_its_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "output"),
     [
         (lambda: LabSpec(clients=(LAN,)), "add up to 1"),
         (lambda: LabSpec(clients=(LAN, replace(MOBILE, name="lan"))), "a name of its own"),
@@ -64,8 +64,8 @@ def test_each_class_of_clients_has_its_link() -> None:
         (lambda: LabClients(name="a", share=1, link=Link(rate_mbit=1)), "a rate alone"),
     ],
 )
-def test_classes_that_make_no_sense_are_refused(make: Callable[[], object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_classes_that_make_no_sense_are_refused(make: Callable[[], object], output: str) -> None:
+    with pytest.raises(ValueError, match=output):
         make()
 
 
@@ -74,7 +74,7 @@ def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "output"),
     [
         ({"tls_key_bits": 512}, "tls_key_bits must be 0, or 2048 to 8192"),
         ({"sysctls": (("vm.swappiness", "1"),)}, "only keys of net. can be a lab's own"),
@@ -82,8 +82,8 @@ def test_labs_are_of_namespaces_unless_said_otherwise() -> None:
         ({"sysctls": (("net.core.somaxconn", "1' > x"),)}, "is no value"),
     ],
 )
-def test_a_load_balancers_settings_are_checked(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_load_balancers_settings_are_checked(settings: dict[str, Any], output: str) -> None:
+    with pytest.raises(ValueError, match=output):
         Balancing(**settings)
 
 

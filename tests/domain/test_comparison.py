@@ -82,20 +82,20 @@ def offer(defaults: Mapping[str, str], **refused: str) -> Probed:
 
 
 def test_before_a_verdict_a_side_is_all_trials_of_the_default() -> None:
-    found = made_side()
-    assert pytest.approx(found.default.trials_ms) == (0.5, 2.0)
-    assert geometric_interval(found.default.trials_ms, level=0.95) == found.default.mean_ms
-    assert pytest.approx(found.default.mean_ms.value) == 1.0
-    assert (found.tuned, found.verdict, found.trials) == (None, None, 3)
-    assert (found.conditions, found.errors, found.convergences) == (CONDITIONS, (), ())
+    result = made_side()
+    assert pytest.approx(result.default.trials_ms) == (0.5, 2.0)
+    assert geometric_interval(result.default.trials_ms, level=0.95) == result.default.mean_ms
+    assert pytest.approx(result.default.mean_ms.value) == 1.0
+    assert (result.tuned, result.verdict, result.trials) == (None, None, 3)
+    assert (result.conditions, result.errors, result.convergences) == (CONDITIONS, (), ())
 
 
 def test_with_a_verdict_a_side_is_what_that_rests_on() -> None:
-    found = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
-    told = found.default
-    assert (told.trials_ms, pytest.approx(told.mean_ms.value)) == ((10.0, 40.0), 20.0)
-    assert found.tuned is not None
-    assert (found.tuned.trials_ms, pytest.approx(found.tuned.mean_ms.value)) == ((1.0, 4.0), 2.0)
+    result = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
+    message = result.default
+    assert (message.trials_ms, pytest.approx(message.mean_ms.value)) == ((10.0, 40.0), 20.0)
+    assert result.tuned is not None
+    assert (result.tuned.trials_ms, pytest.approx(result.tuned.mean_ms.value)) == ((1.0, 4.0), 2.0)
 
 
 @pytest.mark.parametrize("default_us", [(), (500,)])
@@ -119,12 +119,12 @@ def test_a_virtual_machine_of_the_hardwares_own_speed_is_not_emulated(
 def test_the_second_side_is_held_against_the_first() -> None:
     x86 = made_side(verdict=verdict(), judged=([10.0, 40.0], [1.0, 4.0]))
     arm = made_side(ARM, verdict=verdict(), judged=([30.0, 120.0], [0.5, 2.0]))
-    found = both(x86, arm)
-    default = (found.default.ratio.value, found.default.difference_ms.value)
+    result = both(x86, arm)
+    default = (result.default.ratio.value, result.default.difference_ms.value)
     assert pytest.approx(default) == (3.0, 40.0)
-    assert unpaired_ratio((30.0, 120.0), (10.0, 40.0), level=0.95) == found.default.ratio
-    assert found.tuned is not None
-    tuned = (found.tuned.ratio.value, found.tuned.difference_ms.value)
+    assert unpaired_ratio((30.0, 120.0), (10.0, 40.0), level=0.95) == result.default.ratio
+    assert result.tuned is not None
+    tuned = (result.tuned.ratio.value, result.tuned.difference_ms.value)
     assert pytest.approx(tuned) == (0.5, -1.0)
 
 
@@ -165,24 +165,24 @@ def test_every_condition_is_expected_to_differ_warned_about_or_must_be_equal() -
 
 
 def test_architectures_may_differ_in_what_is_compared() -> None:
-    found = against(ARM)
-    assert (found.differences, found.warnings) == ((), ())
+    result = against(ARM)
+    assert (result.differences, result.warnings) == ((), ())
 
 
 @pytest.mark.parametrize("name", MUST_BE_EQUAL)
 def test_what_makes_the_sides_incomparable_has_both_values(name: str) -> None:
     value = getattr(ARM, name)
     other = value + 1 if isinstance(value, (int, float)) else f"{value}x"
-    found = against(replace(ARM, **{name: other}))
-    told = f"{name}: {value or 'none'} against {other}"
-    assert ((told,), ()) == (found.differences, found.warnings)
+    result = against(replace(ARM, **{name: other}))
+    message = f"{name}: {value or 'none'} against {other}"
+    assert ((message,), ()) == (result.differences, result.warnings)
 
 
 @pytest.mark.parametrize("name", WARNED_DIFFERENCES)
 def test_what_should_be_alike_is_warned_about_with_both_values(name: str) -> None:
-    found = against(replace(ARM, **{name: "other"}))
+    result = against(replace(ARM, **{name: "other"}))
     before = getattr(ARM, name) or "none"
-    assert (found.differences, found.warnings) == ((), (f"{name}: {before} against other",))
+    assert (result.differences, result.warnings) == ((), (f"{name}: {before} against other",))
 
 
 def test_two_sides_on_one_kind_of_machine_are_warned_about_once() -> None:
@@ -191,9 +191,9 @@ def test_two_sides_on_one_kind_of_machine_are_warned_about_once() -> None:
 
 def test_what_sides_are_chosen_by_may_differ_and_all_else_is_named() -> None:
     other = replace(CONDITIONS, kernel="6.1", nginx="nginx/1.26", cpu="Xeon")
-    found = against(other, "kernel")
-    assert found.differences == ()
-    assert {line.partition(":")[0] for line in found.warnings} == {"cpu", "nginx"}
+    result = against(other, "kernel")
+    assert result.differences == ()
+    assert {line.partition(":")[0] for line in result.warnings} == {"cpu", "nginx"}
     assert len(against(other, "campaign").warnings) == 3
 
 
@@ -209,16 +209,19 @@ def test_what_must_be_equal_may_differ_where_it_is_what_sides_are_chosen_by() ->
 def test_the_load_must_be_equal_also_where_sides_are_chosen_by_it(name: str) -> None:
     value = getattr(CONDITIONS, name)
     other = value + 1 if isinstance(value, (int, float)) else f"{value}x"
-    (told,) = against(replace(CONDITIONS, **{name: other}), name).differences
-    assert told.startswith(f"{name}: ")
+    (message,) = against(replace(CONDITIONS, **{name: other}), name).differences
+    assert message.startswith(f"{name}: ")
 
 
 def test_a_side_is_called_by_what_was_typed() -> None:
     sides = [made_side(name=f"campaign:{n}", ranking=ranking(a=0.6, b=0.4)) for n in (1, 2)]
-    found = both(*sides, chosen_by=["campaign"])
-    assert (found.sides[0].arch, found.sides[0].name) == ("x86", "campaign:1")
-    assert found.rank_agreement is not None
-    assert (found.rank_agreement.first, found.rank_agreement.second) == ("campaign:1", "campaign:2")
+    result = both(*sides, chosen_by=["campaign"])
+    assert (result.sides[0].arch, result.sides[0].name) == ("x86", "campaign:1")
+    assert result.rank_agreement is not None
+    assert (result.rank_agreement.first, result.rank_agreement.second) == (
+        "campaign:1",
+        "campaign:2",
+    )
 
 
 # Parameters ---------------------------------------------------------------------------------------
@@ -226,9 +229,9 @@ def test_a_side_is_called_by_what_was_typed() -> None:
 
 def test_rankings_are_held_against_each_other_where_both_are_screened() -> None:
     one, other = ranking(a=0.5, b=0.3, c=0.2), ranking(c=0.6, b=0.3, a=0.1)
-    found = both(made_side(ranking=one), made_side(ARM, ranking=other)).rank_agreement
-    assert found is not None
-    assert (found.first, found.second, pytest.approx(found.spearman)) == ("x86", "arm", -1.0)
+    result = both(made_side(ranking=one), made_side(ARM, ranking=other)).rank_agreement
+    assert result is not None
+    assert (result.first, result.second, pytest.approx(result.spearman)) == ("x86", "arm", -1.0)
     assert both(made_side(ranking=one), made_side(ARM)).rank_agreement is None
     assert both(made_side(), made_side(ARM, ranking=other)).rank_agreement is None
 

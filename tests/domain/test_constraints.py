@@ -174,20 +174,20 @@ def test_a_requirement_leaves_what_it_does_not_forbid(
 
 def test_keys_that_only_go_together_are_one_group() -> None:
     order = Order(columns=(A, B), gap=1)
-    found = up_to_100("abc", order, a="10", b="20", c="5")
+    result = up_to_100("abc", order, a="10", b="20", c="5")
     apart = Configuration({A: "15", B: "18", C: "5"})
-    assert found.together(apart, DEFAULT) == [{A}, {B}]
+    assert result.together(apart, DEFAULT) == [{A}, {B}]
     together = Configuration({A: "30", B: "40", C: "6"})
-    assert found.together(together, DEFAULT) == [{C}, {A, B}]
-    assert (order,) == found.broken(Configuration({A: "30"}))
-    assert found.broken(together) == ()
+    assert result.together(together, DEFAULT) == [{C}, {A, B}]
+    assert (order,) == result.broken(Configuration({A: "30"}))
+    assert result.broken(together) == ()
 
 
 def test_a_required_partner_goes_with_what_needs_it() -> None:
     requirement = Requirement(key=REUSE, values=("1",), needs=STAMPS, to_be=("1",))
-    found = space(choice(REUSE, "0", "1"), choice(STAMPS, "0", "1"), constraints=[requirement])
+    result = space(choice(REUSE, "0", "1"), choice(STAMPS, "0", "1"), constraints=[requirement])
     both = Configuration({REUSE: "1", STAMPS: "1"})
-    assert found.together(both, DEFAULT) == [{REUSE, STAMPS}]
+    assert result.together(both, DEFAULT) == [{REUSE, STAMPS}]
 
 
 LISTED = Listing(columns=(A, B, C), rows=((1, 1, 5), (1000, 1, 5), (1000, 9, 5), (1, 9, 8)))

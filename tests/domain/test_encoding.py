@@ -29,15 +29,15 @@ def test_choices_are_one_feature_each_and_two_of_them_one_together() -> None:
 
 
 def test_features_stand_in_the_order_of_the_variables() -> None:
-    found = encode((CHOICE, LINEAR, SWITCH), np.array([[1.0, 30.0, 1.0], [0.0, 10.0, 0.0]]))
-    assert found.tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 0, 0]]
+    result = encode((CHOICE, LINEAR, SWITCH), np.array([[1.0, 30.0, 1.0], [0.0, 10.0, 0.0]]))
+    assert result.tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 0, 0]]
     assert encode((), np.empty((4, 0))).shape == (4, 0)
 
 
 def test_choices_are_told_as_another_variable_has_them() -> None:
     other = Variable(name="d", key="d", choices=("bbr", "cubic", "dctcp"))
-    found = CHOICE.in_terms_of(other, np.array([0.0, 1.0, 2.0]), -1.0)
-    assert found.tolist() == [1, -1, 0]
+    result = CHOICE.in_terms_of(other, np.array([0.0, 1.0, 2.0]), -1.0)
+    assert result.tolist() == [1, -1, 0]
     assert LINEAR.in_terms_of(LOG, np.array([12.0, 500.0]), -1.0).tolist() == [12, 500]
 
 

@@ -11,9 +11,9 @@ from intop.explain.outcome import kept
 def test_the_share_and_its_interval() -> None:
     default = [100.0, 110.0, 90.0, 100.0]
     full = [20.0, 22.0, 18.0, 20.0]
-    found = kept(default, full, [25.0, 27.5, 22.5, 25.0], level=0.95)
-    assert 0.75 == pytest.approx(found.share) == pytest.approx(found.low)
-    assert pytest.approx([found.full.value, found.smaller.value, found.rounds]) == [5, 4, 4]
+    result = kept(default, full, [25.0, 27.5, 22.5, 25.0], level=0.95)
+    assert 0.75 == pytest.approx(result.share) == pytest.approx(result.low)
+    assert pytest.approx([result.full.value, result.smaller.value, result.rounds]) == [5, 4, 4]
     scattered = kept(default, full, [20.0, 35.0, 18.0, 28.0], level=0.95)
     assert scattered.low < scattered.share < scattered.high
 
@@ -34,8 +34,8 @@ def test_what_the_search_saw_counts(share: float, high: float, was_seen: bool, l
 
 
 def test_without_a_gain_there_is_no_share() -> None:
-    found = kept([10.0, 11.0], [10.0, 11.0], [9.0, 9.0], level=0.95)
-    assert math.isnan(found.share)
+    result = kept([10.0, 11.0], [10.0, 11.0], [9.0, 9.0], level=0.95)
+    assert math.isnan(result.share)
 
 
 def test_one_round_is_too_few() -> None:

@@ -19,16 +19,16 @@ def test_an_empty_body_is_not() -> None:
 @pytest.mark.parametrize("status", [400, 404, 502])
 def test_neither_is_a_status_of_an_error(status: int) -> None:
     for problem in ("status", ""):
-        found = replace(ANSWER, status=status, problem=problem)
-        assert found.complaint == f"answers {status}"
+        result = replace(ANSWER, status=status, problem=problem)
+        assert result.complaint == f"answers {status}"
 
 
 @pytest.mark.parametrize("problem", sorted(SENTENCES))
 def test_each_problem_without_an_answer_has_its_sentence(problem: str) -> None:
-    found = replace(ANSWER, status=0, bytes=0, problem=problem)
-    assert SENTENCES[problem] == found.complaint
+    result = replace(ANSWER, status=0, bytes=0, problem=problem)
+    assert SENTENCES[problem] == result.complaint
     assert problem in PROBLEMS
-    assert not found.is_redirect
+    assert not result.is_redirect
 
 
 def test_a_redirect_is_known_by_its_status() -> None:

@@ -41,7 +41,7 @@ def test_an_effect_that_is_always_the_same_has_a_state_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("guardrail", "told"),
+    ("guardrail", "message"),
     [
         (UNCLEAR_CPU, "CPU may be higher by up to 8 points"),
         (BROKEN_CPU, "CPU is higher by 12 points (9 to 15; accepted: 5)"),
@@ -63,8 +63,8 @@ def test_an_effect_that_is_always_the_same_has_a_state_too() -> None:
         ),
     ],
 )
-def test_a_guardrail_in_words(guardrail: Guardrail, told: str) -> None:
-    assert told == guardrail.summary
+def test_a_guardrail_in_words(guardrail: Guardrail, message: str) -> None:
+    assert message == guardrail.summary
 
 
 def test_without_guardrails_there_is_no_margin() -> None:

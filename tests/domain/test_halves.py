@@ -51,14 +51,14 @@ def test_it_says_which_half_gains_and_what_they_are_together(
     gains: tuple[float, float, float], says: str
 ) -> None:
     default, kernel, nginx, both = (list(arm) for arm in rounds(*gains))
-    found = halves(default, kernel, nginx, both, level=0.95)
-    assert found is not None
-    for interval, gain in zip((found.kernel, found.nginx, found.both), gains, strict=True):
+    result = halves(default, kernel, nginx, both, level=0.95)
+    assert result is not None
+    for interval, gain in zip((result.kernel, result.nginx, result.both), gains, strict=True):
         assert interval.low < interval.value < interval.high
         assert interval.value == pytest.approx(gain, rel=0.02)
-    assert found.together.value == pytest.approx(gains[2] / gains[0] / gains[1], rel=0.03)
-    assert says in found.summary
-    assert (found.rounds, found.level) == (8, 0.95)
+    assert result.together.value == pytest.approx(gains[2] / gains[0] / gains[1], rel=0.03)
+    assert says in result.summary
+    assert (result.rounds, result.level) == (8, 0.95)
 
 
 def test_one_round_says_nothing() -> None:

@@ -46,8 +46,8 @@ NUMBER, VECTOR = ("4096", "65535"), ("1 2 3", "9000 131072 6291456")
 def test_a_text_is_taken_refused_or_not_known(
     text: str, known: tuple[str, ...], expected: tuple[str, str]
 ) -> None:
-    found = reading(KEY, text, known)
-    assert (found.outcome, found.value) == expected
+    result = reading(KEY, text, known)
+    assert (result.outcome, result.value) == expected
 
 
 def test_what_the_kernel_may_round_or_refuse_is_not_sure() -> None:

@@ -26,9 +26,9 @@ def judged(rng: random.Random, noise: Noise, gain: float, pairs: int) -> tuple[i
     default = [gain * math.exp(noise(rng)) for _ in range(pairs)]
     tuned = [math.exp(noise(rng)) for _ in range(pairs)]
     for look in looks(pairs, 2, level=0.95):
-        found = paired_ratio(default[: look.rounds], tuned[: look.rounds], level=look.level)
-        if not found.low <= 1 <= found.high:
-            return look.rounds, "gain" if found.low > 1 else "worse"
+        result = paired_ratio(default[: look.rounds], tuned[: look.rounds], level=look.level)
+        if not result.low <= 1 <= result.high:
+            return look.rounds, "gain" if result.low > 1 else "worse"
     return pairs, "none"
 
 
@@ -50,17 +50,17 @@ def judged(rng: random.Random, noise: Noise, gain: float, pairs: int) -> tuple[i
 def test_looks_are_at_equal_distances_but_none_is_too_early(
     rounds: int, count: int, expected: tuple[int, ...]
 ) -> None:
-    found = tuple(look.rounds for look in looks(rounds, count, level=0.95))
-    assert found == expected
-    assert all(early >= FIRST_LOOK for early in found[:-1])
+    result = tuple(look.rounds for look in looks(rounds, count, level=0.95))
+    assert result == expected
+    assert all(early >= FIRST_LOOK for early in result[:-1])
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
 @pytest.mark.parametrize(("rounds", "count"), [(10, 1), (10, 2), (17, 5), (3, 2), (40, 10)])
 def test_the_looks_share_the_error_rate_out(rounds: int, count: int, level: float) -> None:
-    found = looks(rounds, count, level=level)
-    assert 1 - level == pytest.approx(sum(1 - look.level for look in found))
-    assert found[-1].level == min(look.level for look in found)
+    result = looks(rounds, count, level=level)
+    assert 1 - level == pytest.approx(sum(1 - look.level for look in result))
+    assert result[-1].level == min(look.level for look in result)
 
 
 def test_two_looks_by_hand() -> None:
@@ -87,10 +87,10 @@ def test_a_clear_gain_takes_fewer_pairs_and_keeps_its_sign() -> None:
     rng, verdicts = random.Random(13), 300
     taken = {}
     for gain in (1.0, 1.5, 3.0, 10.0):
-        found = [judged(rng, log_normal, gain, 10) for _ in range(verdicts)]
-        taken[gain] = sum(pairs for pairs, _ in found) / verdicts
+        result = [judged(rng, log_normal, gain, 10) for _ in range(verdicts)]
+        taken[gain] = sum(pairs for pairs, _ in result) / verdicts
         if gain >= 3:
-            assert {outcome for _, outcome in found} == {"gain"}
+            assert {outcome for _, outcome in result} == {"gain"}
     assert 10 >= taken[1.0] > taken[1.5] > taken[3.0] > taken[10.0] >= 7
     assert taken[1.0] > 9.9
     assert taken[10.0] < 7.1

@@ -21,29 +21,30 @@ WHOLE = replace(
 
 
 def test_a_trial_is_a_row_of_its_metrics() -> None:
-    found = performance([WHOLE])
-    (row,) = found.rows
-    told = dict(zip(found.metrics, row, strict=True))
+    result = performance([WHOLE])
+    (row,) = result.rows
+    message = dict(zip(result.metrics, row, strict=True))
     # A fiftieth of its requests failed, so P99 and all above it are the timeout of 2 s.
     assert pytest.approx(
-        [math.exp(told[f"log {name}"]) for name in ("P50", "P90", "P99", "P99.9", "max")], rel=0.01
+        [math.exp(message[f"log {name}"]) for name in ("P50", "P90", "P99", "P99.9", "max")],
+        rel=0.01,
     ) == [0.1, 0.2, 2000, 2000, 2000]
-    assert (told["achieved rate"], told["error share"]) == (99.5, 0.02)
-    assert (told["balancer's CPU"], told["balancer's memory"]) == (0.25, 100.5)
-    counts = [told[name] for name in ("retransmits", "TIME_WAIT", "listen overflows")]
+    assert (message["achieved rate"], message["error share"]) == (99.5, 0.02)
+    assert (message["balancer's CPU"], message["balancer's memory"]) == (0.25, 100.5)
+    counts = [message[name] for name in ("retransmits", "TIME_WAIT", "listen overflows")]
     assert [math.log(1 + n) for n in (4, 3, 1)] == pytest.approx(counts)
-    assert told["backends' CPU"] == pytest.approx(0.3)
-    assert [told[P99]] == found.column(P99)
+    assert message["backends' CPU"] == pytest.approx(0.3)
+    assert [message[P99]] == result.column(P99)
 
 
 def test_further_load_generators_are_no_backends() -> None:
     """They come between the load balancer and the backends."""
     more = {"load-2": replace(METRICS, cpu=0.8, load_cpu=0.5)}
     hosts = list(WHOLE.metrics.items())
-    found = performance([replace(WHOLE, metrics=dict(hosts[:2]) | more | dict(hosts[2:]))])
-    assert performance([WHOLE]).column("backends' CPU") == found.column("backends' CPU")
+    result = performance([replace(WHOLE, metrics=dict(hosts[:2]) | more | dict(hosts[2:]))])
+    assert performance([WHOLE]).column("backends' CPU") == result.column("backends' CPU")
 
 
 def test_a_latency_of_nothing_has_a_logarithm() -> None:
-    found = performance([replace(trial(), histogram=Histogram.from_pairs([(0, 5)]))])
-    assert math.isfinite(found.column("log P50")[0])
+    result = performance([replace(trial(), histogram=Histogram.from_pairs([(0, 5)]))])
+    assert math.isfinite(result.column("log P50")[0])

@@ -38,24 +38,24 @@ def test_a_setting_knows_its_file() -> None:
 
 
 def test_the_last_one_wins() -> None:
-    found = Persistent(settings=(conf("1.conf", "1"), conf("2.conf", "2")))
-    assert found.settings[1] == found.winner("net.a.x")
-    assert found.winner("net.a.y") is None
+    result = Persistent(settings=(conf("1.conf", "1"), conf("2.conf", "2")))
+    assert result.settings[1] == result.winner("net.a.x")
+    assert result.winner("net.a.y") is None
 
 
 def test_a_file_that_is_not_there_yet_has_its_place() -> None:
     early, late = conf("99-a.conf", "1"), conf("99-zzz.conf", "2")
-    found = Persistent(settings=(early, late, PROFILE))
-    assert (late, PROFILE) == found.after("net.a.x", PATH)
-    assert found.after("net.a.y", PATH) == ()
+    result = Persistent(settings=(early, late, PROFILE))
+    assert (late, PROFILE) == result.after("net.a.x", PATH)
+    assert result.after("net.a.y", PATH) == ()
     again = conf("99-a.conf", "1", REREAD), conf("99-zzz.conf", "2", REREAD)
-    found = Persistent(settings=(early, late, PROFILE, *again), rereads=True)
-    assert again[1:] == found.after("net.a.x", PATH)
+    result = Persistent(settings=(early, late, PROFILE, *again), rereads=True)
+    assert again[1:] == result.after("net.a.x", PATH)
 
 
 def test_a_glob_is_never_after_a_file_that_names_the_key() -> None:
-    found = Persistent(settings=(conf("99-zzz.conf", "2", key="net.a.*"),))
-    assert is_glob(found.settings[0].key)
-    assert found.settings[0] == found.winner("net.a.x")
-    assert found.after("net.a.x", PATH) == ()
-    assert found.winner("net.a.x.y") is None
+    result = Persistent(settings=(conf("99-zzz.conf", "2", key="net.a.*"),))
+    assert is_glob(result.settings[0].key)
+    assert result.settings[0] == result.winner("net.a.x")
+    assert result.after("net.a.x", PATH) == ()
+    assert result.winner("net.a.x.y") is None

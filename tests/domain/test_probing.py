@@ -73,15 +73,15 @@ def probed(
     """Readings by the last part of the key; a text is a writable value."""
     named = {p.key.rpartition(".")[2]: p.key for p in parameters}
     named |= {k.rpartition(".")[2]: k for k in (AVAILABLE, ALLOWED)}
-    said = {
+    output = {
         named.get(name, name.replace("__", ".")): writable(r) if isinstance(r, str) else r
         for name, r in readings.items()
     }
-    return space_of(parameters, constraints, Probe(facts=facts, readings=said), max_risk)
+    return space_of(parameters, constraints, Probe(facts=facts, readings=output), max_risk)
 
 
-def only(found: Probed) -> Parameter:
-    (one,) = found.space.parameters
+def only(result: Probed) -> Parameter:
+    (one,) = result.space.parameters
     return one
 
 
@@ -89,10 +89,10 @@ def test_what_the_study_does_not_ask_for_is_left_out_with_the_reason() -> None:
     both = (parameter(), parameter("net.core.rmem_max"))
     readings = {p.key: writable("5000") for p in both}
     probe = Probe(facts=FACTS, readings=readings)
-    found = space_of(both, (), probe, "high", ["net.core.r*", "vm.*"])
-    assert only(found).key == "net.core.rmem_max"
-    assert found.refused == {SOMAXCONN: "it is not among the parameters in [study]"}
-    assert {p.key for p in both} <= set(found.space.defaults)
+    result = space_of(both, (), probe, "high", ["net.core.r*", "vm.*"])
+    assert only(result).key == "net.core.rmem_max"
+    assert result.refused == {SOMAXCONN: "it is not among the parameters in [study]"}
+    assert {p.key for p in both} <= set(result.space.defaults)
 
 
 # Out of bounds ------------------------------------------------------------------------------------
@@ -100,17 +100,17 @@ def test_what_the_study_does_not_ask_for_is_left_out_with_the_reason() -> None:
 
 def test_a_namespace_never_offers_what_belongs_to_the_machine_though_it_could_be_written() -> None:
     machine = parameter("vm.swappiness", scope="machine")
-    found = probed(machine, parameter(), facts=CHILD, swappiness="60", somaxconn="4096")
-    assert [p.key for p in found.space.parameters] == [SOMAXCONN]
-    assert found.refused == {
+    result = probed(machine, parameter(), facts=CHILD, swappiness="60", somaxconn="4096")
+    assert [p.key for p in result.space.parameters] == [SOMAXCONN]
+    assert result.refused == {
         "vm.swappiness": "belongs to the whole machine, and this host is only a namespace of it"
     }
 
 
 def test_a_machine_offers_what_belongs_to_it() -> None:
-    found = probed(parameter("vm.swappiness", scope="machine"), swappiness="60")
-    assert only(found).key == "vm.swappiness"
-    assert found.refused == {}
+    result = probed(parameter("vm.swappiness", scope="machine"), swappiness="60")
+    assert only(result).key == "vm.swappiness"
+    assert result.refused == {}
 
 
 def test_no_machine_key_of_the_real_catalogue_gets_into_a_namespaces_space() -> None:
@@ -120,10 +120,10 @@ def test_no_machine_key_of_the_real_catalogue_gets_into_a_namespaces_space() -> 
         for p in catalogue.parameters
     }
     probe = Probe(facts=CHILD, readings=readings)
-    found = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
-    assert {p.scope for p in found.space.parameters} == {"namespace"}
+    result = space_of(catalogue.parameters, catalogue.constraints, probe, "high")
+    assert {p.scope for p in result.space.parameters} == {"namespace"}
     machine = {p.key for p in catalogue.parameters if p.scope == "machine"}
-    assert machine <= set(found.refused)
+    assert machine <= set(result.refused)
     assert {"vm.swappiness", "fs.file-max", "kernel.numa_balancing"} <= machine
 
 
@@ -145,9 +145,9 @@ def _lows(one: Parameter) -> str:
     ],
 )
 def test_what_a_host_does_not_offer_has_its_reason(reading: Reading, reason: str) -> None:
-    found = probed(parameter(), somaxconn=reading)
-    assert found.space.parameters == ()
-    assert {SOMAXCONN: reason} == found.refused
+    result = probed(parameter(), somaxconn=reading)
+    assert result.space.parameters == ()
+    assert {SOMAXCONN: reason} == result.refused
 
 
 def test_a_key_that_was_not_asked_for_counts_as_missing() -> None:
@@ -167,14 +167,14 @@ def test_a_key_that_was_not_asked_for_counts_as_missing() -> None:
 def test_parameters_above_the_accepted_risk_are_left_alone(
     risk: Risk, max_risk: Risk, offered: bool
 ) -> None:
-    found = probed(parameter(risk=risk), max_risk=max_risk, somaxconn="128")
-    assert offered == bool(found.space.parameters)
-    assert offered or f"its risk is {risk}" in found.refused[SOMAXCONN]
+    result = probed(parameter(risk=risk), max_risk=max_risk, somaxconn="128")
+    assert offered == bool(result.space.parameters)
+    assert offered or f"its risk is {risk}" in result.refused[SOMAXCONN]
 
 
 def test_defaults_are_what_was_read_also_of_keys_that_cannot_be_written() -> None:
-    found = probed(parameter(), somaxconn="4096", net__core__x=readable("7"))
-    assert found.space.defaults == {SOMAXCONN: "4096", "net.core.x": "7"}
+    result = probed(parameter(), somaxconn="4096", net__core__x=readable("7"))
+    assert result.space.defaults == {SOMAXCONN: "4096", "net.core.x": "7"}
 
 
 def test_a_default_below_zero_or_out_of_range_is_a_number_like_any_other() -> None:
@@ -202,25 +202,25 @@ LISTS = {
 def test_choices_are_what_is_available_and_in_a_namespace_what_is_allowed_too(
     facts: HostFacts, default: str, expected: tuple[str, ...]
 ) -> None:
-    found = probed(congestion(), facts=facts, tcp_congestion_control=default, **LISTS)
-    assert only(found).choices == expected
+    result = probed(congestion(), facts=facts, tcp_congestion_control=default, **LISTS)
+    assert only(result).choices == expected
 
 
 def test_choices_that_the_kernel_has_not_loaded_are_left_out() -> None:
     lists = {**LISTS, "tcp_available_congestion_control": readable("reno cubic")}
-    found = probed(congestion(), tcp_congestion_control="cubic", **lists)
-    assert only(found).choices == ("cubic", "reno")
+    result = probed(congestion(), tcp_congestion_control="cubic", **lists)
+    assert only(result).choices == ("cubic", "reno")
 
 
 def test_a_single_choice_is_none() -> None:
     lists = {**LISTS, "tcp_available_congestion_control": readable("cubic")}
-    found = probed(congestion(), tcp_congestion_control="cubic", **lists)
-    assert found.refused == {CONGESTION: "the host offers only cubic"}
+    result = probed(congestion(), tcp_congestion_control="cubic", **lists)
+    assert result.refused == {CONGESTION: "the host offers only cubic"}
 
 
 def test_a_value_that_is_no_choice_is_left_alone() -> None:
-    found = probed(congestion(), tcp_congestion_control="dctcp", **LISTS)
-    assert found.refused == {CONGESTION: "its value 'dctcp' is none of the known choices"}
+    result = probed(congestion(), tcp_congestion_control="dctcp", **LISTS)
+    assert result.refused == {CONGESTION: "its value 'dctcp' is none of the known choices"}
 
 
 def test_the_lists_of_choices_are_asked_for_once_each() -> None:
@@ -243,26 +243,26 @@ def test_the_lists_of_choices_are_asked_for_once_each() -> None:
 def test_memory_bounds_the_range(unit: str, page_bytes: int, expected: int) -> None:
     ranges = (Component(name="low", low=16, high=64), Component(name="high", low=16, high=1 << 40))
     vector = parameter(MEM, kind="vector", components=ranges, unit=unit, ram_fraction=0.5)
-    found = probed(vector, facts=replace(FACTS, page_bytes=page_bytes), tcp_mem="16 32")
-    assert [c.high for c in only(found).components] == [64, expected]
-    assert [c.low for c in only(found).components] == [16, 16]
+    result = probed(vector, facts=replace(FACTS, page_bytes=page_bytes), tcp_mem="16 32")
+    assert [c.high for c in only(result).components] == [64, expected]
+    assert [c.low for c in only(result).components] == [16, 16]
 
 
 def test_a_range_beyond_the_memory_is_refused() -> None:
     ranges = (Component(name="", low=1024, high=4096),)
     big = parameter(MEM, components=ranges, unit="KiB", ram_fraction=0.001)
-    found = probed(big, facts=replace(FACTS, memory_bytes=1024 * MIB), tcp_mem="1024")
+    result = probed(big, facts=replace(FACTS, memory_bytes=1024 * MIB), tcp_mem="1024")
     reason = "the host's memory allows 1048 KiB, below the whole range"
-    assert found.refused == {}
+    assert result.refused == {}
     small = probed(big, facts=replace(FACTS, memory_bytes=1000 * MIB), tcp_mem="1024")
     assert {MEM: reason.replace("1048", "1024")} == small.refused
 
 
 def test_memory_is_a_hard_bound() -> None:
     big = parameter(components=(Component(name="", low=16, high=1 << 40),), unit="KiB")
-    found = probed(replace(big, ram_fraction=0.5), somaxconn="128")
-    assert only(found).beyond("100") == ""
-    assert only(found).beyond(str(1 << 39))
+    result = probed(replace(big, ram_fraction=0.5), somaxconn="128")
+    assert only(result).beyond("100") == ""
+    assert only(result).beyond(str(1 << 39))
     assert only(probed(big, somaxconn="128")).beyond(str(1 << 50)) == ""
 
 
@@ -281,14 +281,14 @@ def test_the_own_value_is_the_least_where_a_smaller_one_can_hurt(own: str, low: 
 
 @pytest.mark.parametrize("own", ["65535", "9223372036854775807"])
 def test_a_range_below_the_own_value_is_refused(own: str) -> None:
-    found = probed(OWN, somaxconn=own)
+    result = probed(OWN, somaxconn=own)
     reason = f"its value {own} is not below the range, and a smaller one can hurt"
-    assert {SOMAXCONN: reason} == found.refused
+    assert {SOMAXCONN: reason} == result.refused
 
 
 def test_the_largest_own_value_bounds_the_ranges_of_all_replicas() -> None:
-    found = only(of_replicas(OWN, says(HAS), says(writable("4096")))).components[0]
-    assert (found.low, found.high, found.floor) == (4096, 65535, 4096)
+    result = only(of_replicas(OWN, says(HAS), says(writable("4096")))).components[0]
+    assert (result.low, result.high, result.floor) == (4096, 65535, 4096)
     small = replace(OWN, ram_fraction=0.5, unit="KiB")
     facts = replace(FACTS, memory_bytes=1 * MIB)
     refused = of_replicas(small, says(writable("4096")), says(HAS, facts)).refused
@@ -324,8 +324,8 @@ def test_own_values_out_of_order_leave_both_out() -> None:
     """Either could be chosen without the other, whose own value it then has to go with."""
     one, other = (replace(OWN, key=f"net.core.{name}") for name in "ab")
     order = Order(columns=(one.key, other.key))
-    found = probed(one, other, constraints=(order,), a="4096", b="1024")
-    assert {one.key, other.key} == found.refused.keys()
+    result = probed(one, other, constraints=(order,), a="4096", b="1024")
+    assert {one.key, other.key} == result.refused.keys()
     assert probed(one, other, constraints=(order,), a="1024", b="4096").refused == {}
 
 
@@ -347,29 +347,29 @@ def either(ratio: str, in_bytes: Reading | str) -> Probed:
 def test_of_excluded_partners_the_one_in_force_is_offered(
     ratio: str, in_bytes: str, offered: str, refused: str
 ) -> None:
-    found = either(ratio, in_bytes)
-    assert offered == only(found).key
-    assert {refused: f"writing it would zero its partner {offered}"} == found.refused
+    result = either(ratio, in_bytes)
+    assert offered == only(result).key
+    assert {refused: f"writing it would zero its partner {offered}"} == result.refused
 
 
 def test_a_partner_in_force_is_not_zeroed_though_it_cannot_be_tuned_itself() -> None:
-    found = either("0", readable("50000"))
-    assert found.space.parameters == ()
-    assert found.refused[RATIO] == f"writing it would zero its partner {BYTES}"
+    result = either("0", readable("50000"))
+    assert result.space.parameters == ()
+    assert result.refused[RATIO] == f"writing it would zero its partner {BYTES}"
 
 
 def test_a_missing_partner_excludes_nothing() -> None:
-    found = either("20", MISSING)
-    assert only(found).key == RATIO
+    result = either("20", MISSING)
+    assert only(result).key == RATIO
 
 
 def test_a_parameter_without_room_beside_its_partners_value_is_refused() -> None:
     one, other = "net.core.a", "net.core.b"
     order = Order(columns=(one, other))
     both = (parameter(one), parameter(other))
-    found = probed(*both, constraints=(order,), a="16", b=readable("15"))
-    assert found.space.parameters == ()
-    assert found.refused[one] == f"this host has no room for {one} <= {other}"
+    result = probed(*both, constraints=(order,), a="16", b=readable("15"))
+    assert result.space.parameters == ()
+    assert result.refused[one] == f"this host has no room for {one} <= {other}"
 
 
 # Missing, without effect, locked down -------------------------------------------------------------
@@ -379,9 +379,9 @@ INERT = Presence(inert_since="6.1", source="s")
 
 
 def test_a_missing_key_is_explained_by_the_kernels_that_have_it() -> None:
-    found = probed(parameter(presence=NEWER))
+    result = probed(parameter(presence=NEWER))
     reason = "this kernel doesn't have it: it came later: with kernel 6.15"
-    assert {SOMAXCONN: reason} == found.refused
+    assert {SOMAXCONN: reason} == result.refused
 
 
 def test_a_key_that_a_distribution_brought_to_an_older_kernel_is_offered() -> None:
@@ -389,8 +389,8 @@ def test_a_key_that_a_distribution_brought_to_an_older_kernel_is_offered() -> No
 
 
 def test_a_key_without_effect_is_no_dimension_of_the_search() -> None:
-    found = probed(parameter(presence=INERT), somaxconn="128")
-    assert found.refused == {SOMAXCONN: "has no effect: since kernel 6.1"}
+    result = probed(parameter(presence=INERT), somaxconn="128")
+    assert result.refused == {SOMAXCONN: "has no effect: since kernel 6.1"}
     older = replace(FACTS, kernel="5.10.0")
     assert only(probed(parameter(presence=INERT), facts=older, somaxconn="128")).key == SOMAXCONN
 
@@ -423,10 +423,10 @@ def test_a_key_that_is_locked_down_says_by_what(
     changed: dict[str, Any], access: Any, reason: str
 ) -> None:
     facts = replace(FACTS, **changed)
-    found = probed(parameter(), facts=facts, somaxconn=Reading(access, "128"))
-    told = found.refused.get(SOMAXCONN, "can't be written: ")
-    assert told.startswith(f"can't be written: {reason}")
-    assert bool(reason) == bool(found.refused)
+    result = probed(parameter(), facts=facts, somaxconn=Reading(access, "128"))
+    message = result.refused.get(SOMAXCONN, "can't be written: ")
+    assert message.startswith(f"can't be written: {reason}")
+    assert bool(reason) == bool(result.refused)
 
 
 def test_only_what_is_writable_and_harmless_is_written_its_own_value() -> None:
@@ -472,9 +472,9 @@ ONLY_READ = "can't be written: the kernel has it for reading only"
 def test_what_one_replica_lacks_is_left_out_for_all_by_name(
     readings: tuple[Reading | None, ...], reason: str | None
 ) -> None:
-    found = of_replicas(parameter(), *map(says, readings))
-    assert ({} if reason is None else {SOMAXCONN: reason}) == found.refused
-    assert (reason is None) == bool(found.space.parameters)
+    result = of_replicas(parameter(), *map(says, readings))
+    assert ({} if reason is None else {SOMAXCONN: reason}) == result.refused
+    assert (reason is None) == bool(result.space.parameters)
 
 
 @pytest.mark.parametrize("order", [(1024, 512, 2048), (512, 1024, 2048), (2048, 1024, 512)])

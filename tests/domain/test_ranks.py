@@ -34,16 +34,16 @@ def ranking(passing: int = 0, chosen: int = 2, /, **weights: float) -> Ranking:
 def test_rankings_agree_by_rank_over_what_both_have(
     one: Ranking, other: Ranking, expected: tuple[float | None, float | None]
 ) -> None:
-    found = rank_agreement(NAMES, one, other)
-    assert expected == pytest.approx((found.spearman, found.kendall))
+    result = rank_agreement(NAMES, one, other)
+    assert expected == pytest.approx((result.spearman, result.kendall))
 
 
 def test_places_are_counted_among_what_both_have_and_the_strongest_anywhere_is_first() -> None:
     one = ranking(2, x=0.4, a=0.3, b=0.2, c=0.1)
     other = ranking(1, 1, c=0.5, b=0.3, y=0.2, a=0.1)
-    found = rank_agreement(NAMES, one, other)
-    assert (found.first, found.second, found.common) == ("x86 slt", "x86 dlt", ("a", "b", "c"))
-    assert [fields(pair) for pair in found.ranks] == [
+    result = rank_agreement(NAMES, one, other)
+    assert (result.first, result.second, result.common) == ("x86 slt", "x86 dlt", ("a", "b", "c"))
+    assert [fields(pair) for pair in result.ranks] == [
         ("a", 1, 3, True, False),
         ("c", 3, 1, False, True),
         ("b", 2, 2, False, False),
@@ -55,9 +55,9 @@ def fields(pair: RankPair) -> tuple[object, ...]:
 
 
 def test_what_both_have_chosen() -> None:
-    found = rank_agreement(NAMES, ranking(0, 3, a=3, b=2, c=1), ranking(c=3, a=2, b=1))
-    assert (found.chosen_first, found.chosen_second) == (("a", "b", "c"), ("c", "a"))
-    assert found.chosen_by_both == ("a", "c")
+    result = rank_agreement(NAMES, ranking(0, 3, a=3, b=2, c=1), ranking(c=3, a=2, b=1))
+    assert (result.chosen_first, result.chosen_second) == (("a", "b", "c"), ("c", "a"))
+    assert result.chosen_by_both == ("a", "c")
 
 
 # Stability ----------------------------------------------------------------------------------------

@@ -42,12 +42,12 @@ def test_an_overloaded_trial_counts() -> None:
 def test_noise_is_the_pooled_deviation_of_logs_about_each_mean() -> None:
     """By hand, and chi-square at 3 degrees of freedom: 0.2158 and 9.3484 at 95 %."""
     e = math.e
-    found = noise([measured(10, 10 * e), measured(5), measured(1, e, e**2)], level=0.95)
+    result = noise([measured(10, 10 * e), measured(5), measured(1, e, e**2)], level=0.95)
     squares = 0.5 + 2
-    assert (found.configurations, found.freedom, found.level) == (2, 3, 0.95)
-    assert found.sd == pytest.approx(math.sqrt(squares / 3))
-    assert found.low == pytest.approx(math.sqrt(squares / 9.3484), rel=1e-4)
-    assert found.high == pytest.approx(math.sqrt(squares / 0.2158), rel=1e-4)
+    assert (result.configurations, result.freedom, result.level) == (2, 3, 0.95)
+    assert result.sd == pytest.approx(math.sqrt(squares / 3))
+    assert result.low == pytest.approx(math.sqrt(squares / 9.3484), rel=1e-4)
+    assert result.high == pytest.approx(math.sqrt(squares / 0.2158), rel=1e-4)
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
@@ -55,21 +55,21 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     held = 0
     for _ in range(400):
         made = [measured(*np.exp(rng.normal(n, 0.3, 2))) for n in range(6)]
-        found = noise([*made, measured(*np.exp(rng.normal(0, 0.3, 5)))], level=0.9)
-        assert found.low is not None
-        assert found.high is not None
-        held += found.low <= 0.3 <= found.high
+        result = noise([*made, measured(*np.exp(rng.normal(0, 0.3, 5)))], level=0.9)
+        assert result.low is not None
+        assert result.high is not None
+        held += result.low <= 0.3 <= result.high
     assert 0.86 < held / 400 < 0.94
 
 
 def test_what_was_measured_once_shows_no_noise() -> None:
-    found = noise([measured(1.0), measured(2.0)], level=0.95)
+    result = noise([measured(1.0), measured(2.0)], level=0.95)
     assert (
-        found.configurations,
-        found.freedom,
-        found.sd,
-        found.low,
-        found.high,
+        result.configurations,
+        result.freedom,
+        result.sd,
+        result.low,
+        result.high,
     ) == (0, 0, None, None, None)
 
 

@@ -26,23 +26,23 @@ def quick(us: int) -> Trial:
 def test_latencies_are_of_all_requests_and_ratios_of_single_trials() -> None:
     default = [made((100, 980), (1000, 20)), made((200, 980), (2000, 20))]
     tuned = [made((100, 980), (500, 20)), made((100, 980), (500, 20))]
-    found = side_by_side(default, tuned, level=0.95)
-    assert list(found.latencies_ms) == ["P50", "P90", "P99", "P99.9", "max"]
-    p50, p99, highest = (found.latencies_ms[name] for name in ("P50", "P99", "max"))
+    result = side_by_side(default, tuned, level=0.95)
+    assert list(result.latencies_ms) == ["P50", "P90", "P99", "P99.9", "max"]
+    p50, p99, highest = (result.latencies_ms[name] for name in ("P50", "P99", "max"))
     # 2000 requests: the 1000th is one of the two lowest, the 1961st and on are the slow.
     assert (p50.default, p50.tuned) == (0.2, 0.1)
     assert (p99.default, p99.tuned) == (1.0, 0.5)
     assert (highest.default, highest.tuned, highest.ratio) == (2.0, 0.5, None)
     assert paired_ratio([0.1, 0.2], [0.1, 0.1], level=0.95) == p50.ratio
     assert paired_ratio([1, 2], [0.5, 0.5], level=0.95) == p99.ratio
-    assert Pairwise(default=2000, tuned=2000) == found.requests
-    assert found.fewest_requests == 1000
+    assert Pairwise(default=2000, tuned=2000) == result.requests
+    assert result.fewest_requests == 1000
     # Of 2,000 requests two are slower than P99.9.
-    assert PairwiseLatency(default=None, tuned=None) == found.latencies_ms["P99.9"]
+    assert PairwiseLatency(default=None, tuned=None) == result.latencies_ms["P99.9"]
 
 
 @pytest.mark.parametrize(
-    ("requests", "told"),
+    ("requests", "message"),
     [
         (9, {"max"}),
         (10, {"P50", "max"}),
@@ -52,24 +52,26 @@ def test_latencies_are_of_all_requests_and_ratios_of_single_trials() -> None:
         (5000, {"P50", "P90", "P99", "P99.9", "max"}),
     ],
 )
-def test_a_percentile_takes_ten_slower_requests_of_the_side(requests: int, told: set[str]) -> None:
+def test_a_percentile_takes_ten_slower_requests_of_the_side(
+    requests: int, message: set[str]
+) -> None:
     side = [made((1000, requests))] * 2
-    found = side_by_side(side, side, level=0.95)
-    assert told == {n for n, both in found.latencies_ms.items() if both.default is not None}
-    assert told == {n for n, both in found.latencies_ms.items() if both.tuned is not None}
-    assert told == found.latencies_ms.keys() - found.untold.keys()
+    result = side_by_side(side, side, level=0.95)
+    assert message == {n for n, both in result.latencies_ms.items() if both.default is not None}
+    assert message == {n for n, both in result.latencies_ms.items() if both.tuned is not None}
+    assert message == result.latencies_ms.keys() - result.untold.keys()
 
 
 def test_each_side_has_requests_of_its_own_and_a_ratio_takes_both() -> None:
     many, few = [made((1000, 500))] * 2, [made((1000, 499))] * 2
-    found = side_by_side(many, few, level=0.95)
-    p90, p99 = found.latencies_ms["P90"], found.latencies_ms["P99"]
+    result = side_by_side(many, few, level=0.95)
+    p90, p99 = result.latencies_ms["P90"], result.latencies_ms["P99"]
     assert (p99.default, p99.tuned) == (1.0, None)
     # It is judged all the same: its interval is over the rounds.
     assert p99.ratio is not None
     assert p90.ratio is not None
-    assert found.latencies_ms["P99.9"].ratio is None
-    assert found.fewest_requests == 499
+    assert result.latencies_ms["P99.9"].ratio is None
+    assert result.fewest_requests == 499
 
 
 def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
@@ -77,14 +79,17 @@ def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
     failing = made((1000, 1000), (2_000_000, 100), errors={"timeout": 100})
     default = [failing, failing]
     tuned = [made((1000, 1000)), made((1000, 1000))]
-    found = side_by_side(default, tuned, level=0.95)
-    ratio = found.latencies_ms["P99"].ratio
+    result = side_by_side(default, tuned, level=0.95)
+    ratio = result.latencies_ms["P99"].ratio
     assert ratio is not None
     assert pytest.approx(ratio.value, rel=0.001) == 2000
-    p99 = found.latencies_ms["P99"]
+    p99 = result.latencies_ms["P99"]
     assert (p99.default, p99.tuned) == (pytest.approx(2000, rel=0.001), 1.0)
-    assert (found.latencies_ms["P50"].default, found.latencies_ms["P50"].tuned) == (1.0, 1.0)
-    assert (found.error_share.default, found.error_share.tuned) == (pytest.approx(200 / 2200), 0.0)
+    assert (result.latencies_ms["P50"].default, result.latencies_ms["P50"].tuned) == (1.0, 1.0)
+    assert (result.error_share.default, result.error_share.tuned) == (
+        pytest.approx(200 / 2200),
+        0.0,
+    )
 
 
 def test_rate_and_cpu_are_means_over_trials() -> None:
@@ -97,10 +102,10 @@ def test_rate_and_cpu_are_means_over_trials() -> None:
         rates = (rate - 5, rate + 5)
         return [replace(quick(1000), achieved_rps=r, metrics=hosts) for r in rates]
 
-    found = side_by_side(trials(100, 0.5), trials(50, 0.25), level=0.9)
-    assert (found.achieved_rps.default, found.achieved_rps.tuned) == (100, 50)
-    assert (found.balancer_cpu.default, found.balancer_cpu.tuned) == (0.5, 0.25)
-    assert Interval(2.0, 2.0, 2.0) == found.balancer_cpu.ratio
+    result = side_by_side(trials(100, 0.5), trials(50, 0.25), level=0.9)
+    assert (result.achieved_rps.default, result.achieved_rps.tuned) == (100, 50)
+    assert (result.balancer_cpu.default, result.balancer_cpu.tuned) == (0.5, 0.25)
+    assert Interval(2.0, 2.0, 2.0) == result.balancer_cpu.ratio
 
 
 def test_reference_metrics_are_means_over_trials_that_all_have_them() -> None:
@@ -109,19 +114,19 @@ def test_reference_metrics_are_means_over_trials_that_all_have_them() -> None:
         return [replace(quick(us), received_mb_s=3.0, metrics=hosts) for us in (1000, 2000)]
 
     counted = trials(context_switches_per_s=500.0, power_w=80.0)
-    found = side_by_side(counted, trials(context_switches_per_s=250.0, power_w=40.0), level=0.9)
-    assert found.mean_ms is not None
-    assert (found.mean_ms.default, pytest.approx(found.mean_ms.tuned)) == (1.5, 1.5)
-    assert found.received_mb_s == Pairwise(default=3.0, tuned=3.0, ratio=Interval(1, 1, 1))
-    assert found.memory_mib is not None
-    assert found.memory_mib.tuned == 100.0
-    assert found.context_switches_per_s is not None
+    result = side_by_side(counted, trials(context_switches_per_s=250.0, power_w=40.0), level=0.9)
+    assert result.mean_ms is not None
+    assert (result.mean_ms.default, pytest.approx(result.mean_ms.tuned)) == (1.5, 1.5)
+    assert result.received_mb_s == Pairwise(default=3.0, tuned=3.0, ratio=Interval(1, 1, 1))
+    assert result.memory_mib is not None
+    assert result.memory_mib.tuned == 100.0
+    assert result.context_switches_per_s is not None
     assert (
-        found.context_switches_per_s.default,
-        found.context_switches_per_s.tuned,
+        result.context_switches_per_s.default,
+        result.context_switches_per_s.tuned,
     ) == (500.0, 250.0)
-    assert found.power_w is not None
-    assert (found.power_w.default, found.power_w.tuned) == (80.0, 40.0)
+    assert result.power_w is not None
+    assert (result.power_w.default, result.power_w.tuned) == (80.0, 40.0)
     # One side doesn't say it.
     other = side_by_side(counted, trials(), level=0.9)
     assert (other.context_switches_per_s, other.power_w) == (None, None)
@@ -134,9 +139,9 @@ def test_what_is_zero_has_no_ratio(side: str) -> None:
         "tuned": [quick(1000), quick(1000)],
     }
     sides[side] = [quick(1000), replace(made((0, 100)), achieved_rps=0.0)]
-    found = side_by_side(sides["default"], sides["tuned"], level=0.95)
-    assert found.latencies_ms["P50"].ratio is None
-    assert found.achieved_rps.ratio is None
+    result = side_by_side(sides["default"], sides["tuned"], level=0.95)
+    assert result.latencies_ms["P50"].ratio is None
+    assert result.achieved_rps.ratio is None
 
 
 def test_one_pair_is_too_few() -> None:
@@ -157,15 +162,15 @@ def busy(cpu: float, grown_mib: float = 0.0, **changes: object) -> Trial:
 def by_quantity(
     default: Sequence[Trial], tuned: Sequence[Trial], margins: Guardrails | None = None
 ) -> dict[str, Guardrail]:
-    found = check_guardrails(default, tuned, margins or Guardrails(), level=0.95)
-    return {one.quantity: one for one in found}
+    result = check_guardrails(default, tuned, margins or Guardrails(), level=0.95)
+    return {one.quantity: one for one in result}
 
 
 def test_sides_that_are_the_same_keep_all_guardrails() -> None:
     side = [busy(0.2), busy(0.3)]
-    found = by_quantity(side, side)
-    assert list(found) == ["P50", "rate", "error share", "CPU", "memory"]
-    assert {one.state for one in found.values()} == {"kept"}
+    result = by_quantity(side, side)
+    assert list(result) == ["P50", "rate", "error share", "CPU", "memory"]
+    assert {one.state for one in result.values()} == {"kept"}
 
 
 def test_an_effect_is_that_of_single_trials_paired_by_round() -> None:
@@ -177,31 +182,31 @@ def test_an_effect_is_that_of_single_trials_paired_by_round() -> None:
         replace(made((1500, 100)), achieved_rps=98.0),
         replace(made((1600, 100)), achieved_rps=99.0),
     ]
-    found = by_quantity(default, tuned)
+    result = by_quantity(default, tuned)
     # Tuned / default: above 1 it is longer.
     p50 = paired_ratio([1.5, 1.6], [1.0, 2.0], level=0.95)
-    one = found["P50"]
+    one = result["P50"]
     assert (p50.value, p50.low, p50.high) == pytest.approx((one.effect, one.low, one.high))
     assert (one.margin, one.unit, one.worse) == (1.1, "times", "higher")
     rate = paired_ratio([98.0, 99.0], [100.0, 100.0], level=0.95)
-    assert rate.value == pytest.approx(found["rate"].effect)
+    assert rate.value == pytest.approx(result["rate"].effect)
     assert (
-        found["rate"].margin,
-        found["rate"].worse,
-        pytest.approx(found["rate"].default),
+        result["rate"].margin,
+        result["rate"].worse,
+        pytest.approx(result["rate"].default),
     ) == (0.99, "lower", 100.0)
 
 
 def test_what_may_be_zero_is_a_difference() -> None:
     default = [busy(0.2, 10.0), busy(0.3, -5.0)]
     tuned = [busy(0.3, 50.0, errors={"timeout": 10}), busy(0.5, 5.0)]
-    found = by_quantity(default, tuned)
+    result = by_quantity(default, tuned)
     cpu = paired_difference([30.0, 50.0], [20.0, 30.0], level=0.95)
-    one = found["CPU"]
+    one = result["CPU"]
     assert (cpu.value, cpu.low, cpu.high) == pytest.approx((one.effect, one.low, one.high))
     assert pytest.approx((one.default, one.tuned)) == (25.0, 40.0)
-    assert (pytest.approx(found["memory"].effect), found["memory"].unit) == (25.0, "MiB")
-    errors = found["error share"]
+    assert (pytest.approx(result["memory"].effect), result["memory"].unit) == (25.0, "MiB")
+    errors = result["error share"]
     # Those that failed are in the histogram, too.
     assert (errors.default, errors.tuned) == (0.0, pytest.approx(50 * 10 / 1000))
 
@@ -221,8 +226,8 @@ def test_of_two_margins_the_larger_one_counts(
     margins: dict[str, float | None], cpu: float, memory: float
 ) -> None:
     side = [busy(0.2, 100.0), busy(0.2, 100.0)]
-    found = by_quantity(side, side, replace(Guardrails(), **margins))  # type: ignore[arg-type]
-    assert (cpu, memory) == pytest.approx((found["CPU"].margin, found["memory"].margin))
+    result = by_quantity(side, side, replace(Guardrails(), **margins))  # type: ignore[arg-type]
+    assert (cpu, memory) == pytest.approx((result["CPU"].margin, result["memory"].margin))
 
 
 @pytest.mark.parametrize(
@@ -245,5 +250,5 @@ def test_each_can_be_switched_off(off: tuple[str, ...], quantity: str) -> None:
 
 def test_a_latency_and_a_rate_of_nothing_have_a_ratio() -> None:
     none = [replace(made((0, 100)), achieved_rps=0.0)] * 2
-    found = by_quantity([quick(1000), quick(1000)], none)
-    assert (found["P50"].state, found["rate"].state) == ("kept", "broken")
+    result = by_quantity([quick(1000), quick(1000)], none)
+    assert (result["P50"].state, result["rate"].state) == ("kept", "broken")

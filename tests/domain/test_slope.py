@@ -51,9 +51,9 @@ def test_batches_are_means_of_neighbours_of_one_group() -> None:
 
 def test_many_short_groups_have_two_batches_each() -> None:
     points = [(float(45 * n + t), float(t), str(n)) for n in range(24) for t in range(45)]
-    found = in_batches(points)
-    assert len(found) == 2 * 24
-    line = fitted(found, LEVEL)
+    result = in_batches(points)
+    assert len(result) == 2 * 24
+    line = fitted(result, LEVEL)
     assert line is not None
     assert pytest.approx(line.slope) == 1.0
 

@@ -33,11 +33,11 @@ def wobble(n: int) -> float:
 
 def test_memory_that_grows_is_a_leak() -> None:
     made = blocks(lambda n: {"nginx_memory_mib": 30 + 20 * n / 60 + wobble(n)})
-    found = trends(made)["nginx memory"]
-    assert found.per_hour is not None
-    assert pytest.approx(found.per_hour.value, abs=0.5) == 20
-    assert found.per_hour.low < 20.1 < found.per_hour.high + 0.2
-    assert (found.growth, found.unit, found.floor, found.blocks) == ("grows", "MiB", 5.0, 50)
+    result = trends(made)["nginx memory"]
+    assert result.per_hour is not None
+    assert pytest.approx(result.per_hour.value, abs=0.5) == 20
+    assert result.per_hour.low < 20.1 < result.per_hour.high + 0.2
+    assert (result.growth, result.unit, result.floor, result.blocks) == ("grows", "MiB", 5.0, 50)
     assert leak(made) == "leak"
 
 
@@ -73,11 +73,11 @@ def test_a_restart_is_no_loss_of_memory() -> None:
         return {"nginx_memory_mib": 30 + 20 * (n % 30) / 60, "nginx_started_s": n // 30}
 
     made = blocks(change)
-    found = trends(made)["nginx memory"]
-    assert found.per_hour is not None
-    assert pytest.approx(found.per_hour.value, abs=0.1) == 20
+    result = trends(made)["nginx memory"]
+    assert result.per_hour is not None
+    assert pytest.approx(result.per_hour.value, abs=0.1) == 20
     # Each part has its warm-up.
-    assert found.blocks == 40
+    assert result.blocks == 40
     assert restarts_of(made) == 1
 
 
@@ -91,8 +91,8 @@ def test_a_restart_every_hour_hides_no_leak() -> None:
         )
         for n in range(24 * 60)
     ]
-    found = {t.quantity: t for t in trends_of(made, planned_s=24 * 3600, level=0.95)}
-    growth = found["nginx memory"].per_hour
+    result = {t.quantity: t for t in trends_of(made, planned_s=24 * 3600, level=0.95)}
+    growth = result["nginx memory"].per_hour
     assert growth is not None
     assert pytest.approx(growth.value, abs=0.1) == 20
 
@@ -103,18 +103,18 @@ def test_p99_is_told_in_percent_an_hour_without_disturbed_blocks() -> None:
             {"p99_ms": 20 * 1.5 ** (n / 60)} if n % 10 else {"p99_ms": 900, "status": "disturbed"}
         )
     )
-    found = trends(made)["P99"]
-    assert found.per_hour is not None
-    assert pytest.approx(found.per_hour.value, abs=0.1) == 50
-    assert (found.growth, found.unit, found.blocks) == ("grows", "%", 45)
-    assert found.first is not None
-    assert 20 < found.first < 25
+    result = trends(made)["P99"]
+    assert result.per_hour is not None
+    assert pytest.approx(result.per_hour.value, abs=0.1) == 50
+    assert (result.growth, result.unit, result.blocks) == ("grows", "%", 45)
+    assert result.first is not None
+    assert 20 < result.first < 25
 
 
 def test_a_short_soak_leaves_out_a_sixth() -> None:
     made = [replace(SOAK_BLOCK, hours=n / 3600) for n in range(12)]
-    found = trends_of(made, planned_s=12, level=0.95)
-    assert {one.blocks for one in found} == {10}
+    result = trends_of(made, planned_s=12, level=0.95)
+    assert {one.blocks for one in result} == {10}
 
 
 def test_a_limit_is_broken_by_blocks_in_a_row() -> None:
@@ -128,7 +128,7 @@ def test_a_limit_is_broken_by_blocks_in_a_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "limits", "told"),
+    ("block", "limits", "message"),
     [
         ({"errors": 31}, Limits(errors=0.01), "errors"),
         ({"errors": 30}, Limits(errors=0.01), ""),
@@ -138,9 +138,9 @@ def test_a_limit_is_broken_by_blocks_in_a_row() -> None:
         ({"requests": None, "errors": None, "p99_ms": None}, Limits(p99_ms=50.0), "no answers"),
     ],
 )
-def test_each_limit(block: dict[str, Any], limits: Limits, told: str) -> None:
+def test_each_limit(block: dict[str, Any], limits: Limits, message: str) -> None:
     made = [replace(SOAK_BLOCK, **block)] * 3
-    assert told == broken_by(made, limits)[0]
+    assert message == broken_by(made, limits)[0]
     assert broken_by(made[:2], limits)[0] == ""
 
 
@@ -151,9 +151,9 @@ def test_pauses_are_counted_and_interruptions_apart() -> None:
     assert pause_s is not None
     assert (pause_s, interruptions) == (pytest.approx((0.4 + 0.2 + 0.4) / 3), 1)
     assert pauses_of(made[:1], 61.0) == (None, 0)
-    found = replace(SOAK, pause_s=0.61, block_s=60.0, warmup_s=1.0)
-    assert found.load_share is not None
-    assert pytest.approx(found.load_share) == 1 / 1.01
+    result = replace(SOAK, pause_s=0.61, block_s=60.0, warmup_s=1.0)
+    assert result.load_share is not None
+    assert pytest.approx(result.load_share) == 1 / 1.01
 
 
 def test_a_block_has_what_its_trial_measured() -> None:
@@ -163,15 +163,15 @@ def test_a_block_has_what_its_trial_measured() -> None:
         "lb": replace(HOSTS["lb"], server_memory_mib=12.5, server_files=41, files=9),
     }
     made = replace(trial(), metrics=metrics, counters={"lb": counters}, errors={"timeout": 2})
-    found = block_of(made, datetime.fromisoformat("2025-12-31T22:00:00+00:00"))
+    result = block_of(made, datetime.fromisoformat("2025-12-31T22:00:00+00:00"))
     assert (
-        found.hours,
-        found.nginx_memory_mib,
-        found.nginx_files,
-        found.host_files,
-        found.connections,
-        found.errors,
-        found.requests,
+        result.hours,
+        result.nginx_memory_mib,
+        result.nginx_files,
+        result.host_files,
+        result.connections,
+        result.errors,
+        result.requests,
     ) == (2.0, 12.5, 41, 9, 17, 2, 100)
     failed = block_of(trial(status="failed"), datetime.fromisoformat(made.started_at))
     assert (failed.has_answers, failed.error_share, failed.p99_ms) == (False, 1.0, None)

@@ -169,5 +169,5 @@ def test_restricted_values_fit_the_defaults_of_what_was_left_out() -> None:
 
 
 def extent(of: Space, key: str) -> tuple[int, int]:
-    found = [int(values[key]) for values in decoded(of)]
-    return min(found), max(found)
+    result = [int(values[key]) for values in decoded(of)]
+    return min(result), max(result)

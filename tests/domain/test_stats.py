@@ -31,20 +31,20 @@ def test_geometric_mean_of_nothing_is_refused() -> None:
 
 def test_paired_ratio_by_hand() -> None:
     # Logs to base 2: 1, 2, 3; mean 2, sd 1, standard error 1/sqrt(3); t(0.975, 2) = 4.302653.
-    found = paired_ratio([2, 4, 8], [1, 1, 1], level=0.95)
+    result = paired_ratio([2, 4, 8], [1, 1, 1], level=0.95)
     half = 4.302653 / math.sqrt(3)
     expected = Interval(4, 2 ** (2 - half), 2 ** (2 + half))
-    assert expected.value == pytest.approx(found.value)
-    assert expected.low == pytest.approx(found.low, rel=1e-6)
-    assert expected.high == pytest.approx(found.high, rel=1e-6)
+    assert expected.value == pytest.approx(result.value)
+    assert expected.low == pytest.approx(result.low, rel=1e-6)
+    assert expected.high == pytest.approx(result.high, rel=1e-6)
 
 
 def test_paired_difference_by_hand() -> None:
     # Differences 1, 2, 3; mean 2, sd 1, standard error 1/sqrt(3); t(0.975, 2) = 4.302653.
-    found = paired_difference([1.0, 12.0, 103.0], [0.0, 10.0, 100.0], level=0.95)
+    result = paired_difference([1.0, 12.0, 103.0], [0.0, 10.0, 100.0], level=0.95)
     half = 4.302653 / math.sqrt(3)
     expected = Interval(2, 2 - half, 2 + half)
-    assert vars(expected) == pytest.approx(vars(found), rel=1e-6)
+    assert vars(expected) == pytest.approx(vars(result), rel=1e-6)
     assert Interval(0, 0, 0) == paired_difference([0.0, 0.0], [0.0, 0.0], level=0.95)
 
 
@@ -64,8 +64,8 @@ def test_bonferroni_shares_the_error_out(level: float, comparisons: int, expecte
 
 def test_pairs_belong_together() -> None:
     # Blocks differ by a factor of 100, the ratio within each is exactly 2.
-    found = paired_ratio([2, 20, 200], [1, 10, 100], level=0.95)
-    assert pytest.approx((found.value, found.low, found.high)) == (2, 2, 2)
+    result = paired_ratio([2, 20, 200], [1, 10, 100], level=0.95)
+    assert pytest.approx((result.value, result.low, result.high)) == (2, 2, 2)
 
 
 def test_swapped_sides_give_the_inverse() -> None:
@@ -89,8 +89,8 @@ def test_the_interval_covers_the_true_ratio_as_often_as_it_says(pairs: int) -> N
         blocks = [rng.gauss(3, 1) for _ in range(pairs)]
         default = [math.exp(b + math.log(true) + rng.gauss(0, 0.5)) for b in blocks]
         tuned = [math.exp(b + rng.gauss(0, 0.5)) for b in blocks]
-        found = paired_ratio(default, tuned, level=0.9)
-        covered += found.low <= true <= found.high
+        result = paired_ratio(default, tuned, level=0.9)
+        covered += result.low <= true <= result.high
     # Binomial: the standard deviation of the share is 0.011.
     assert pytest.approx(covered / rounds, abs=0.035) == 0.9
 
@@ -116,25 +116,25 @@ def test_what_gives_no_interval_is_refused(
 
 def test_interval_of_a_geometric_mean_by_hand() -> None:
     # Logs to base 2: 1, 2, 3, as above.
-    found = geometric_interval([2, 4, 8], level=0.95)
+    result = geometric_interval([2, 4, 8], level=0.95)
     half = 4.302653 / math.sqrt(3)
     assert (4, 2 ** (2 - half), 2 ** (2 + half)) == pytest.approx(
-        (found.value, found.low, found.high), rel=1e-6
+        (result.value, result.low, result.high), rel=1e-6
     )
 
 
 def test_interval_of_a_geometric_mean_is_scipys_on_logs() -> None:
     values = [31.0, 42.5, 25.1, 61.7, 38.0]
-    found = geometric_interval(values, level=0.9)
+    result = geometric_interval(values, level=0.9)
     expected = stats.ttest_1samp([math.log(v) for v in values], 0).confidence_interval(0.9)
     assert (math.exp(expected.low), math.exp(expected.high)) == pytest.approx(
-        (found.low, found.high)
+        (result.low, result.high)
     )
 
 
 def test_equal_values_leave_no_room() -> None:
-    found = geometric_interval([5, 5, 5], level=0.95)
-    assert pytest.approx((found.value, found.low, found.high)) == (5, 5, 5)
+    result = geometric_interval([5, 5, 5], level=0.95)
+    assert pytest.approx((result.value, result.low, result.high)) == (5, 5, 5)
 
 
 @pytest.mark.parametrize("values", [[], [1.0]])
@@ -148,24 +148,24 @@ def test_an_interval_needs_two_values(values: list[float]) -> None:
 
 def test_unpaired_ratio_by_hand() -> None:
     # Logs to base 2: 1, 2, 3 and 0, 0, 0: only one side has a variance, so 2 degrees of freedom.
-    found = unpaired_ratio([2, 4, 8], [1, 1, 1], level=0.95)
+    result = unpaired_ratio([2, 4, 8], [1, 1, 1], level=0.95)
     half = 4.302653 / math.sqrt(3)
     assert (4, 2 ** (2 - half), 2 ** (2 + half)) == pytest.approx(
-        (found.value, found.low, found.high), rel=1e-6
+        (result.value, result.low, result.high), rel=1e-6
     )
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_unpaired_ratio_is_scipys_welch_on_logs(level: float) -> None:
     one, other = [31.0, 42.5, 25.1, 61.7, 38.0], [11.0, 9.5, 14.0]
-    found = unpaired_ratio(one, other, level=level)
+    result = unpaired_ratio(one, other, level=level)
     test = stats.ttest_ind(
         [math.log(v) for v in one], [math.log(v) for v in other], equal_var=False
     )
     expected = test.confidence_interval(level)
-    assert geometric_mean(one) / geometric_mean(other) == pytest.approx(found.value)
+    assert geometric_mean(one) / geometric_mean(other) == pytest.approx(result.value)
     assert (math.exp(expected.low), math.exp(expected.high)) == pytest.approx(
-        (found.low, found.high)
+        (result.low, result.high)
     )
 
 
@@ -178,8 +178,8 @@ def test_unpaired_sides_swapped_give_the_inverse() -> None:
 
 
 def test_sides_without_any_spread_have_an_exact_ratio() -> None:
-    found = unpaired_ratio([1, 1], [2, 2], level=0.95)
-    assert Interval(0.5, 0.5, 0.5) == found
+    result = unpaired_ratio([1, 1], [2, 2], level=0.95)
+    assert Interval(0.5, 0.5, 0.5) == result
 
 
 @pytest.mark.parametrize(("one", "other"), [([1.0], [1.0, 2.0]), ([1.0, 2.0], [1.0])])
@@ -191,10 +191,10 @@ def test_an_unpaired_ratio_needs_two_values_on_both_sides(
 
 
 def test_difference_by_hand() -> None:
-    found = difference(Interval(10, 8, 13), Interval(4, 3, 6))
+    result = difference(Interval(10, 8, 13), Interval(4, 3, 6))
     # Down: 2 below the one, 2 above the other. Up: 3 above the one, 1 below the other.
     assert (6, 6 - math.sqrt(8), 6 + math.sqrt(10)) == pytest.approx(
-        (found.value, found.low, found.high)
+        (result.value, result.low, result.high)
     )
 
 
@@ -215,8 +215,8 @@ def test_intervals_of_independent_sides_cover_the_truth_as_often_as_they_say() -
         ratio = unpaired_ratio(one, other, level=0.9)
         in_ratio += ratio.low <= 3 <= ratio.high
         single = (geometric_interval(v, level=0.9) for v in (one, other))
-        found = difference(*single)
-        in_difference += found.low <= 20 <= found.high
+        result = difference(*single)
+        in_difference += result.low <= 20 <= result.high
     # Binomial: the standard deviation of the share is 0.011.
     assert pytest.approx(in_ratio / rounds, abs=0.035) == 0.9
     # A few values give MOVER's limits somewhat too wide rather than too narrow.

@@ -31,7 +31,7 @@ def test_it_sets_the_values_and_tells_where_they_are_from() -> None:
     ]
     assert is_ours(text)
     assert not is_ours("# Written by interns\n")
-    told = words_of(text)
+    message = words_of(text)
     for words in (
         f"at {AT}.",
         "x86 slt, winner of study lab, campaign 1 of 2026-11-21",
@@ -41,14 +41,14 @@ def test_it_sets_the_values_and_tells_where_they_are_from() -> None:
         "is not measured (intop explain does that). Risk: low.",
         "remove this file, and set",
     ):
-        assert words in told
+        assert words in message
     assert max(map(len, text.splitlines())) <= WIDTH
 
 
 def test_a_file_that_intop_deploys_names_the_host_and_the_way_back() -> None:
-    told = words_of(sysctl_file(DEPLOYMENT, written_at=AT, host="lb1"))
-    assert f"at {AT} for lb1." in told
-    assert "intop rollback" in told
+    message = words_of(sysctl_file(DEPLOYMENT, written_at=AT, host="lb1"))
+    assert f"at {AT} for lb1." in message
+    assert "intop rollback" in message
 
 
 def test_a_smallest_set_is_told_beside_the_winner() -> None:
@@ -60,15 +60,15 @@ def test_a_smallest_set_is_told_beside_the_winner() -> None:
         smaller=Interval(3.25, 3, 4),
         rounds=16,
     )
-    told = words_of(sysctl_file(replace(DEPLOYMENT, kept=kept), written_at=AT))
-    assert "In the same 16 rounds the whole winner made P99 3.50 times lower" in told
-    assert "this smaller set 3.25 times" in told
+    message = words_of(sysctl_file(replace(DEPLOYMENT, kept=kept), written_at=AT))
+    assert "In the same 16 rounds the whole winner made P99 3.50 times lower" in message
+    assert "this smaller set 3.25 times" in message
 
 
 def test_a_key_that_zeroes_another_says_so() -> None:
     one = replace(DEPLOYMENT.changes[0], key="vm.dirty_bytes", value="64000000", default="0")
-    told = words_of(sysctl_file(replace(DEPLOYMENT, changes=(one,)), written_at=AT))
-    assert "sets vm.dirty_ratio to zero with it; setting that one takes this one back." in told
+    message = words_of(sysctl_file(replace(DEPLOYMENT, changes=(one,)), written_at=AT))
+    assert "sets vm.dirty_ratio to zero with it; setting that one takes this one back." in message
 
 
 @settings(max_examples=30)

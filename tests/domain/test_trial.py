@@ -129,6 +129,6 @@ def test_what_an_earlier_intop_did_not_record_is_no_difference(
 
 def test_of_the_differences_some_can_be_asked_for() -> None:
     there = replace(CONDITIONS, kernel="6.1.0", emulation="KVM")
-    told = CONDITIONS.differences(there, ["emulation", "rate_rps"])
-    assert told == ["emulation: none against KVM"]
+    message = CONDITIONS.differences(there, ["emulation", "rate_rps"])
+    assert message == ["emulation: none against KVM"]
     assert CONDITIONS.differences(there, []) == []

@@ -29,15 +29,15 @@ NOTHING = {"ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3}
 def test_guardrails_only_take_from_a_gain(
     changes: dict[str, Any], outcome: str, is_gain: bool, is_clear: bool
 ) -> None:
-    found = replace(VERDICT, **changes)
-    assert (outcome, is_gain, is_clear) == (found.outcome, found.is_gain, found.is_clear)
+    result = replace(VERDICT, **changes)
+    assert (outcome, is_gain, is_clear) == (result.outcome, result.is_gain, result.is_clear)
 
 
 def test_what_is_broken_and_what_is_unclear_are_named() -> None:
-    found = replace(VERDICT, guardrails=(SLOW_P50, BROKEN_CPU))
-    assert found.broken == (SLOW_P50, BROKEN_CPU)
-    assert found.short == "no gain: it costs P50 and CPU"
-    assert found.costs == (
+    result = replace(VERDICT, guardrails=(SLOW_P50, BROKEN_CPU))
+    assert result.broken == (SLOW_P50, BROKEN_CPU)
+    assert result.short == "no gain: it costs P50 and CPU"
+    assert result.costs == (
         "P50 is higher by 50 % (40 to 60; accepted: 10); "
         "CPU is higher by 12 points (9 to 15; accepted: 5)"
     )

@@ -44,8 +44,8 @@ def contest(task: Task, names: tuple[str, ...], **options: Any) -> Contest:
     return execute(MultiArm(task, Request(names=names, **options)))
 
 
-def named(found: Contest) -> dict[str, Contestant]:
-    return {c.name: c for c in found.contestants}
+def named(result: Contest) -> dict[str, Contestant]:
+    return {c.name: c for c in result.contestants}
 
 
 def fail(testbed: FakeTestbed, name: str) -> None:
@@ -72,14 +72,14 @@ def killed(testbed: FakeTestbed, *names: str, again: bool = False) -> None:
 
 
 def test_everybody_meets_in_every_round(arena: FakeTestbed) -> None:
-    found = contest(arena.task, BOTH, rounds=4)
-    assert (found.rounds, found.reference) == (4, "default")
-    assert [c.name for c in found.contestants] == ["default", UBUNTU, BLOG]
+    result = contest(arena.task, BOTH, rounds=4)
+    assert (result.rounds, result.reference) == (4, "default")
+    assert [c.name for c in result.contestants] == ["default", UBUNTU, BLOG]
     plan = arena.task.store.plan(arena.task.subject, "contest")
     for number in range(4):
         arms = {p.arm: p.configuration for p in plan[3 * number : 3 * number + 3]}
         assert {"default": DEFAULT, BLOG: ON_HOST[BLOG], UBUNTU: ON_HOST[UBUNTU]} == arms
-    assert found == arena.task.store.get(arena.task.subject, Contest)
+    assert result == arena.task.store.get(arena.task.subject, Contest)
 
 
 def test_the_default_of_rounds_is_that_of_the_judgement(arena: FakeTestbed) -> None:
@@ -88,30 +88,30 @@ def test_the_default_of_rounds_is_that_of_the_judgement(arena: FakeTestbed) -> N
 
 def test_each_is_judged_against_the_reference(arena: FakeTestbed) -> None:
     arena.task.store.put(arena.task.subject, VERDICT)
-    found = contest(arena.task, BOTH, rounds=3)
-    outcomes = {name: one.outcome for name, one in named(found).items()}
+    result = contest(arena.task, BOTH, rounds=3)
+    outcomes = {name: one.outcome for name, one in named(result).items()}
     assert outcomes == {
         "default": "reference",
         UBUNTU: "no significant gain",
         BLOG: "worse",
         "tuned": "gain",
     }
-    tuned = named(found)["tuned"]
+    tuned = named(result)["tuned"]
     assert tuned.ratio is not None
     assert tuned.p99_ms is not None
     assert pytest.approx(tuned.ratio.value, rel=0.01) == 5
     assert pytest.approx(tuned.p99_ms.value, rel=0.01) == 1
     # Three comparisons share the error that one would have.
-    assert pytest.approx((found.level, found.ratio_level)) == (0.95, 1 - 0.05 / 3)
+    assert pytest.approx((result.level, result.ratio_level)) == (0.95, 1 - 0.05 / 3)
 
 
 def test_another_reference_measures_nothing(arena: FakeTestbed) -> None:
     contest(arena.task, BOTH, rounds=3)
     count = len(arena.measured)
-    found = contest(arena.task, BOTH, rounds=3, reference=BLOG)
+    result = contest(arena.task, BOTH, rounds=3, reference=BLOG)
     assert count == len(arena.measured)
-    assert named(found)[BLOG].outcome == "reference"
-    host = named(found)["default"]
+    assert named(result)[BLOG].outcome == "reference"
+    host = named(result)["default"]
     assert host.ratio is not None
     assert pytest.approx(host.ratio.value, rel=0.01) == 2
     assert host.outcome == "gain"
@@ -122,29 +122,29 @@ def test_a_baseline_that_changes_nothing_is_not_measured_twice(
 ) -> None:
     same = probe_of({"net.ipv4.tcp_fin_timeout": "30", "net.core.somaxconn": "4096"})
     arena.task.store.put(arena.task.subject, same)
-    found = contest(arena.task, BOTH, rounds=3)
+    result = contest(arena.task, BOTH, rounds=3)
     assert len(arena.measured) == 6
     assert (
-        named(found)[BLOG].outcome,
-        named(found)[BLOG].p99_ms,
-        named(found)[BLOG].already,
+        named(result)[BLOG].outcome,
+        named(result)[BLOG].p99_ms,
+        named(result)[BLOG].already,
     ) == ("same as default", None, 1)
-    assert pytest.approx(found.ratio_level) == 0.95
+    assert pytest.approx(result.ratio_level) == 0.95
     # As the reference it is the host's own values.
     against = contest(arena.task, BOTH, rounds=3, reference=BLOG)
     assert against.reference == "default"
-    assert named(found) == named(against)
+    assert named(result) == named(against)
     assert f"{BLOG} changes nothing on this host" in arena.told.getvalue()
 
 
 def test_what_the_kernel_does_not_take_is_left_out(arena: FakeTestbed) -> None:
     arena.refuses = {"net.core.somaxconn": "4096"}
-    found = named(contest(arena.task, BOTH, rounds=3))
-    assert (found[UBUNTU].outcome, found[BLOG].outcome) == ("same as default", "worse")
-    reason = found[UBUNTU].left_out["net.core.somaxconn"]
+    result = named(contest(arena.task, BOTH, rounds=3))
+    assert (result[UBUNTU].outcome, result[BLOG].outcome) == ("same as default", "worse")
+    reason = result[UBUNTU].left_out["net.core.somaxconn"]
     assert reason == "not taken by the kernel: '128' reads back as '4096'"
     # What was found out is stored: the same contest again is the same one.
-    assert found == named(contest(arena.task, BOTH, rounds=3))
+    assert result == named(contest(arena.task, BOTH, rounds=3))
     assert len(arena.measured) == 6
 
 
@@ -153,16 +153,16 @@ def test_an_entrant_that_the_kernel_refuses_has_failed_and_the_others_go_on(
 ) -> None:
     rounds = arena.task.context.study.budget.max_failures + 2
     fail(arena, BLOG)
-    found = contest(arena.task, BOTH, rounds=rounds)
+    result = contest(arena.task, BOTH, rounds=rounds)
     assert 3 * rounds == len(arena.measured)
-    failed = named(found)[BLOG]
+    failed = named(result)[BLOG]
     assert ("failed", rounds, "because", None) == (
         failed.outcome,
         failed.failures,
         failed.detail,
         failed.p99_ms,
     )
-    assert named(found)[UBUNTU].outcome == "no significant gain"
+    assert named(result)[UBUNTU].outcome == "no significant gain"
 
 
 def test_a_contest_needs_the_hosts_own_values(arena: FakeTestbed) -> None:
@@ -173,26 +173,26 @@ def test_a_contest_needs_the_hosts_own_values(arena: FakeTestbed) -> None:
 
 def test_a_contest_goes_on_where_it_stopped(arena: FakeTestbed) -> None:
     killed(arena, *BOTH)
-    found = contest(arena.task, BOTH)
-    assert (found.rounds, len(arena.measured)) == (3, 9)
-    assert found == contest(arena.task, BOTH, rounds=3)
+    result = contest(arena.task, BOTH)
+    assert (result.rounds, len(arena.measured)) == (3, 9)
+    assert result == contest(arena.task, BOTH, rounds=3)
     assert len(arena.measured) == 9
 
 
 @pytest.mark.parametrize(
-    ("names", "rounds", "told"),
+    ("names", "rounds", "message"),
     [
         ((BLOG,), 3, f"entrants: default, {BLOG}, {UBUNTU} against default, {BLOG}"),
         (BOTH, 4, "rounds: 3 against 4"),
     ],
 )
 def test_a_contest_that_was_planned_otherwise_is_refused(
-    arena: FakeTestbed, names: tuple[str, ...], rounds: int, told: str
+    arena: FakeTestbed, names: tuple[str, ...], rounds: int, message: str
 ) -> None:
     contest(arena.task, BOTH, rounds=3)
     with pytest.raises(UsageError) as caught:
         contest(arena.task, names, rounds=rounds)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "intop contest --again" in str(caught.value)
     assert len(arena.measured) == 9
 
@@ -211,11 +211,11 @@ def test_a_baseline_whose_values_changed_meanwhile_is_refused(arena: FakeTestbed
 def test_again_measures_another_series_and_keeps_the_first(arena: FakeTestbed) -> None:
     contest(arena.task, BOTH, rounds=3)
     arena.p99_us[ON_HOST[BLOG].digest] = 1_000
-    found = contest(arena.task, (BLOG,), rounds=2, again=True)
-    assert (found.rounds, named(found)[BLOG].outcome) == (2, "gain")
+    result = contest(arena.task, (BLOG,), rounds=2, again=True)
+    assert (result.rounds, named(result)[BLOG].outcome) == (2, "gain")
     assert len(arena.task.store.trials(arena.task.subject, "contest")) == 9 + 4
     # The new one is the one to go on with.
-    assert found == contest(arena.task, (BLOG,))
+    assert result == contest(arena.task, (BLOG,))
     assert len(arena.measured) == 13
 
 

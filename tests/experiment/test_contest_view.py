@@ -117,13 +117,13 @@ def test_outcomes(changes: dict[str, Any], outcome: str) -> None:
 
 
 def test_programs_get_outcomes_and_reasons() -> None:
-    found = json.loads(to_json(FOUND))
-    assert [c["outcome"] for c in found["contestants"]] == [
+    result = json.loads(to_json(FOUND))
+    assert [c["outcome"] for c in result["contestants"]] == [
         "reference",
         "gain",
         "same as default",
         "failed",
         "gain",
     ]
-    assert found["contestants"][1]["p99_ms"] == {"value": 80.0, "low": 70.0, "high": 90.0}
-    assert found["contestants"][1]["left_out"]["vm.key0"] == NAMESPACE
+    assert result["contestants"][1]["p99_ms"] == {"value": 80.0, "low": 70.0, "high": 90.0}
+    assert result["contestants"][1]["left_out"]["vm.key0"] == NAMESPACE

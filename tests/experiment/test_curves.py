@@ -51,7 +51,7 @@ def test_points_are_typed_as_numbers_or_multiples(
 
 
 @pytest.mark.parametrize(
-    ("text", "own", "told"),
+    ("text", "own", "message"),
     [
         ("", 100.0, "'' is no point such as 100 or 0.5x"),
         ("1;2", 100.0, "'1;2' is no point"),
@@ -66,8 +66,8 @@ def test_points_are_typed_as_numbers_or_multiples(
         (",".join(map(str, range(10, 35))), 100.0, "25 points are more than 24"),
     ],
 )
-def test_what_is_no_list_of_points_is_refused(text: str, own: float | None, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_what_is_no_list_of_points_is_refused(text: str, own: float | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         points_of(text, own)
 
 
@@ -181,8 +181,8 @@ def test_a_capacity_that_is_not_between_the_points_is_no_number(
 ) -> None:
     """Curves of which the limit of 20 ms is as far away as the limits are from 10 to 20 ms."""
     curves = rounds(*(curve(r50=200 / limit, r100=400 / limit) for limit in limits))
-    (found,) = capacities({"default": curves}, "default", 20.0, level=0.95)
-    assert (None, outside) == (found.rps, found.outside)
+    (result,) = capacities({"default": curves}, "default", 20.0, level=0.95)
+    assert (None, outside) == (result.rps, result.outside)
 
 
 # Knees --------------------------------------------------------------------------------------------
@@ -198,9 +198,9 @@ def reached(pairs: Mapping[float, float]) -> Curve:
 def test_an_open_loop_has_its_knee_at_the_highest_rate_that_was_reached() -> None:
     one = reached({50: 50, 100: 100, 150: 121, 200: 119})
     two = reached({50: 50, 100: 100, 150: 118, 200: 120})
-    (found,) = saturations({"default": rounds(one, two)}, level=0.95)
-    assert found.value is not None
-    assert pytest.approx(found.value.value, rel=1e-3) == 120.5
+    (result,) = saturations({"default": rounds(one, two)}, level=0.95)
+    assert result.value is not None
+    assert pytest.approx(result.value.value, rel=1e-3) == 120.5
 
 
 def test_an_open_loop_that_reaches_its_rates_has_no_knee() -> None:
@@ -214,9 +214,9 @@ def test_an_open_loop_that_reaches_its_rates_has_no_knee() -> None:
 
 def test_a_closed_loop_bends_where_most_of_its_highest_rate_is_reached() -> None:
     one = reached({1: 100, 2: 200, 4: 300, 8: 300})
-    (found,) = bends({"default": rounds(one, one)}, level=0.95)
-    assert found.value is not None
-    assert pytest.approx(found.value.value) == 3.7  # 285 of 300
+    (result,) = bends({"default": rounds(one, one)}, level=0.95)
+    assert result.value is not None
+    assert pytest.approx(result.value.value) == 3.7  # 285 of 300
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_a_closed_loop_that_still_rises_or_answers_nothing_has_no_knee(
 def test_a_sweep_takes_the_place_of_an_earlier_one_of_its_kind() -> None:
     closed = replace(SWEEP, axis="connections", loop="closed")
     again = replace(SWEEP, rounds=7)
-    found = Sweeps().with_one(SWEEP).with_one(closed).with_one(again)
-    assert (closed, again) == found.found
+    result = Sweeps().with_one(SWEEP).with_one(closed).with_one(again)
+    assert (closed, again) == result.found
 
 
 def test_sweeps_are_a_winners_if_it_took_part() -> None:

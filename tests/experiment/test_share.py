@@ -8,9 +8,9 @@ from intop.explain.mediation import share_of
 
 
 def test_what_is_left_tells_the_share() -> None:
-    found = share_of([1.0, 1.1, 0.9], [0.5, 0.55, 0.45], level=0.95)
-    assert found is not None
-    assert pytest.approx((found.value, found.low, found.high)) == (0.5, 0.5, 0.5)
+    result = share_of([1.0, 1.1, 0.9], [0.5, 0.55, 0.45], level=0.95)
+    assert result is not None
+    assert pytest.approx((result.value, result.low, result.high)) == (0.5, 0.5, 0.5)
     nothing = share_of([1.0, 1.1, 0.9], [1.1, 0.9, 1.0], level=0.95)
     assert nothing is not None
     assert nothing.low < 0 < nothing.high < 0.5
@@ -37,6 +37,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say(rounds: int) -> None:
     for _ in range(400):
         gains = [0.5 + rng.gauss(0, 0.14) for _ in range(rounds)]
         left = [0.3 + rng.gauss(0, 0.14) for _ in range(rounds)]
-        found = share_of(gains, left, level=0.95)
-        held += found is not None and found.low <= 0.4 <= found.high
+        result = share_of(gains, left, level=0.95)
+        held += result is not None and result.low <= 0.4 <= result.high
     assert 0.92 * 400 <= held <= 0.98 * 400

@@ -43,8 +43,8 @@ def planned(testbed: FakeTestbed) -> list[PlannedTrial]:
     return testbed.task.store.plan(testbed.task.subject, "sweep")
 
 
-def outcomes(found: Sweep) -> dict[float, str]:
-    return {p.value: one.outcome for p in found.points for one in p.arms if one.arm == "tuned"}
+def outcomes(result: Sweep) -> dict[float, str]:
+    return {p.value: one.outcome for p in result.points for one in p.arms if one.arm == "tuned"}
 
 
 def with_statuses(testbed: FakeTestbed, status: Any) -> None:
@@ -58,14 +58,14 @@ def with_statuses(testbed: FakeTestbed, status: Any) -> None:
 
 
 def test_every_point_is_measured_with_every_arm_once_a_round(judged: FakeTestbed) -> None:
-    found = sweep(judged.task, Request(points="0.5x,1x,225"))
+    result = sweep(judged.task, Request(points="0.5x,1x,225"))
     plan = planned(judged)
     assert (
-        found.rounds,
+        result.rounds,
         len(plan),
-        [p.value for p in found.points],
+        [p.value for p in result.points],
     ) == (3, 18, [75.0, 150.0, 225.0])
-    assert [p.times for p in found.points] == [0.5, 1.0, 1.5]
+    assert [p.times for p in result.points] == [0.5, 1.0, 1.5]
     orders = []
     for number in range(3):
         of_round = plan[6 * number : 6 * number + 6]
@@ -78,7 +78,7 @@ def test_every_point_is_measured_with_every_arm_once_a_round(judged: FakeTestbed
         } == {(p.rate_rps, p.arm, p.configuration.digest) for p in of_round}
     assert len({tuple(order) for order in orders}) > 1
     stored = judged.task.store.get(judged.task.subject, Sweeps)
-    assert Sweeps((found,)) == stored
+    assert Sweeps((result,)) == stored
 
 
 def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed) -> None:
@@ -93,9 +93,9 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
         judged,
         lambda p: "failed" if (p.arm, p.rate_rps, p.round) == ("tuned", 225.0, 1) else "ok",
     )
-    found = sweep(judged.task, Request(points="0.5x,1x,1.5x", limit_ms=1.5))
-    assert outcomes(found) == {75.0: "gain", 150.0: "gain", 225.0: "worse"}
-    half, _, more = found.points
+    result = sweep(judged.task, Request(points="0.5x,1x,1.5x", limit_ms=1.5))
+    assert outcomes(result) == {75.0: "gain", 150.0: "gain", 225.0: "worse"}
+    half, _, more = result.points
     assert half.arms[1].ratio is not None
     assert half.arms[1].p99_ms is not None
     assert pytest.approx((half.arms[1].ratio.value, half.arms[1].p99_ms.value), rel=0.01) == (
@@ -104,7 +104,7 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
     )
     assert (more.arms[1].trials, more.arms[1].failed, more.arms[0].failed) == (3, 1, 0)
     # The default is above 1.5 ms everywhere, the tuned side from somewhere above 150/s on.
-    default, tuned = found.capacities
+    default, tuned = result.capacities
     assert (default.rps, default.outside) == (None, "below")
     assert tuned.rps is not None
     assert 150 <= tuned.rps.value < 225
@@ -112,12 +112,12 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
 
 def test_a_default_that_fails_is_a_result(judged: FakeTestbed) -> None:
     with_statuses(judged, lambda p: "failed" if p.rate_rps == 300.0 else "ok")
-    found = sweep(judged.task, Request(points="1x,2x"))
-    assert outcomes(found) == {150.0: "no significant gain", 300.0: "not measured"}
-    assert (found.points[1].arms[0].failed, found.points[1].arms[0].p99_ms) == (3, None)
+    result = sweep(judged.task, Request(points="1x,2x"))
+    assert outcomes(result) == {150.0: "no significant gain", 300.0: "not measured"}
+    assert (result.points[1].arms[0].failed, result.points[1].arms[0].p99_ms) == (3, None)
     # Asked again, nothing is tried again.
     count = len(judged.measured)
-    assert found == sweep(judged.task, Request(points="1x,2x"))
+    assert result == sweep(judged.task, Request(points="1x,2x"))
     assert count == len(judged.measured)
 
 
@@ -127,7 +127,7 @@ def test_killed_it_goes_on_and_another_sweep_is_a_further_series(judged: FakeTes
     with pytest.raises(KeyboardInterrupt):
         sweep(judged.task, one)
     judged.dies_after = None
-    found = sweep(judged.task, one)
+    result = sweep(judged.task, one)
     assert list(range(12)) == judged.measured
 
     closed = Request(axis="connections", loop="closed", points="0.5x,1x")
@@ -135,9 +135,9 @@ def test_killed_it_goes_on_and_another_sweep_is_a_further_series(judged: FakeTes
     assert list(range(24)) == judged.measured
     assert "another sweep than those before" in judged.told.getvalue()
     assert sorted({p.series for p in planned(judged)}) == [1, 2]
-    assert Sweeps((found, other)) == judged.task.store.get(judged.task.subject, Sweeps)
+    assert Sweeps((result, other)) == judged.task.store.get(judged.task.subject, Sweeps)
     # The first one is still known, and more rounds are no continuation: all are interleaved.
-    assert found == sweep(judged.task, one)
+    assert result == sweep(judged.task, one)
     assert len(judged.measured) == 24
     assert sweep(judged.task, replace(one, rounds=4)).rounds == 4
     assert len(judged.measured) == 40
@@ -156,13 +156,13 @@ def test_again_measures_anew_unless_the_last_one_was_interrupted(judged: FakeTes
 
 
 def test_connections_and_closed_loops_are_loads_of_their_own(judged: FakeTestbed) -> None:
-    found = sweep(judged.task, Request(axis="connections", points="16,1x", seconds=3))
-    assert [(p.value, p.times) for p in found.points] == [(16.0, 0.25), (64.0, 1.0)]
+    result = sweep(judged.task, Request(axis="connections", points="16,1x", seconds=3))
+    assert [(p.value, p.times) for p in result.points] == [(16.0, 0.25), (64.0, 1.0)]
     assert {(p.connections, p.rate_rps, p.closed_loop, p.duration_s) for p in planned(judged)} == {
         (16, None, False, 3),
         (64, None, False, 3),
     }
-    assert found.knees == ()
+    assert result.knees == ()
     sweep(judged.task, Request(axis="connections", loop="closed", points="16,1x"))
     assert {p.closed_loop for p in planned(judged) if p.series == 2} == {True}
     assert re.search(r"tuned with (16|64) connections: P99 5.0 ms", judged.told.getvalue())
@@ -170,8 +170,8 @@ def test_connections_and_closed_loops_are_loads_of_their_own(judged: FakeTestbed
 
 def test_a_file_is_the_one_path_that_all_requests_ask_for(judged: FakeTestbed) -> None:
     request = Request(axis="file", loop="closed", points="/b.jpg, /a.css")
-    found = sweep(judged.task, request)
-    assert [(p.value, p.label, p.times) for p in found.points] == [
+    result = sweep(judged.task, request)
+    assert [(p.value, p.label, p.times) for p in result.points] == [
         (1.0, "/b.jpg", None),
         (2.0, "/a.css", None),
     ]
@@ -179,7 +179,7 @@ def test_a_file_is_the_one_path_that_all_requests_ask_for(judged: FakeTestbed) -
         ("/b.jpg", True),
         ("/a.css", True),
     }
-    assert found.knees == ()
+    assert result.knees == ()
     # The same files in another order are the same trials.
     assert [
         p.label for p in sweep(judged.task, replace(request, points="/a.css,/b.jpg")).points
@@ -194,9 +194,9 @@ def test_without_a_verdict_the_hosts_own_values_are_alone_with_baselines(
     testbed: FakeTestbed,
 ) -> None:
     testbed.task.store.put(testbed.task.subject, probe_of(FILE_MAX))
-    found = sweep(testbed.task, Request(points="1x", names=("openeuler-25.09",)))
-    assert [arm.name for arm in found.arms] == ["default", "openeuler-25.09"]
-    assert found.arms[1].configuration.values["net.ipv4.tcp_fin_timeout"] == "30"
+    result = sweep(testbed.task, Request(points="1x", names=("openeuler-25.09",)))
+    assert [arm.name for arm in result.arms] == ["default", "openeuler-25.09"]
+    assert result.arms[1].configuration.values["net.ipv4.tcp_fin_timeout"] == "30"
 
 
 def test_the_winner_of_a_verdict_against_a_baseline_has_that_beside_it(
@@ -204,15 +204,15 @@ def test_the_winner_of_a_verdict_against_a_baseline_has_that_beside_it(
 ) -> None:
     against = replace(VERDICT, against="openeuler-25.09")
     judged.task.store.put(judged.task.subject, against)
-    found = sweep(judged.task, Request(points="1x"))
+    result = sweep(judged.task, Request(points="1x"))
     assert (
-        found.reference,
-        [arm.name for arm in found.arms],
+        result.reference,
+        [arm.name for arm in result.arms],
     ) == ("openeuler-25.09", ["openeuler-25.09", "tuned"])
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "message"),
     [
         (Request(points="0.1x"), r"at 1 requests/s 64 connections are idle for longer"),
         (Request(axis="connections", points="1000"), r"at 10 requests/s 1000 connections are idle"),
@@ -226,10 +226,10 @@ def test_the_winner_of_a_verdict_against_a_baseline_has_that_beside_it(
     ],
 )
 def test_what_cannot_be_measured_is_refused(
-    judged: FakeTestbed, request_: Request, told: str
+    judged: FakeTestbed, request_: Request, message: str
 ) -> None:
     slow = replace(judged.task.workload, rate_rps=10.0, connections=64, timeout_s=10)
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         SweepAlong(replace(judged.task, workload=slow), request_)
     assert judged.measured == []
 

@@ -15,8 +15,8 @@ from kit.printed import shown
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
 
-def said(capsys: pytest.CaptureFixture[str], found: object) -> str:
-    return " ".join(shown(capsys, sweep_section("x86 slt", found)).split())  # type: ignore[arg-type]
+def said(capsys: pytest.CaptureFixture[str], result: object) -> str:
+    return " ".join(shown(capsys, sweep_section("x86 slt", result)).split())  # type: ignore[arg-type]
 
 
 def test_every_arm_has_a_row_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,7 +38,7 @@ def test_a_p99_of_few_requests_is_said_to_be_one(capsys: pytest.CaptureFixture[s
 
 
 def test_what_an_arm_carries_is_one_number(capsys: pytest.CaptureFixture[str]) -> None:
-    found = replace(
+    result = replace(
         SWEEP,
         limit_ms=50.0,
         capacities=(
@@ -51,15 +51,17 @@ def test_what_an_arm_carries_is_one_number(capsys: pytest.CaptureFixture[str]) -
             ),
         ),
     )
-    assert sweep_sentence(found).endswith("requests/s; tuned carries 38 % more (20 to 58)")
-    told = "tuned carries 138 (130 to 146) requests/s at P99 <= 50.0 ms: 38 % more (20 to 58) than"
-    assert told in said(capsys, found)
-    slower = replace(found.capacities[1], ratio=Interval(0.8, 0.7, 0.9))
-    assert "20 % less (10 to 30)" in sweep_sentence(replace(found, capacities=(slower,)))
+    assert sweep_sentence(result).endswith("requests/s; tuned carries 38 % more (20 to 58)")
+    message = (
+        "tuned carries 138 (130 to 146) requests/s at P99 <= 50.0 ms: 38 % more (20 to 58) than"
+    )
+    assert message in said(capsys, result)
+    slower = replace(result.capacities[1], ratio=Interval(0.8, 0.7, 0.9))
+    assert "20 % less (10 to 30)" in sweep_sentence(replace(result, capacities=(slower,)))
 
 
 @pytest.mark.parametrize(
-    ("outside", "told"),
+    ("outside", "message"),
     [
         ("above", "carries more than 150 requests/s at"),
         ("below", "carries less than 50 requests/s at"),
@@ -67,16 +69,16 @@ def test_what_an_arm_carries_is_one_number(capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_a_capacity_outside_of_the_points_is_said_so(
-    outside: str, told: str, capsys: pytest.CaptureFixture[str]
+    outside: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = Capacity(arm="tuned", rps=None, outside=outside, ratio=None)  # type: ignore[arg-type]
-    assert told in said(capsys, replace(SWEEP, limit_ms=9.0, capacities=(one,)))
+    assert message in said(capsys, replace(SWEEP, limit_ms=9.0, capacities=(one,)))
 
 
 def test_a_closed_loop_is_named_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     knee = Knee(arm="tuned", value=Interval(64, 60, 68))
-    found = replace(SWEEP, axis="connections", loop="closed", knees=(knee,))
-    out = said(capsys, found)
+    result = replace(SWEEP, axis="connections", loop="closed", knees=(knee,))
+    out = said(capsys, result)
     assert "with other numbers of connections: tuned gain at 50, 100, worse at 150" in out
     assert "A closed loop: each connection asks again once it has its answer" in out
     assert "from 64.0 (60.0 to 68.0) connections on, tuned answers hardly more" in out
@@ -87,10 +89,10 @@ def test_files_are_called_by_their_paths(capsys: pytest.CaptureFixture[str]) -> 
         replace(point, value=float(n), label=path, times=None)
         for n, (point, path) in enumerate(((AT_HALF, "/a.css"), (TOO_MUCH, "/b.jpg")), 1)
     )
-    found = replace(SWEEP, axis="file", points=(one, other), knees=())
-    assert sweep_sentence(found) == "with other files: tuned gain at /a.css, worse at /b.jpg"
-    assert "/b.jpg tuned 900 (810 to 990) ms" in said(capsys, found)
-    (drawing,) = figures_of(found, "x86 slt")
+    result = replace(SWEEP, axis="file", points=(one, other), knees=())
+    assert sweep_sentence(result) == "with other files: tuned gain at /a.css, worse at /b.jpg"
+    assert "/b.jpg tuned 900 (810 to 990) ms" in said(capsys, result)
+    (drawing,) = figures_of(result, "x86 slt")
     assert "/a.css" in drawing.svg()
 
 
@@ -114,5 +116,5 @@ def test_a_figure_has_a_line_for_each_arm_in_each_panel(limit: float | None) -> 
 
 def test_nothing_usable_has_no_figure() -> None:
     arms = tuple(replace(one, p99_ms=None) for one in AT_ONCE.arms)
-    found = replace(SWEEP, points=(replace(AT_ONCE, arms=arms),))
-    assert list(figures_of(found, "x86 slt")) == []
+    result = replace(SWEEP, points=(replace(AT_ONCE, arms=arms),))
+    assert list(figures_of(result, "x86 slt")) == []

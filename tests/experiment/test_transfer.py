@@ -85,8 +85,8 @@ class Site:
         )
 
     def verdict(self, arch: str, configuration: Configuration) -> None:
-        found = replace(VERDICT, configuration=configuration)
-        self.task(arch).store.put(self.task(arch).subject, found)
+        result = replace(VERDICT, configuration=configuration)
+        self.task(arch).store.put(self.task(arch).subject, result)
 
     def transfer(self, **options: Any) -> transfer.Transfer:
         return transfer.transfer(
@@ -106,7 +106,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         clusters={arch: c[:1] for arch, c in study.clusters.items()},
         budget=replace(study.budget, population=20, generations=5),
     )
-    told = StringIO()
+    message = StringIO()
     testbeds: dict[str, FakeTestbed] = {}
     monkeypatch.setattr(warm_starts, "REPEATS", 1)
     in_turn = lambda work, jobs, dask=None: [work(*job) for job in jobs]  # noqa: E731
@@ -117,12 +117,12 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             store=store,
             campaign=new(store, study),
             connect=lambda address: pytest.fail(f"connects to {address}"),
-            progress=LineProgress(told),
+            progress=LineProgress(message),
             archs=BOTH,
             workloads=(study.workloads["slt"],),
             testbeds=lambda task: nullcontext((testbeds[task.subject.arch],)),
         )
-        testbeds |= {arch: fake(context, arch, told) for arch in BOTH}
+        testbeds |= {arch: fake(context, arch, message) for arch in BOTH}
         yield Site(context, testbeds)
 
 
@@ -156,41 +156,41 @@ def no_warm_start(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_winners_and_the_compromise_meet_on_both(
     tuned: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = tuned.transfer()
+    result = tuned.transfer()
     arms = ["default", "x86 winner", "arm winner", COMPROMISE]
-    assert list(BOTH) == [one.arch for one in found.crosswise]
-    for one in found.crosswise:
+    assert list(BOTH) == [one.arch for one in result.crosswise]
+    for one in result.crosswise:
         assert set(arms) == {c.name for c in one.contest.contestants}
         assert one == tuned.task(one.arch).store.get(tuned.task(one.arch).subject, Crosswise)
     assert tuned.measured == {"x86": 4 * ROUNDS, "arm": 4 * ROUNDS}
-    by_name = {c.name: c for c in found.crosswise[1].contest.contestants}
+    by_name = {c.name: c for c in result.crosswise[1].contest.contestants}
     # The arm host has no such queue: that is left out, and said.
     assert by_name["x86 winner"].configuration.values == {WAIT: "20"}
     assert list(by_name["x86 winner"].left_out) == [QUEUE]
     assert by_name["x86 winner"].outcome == "gain"
-    assert pytest.approx(found.crosswise[0].contest.ratio_level) == 1 - 0.05 / 3
-    worst = {case.name: case for case in found.worst_cases}
+    assert pytest.approx(result.crosswise[0].contest.ratio_level) == 1 - 0.05 / 3
+    worst = {case.name: case for case in result.worst_cases}
     assert set(arms[1:]) == set(worst)
     assert worst["x86 winner"].arch == "arm"
-    assert found.compromise is not None
-    assert set(found.compromise.left_out) == {QUEUE}
-    assert int(found.compromise.configuration.values[WAIT]) < 60
-    show(*transfer.transfer_sections(found))
+    assert result.compromise is not None
+    assert set(result.compromise.left_out) == {QUEUE}
+    assert int(result.compromise.configuration.values[WAIT]) < 60
+    show(*transfer.transfer_sections(result))
     printed = capsys.readouterr().out
     assert "measured gain, crosswise" in printed
-    assert f"{len(found.warm_starts[0].common)} parameters in common: {WAIT}" in printed
-    assert '"worst_cases"' in to_json(found)
+    assert f"{len(result.warm_starts[0].common)} parameters in common: {WAIT}" in printed
+    assert '"worst_cases"' in to_json(result)
 
 
 def test_trials_alone_are_told_both_ways_and_nothing_is_measured(tuned: Site) -> None:
-    found = tuned.transfer(measure=False, rounds=None)
-    assert [(w.source, w.target) for w in found.warm_starts] == [("x86", "arm"), ("arm", "x86")]
-    first, second = found.warm_starts
+    result = tuned.transfer(measure=False, rounds=None)
+    assert [(w.source, w.target) for w in result.warm_starts] == [("x86", "arm"), ("arm", "x86")]
+    first, second = result.warm_starts
     assert (first.common, first.own, second.own) == ((WAIT,), (SLOW,), (QUEUE,))
     assert [p.configurations for p in first.curve] == [10]
     assert pytest.approx(sum(first.shares.values())) == 1
     assert tuned.measured == {"x86": 0, "arm": 0}
-    assert found.crosswise == ()
+    assert result.crosswise == ()
 
 
 def test_what_is_missing_is_named_and_the_rest_done(site: Site) -> None:
@@ -199,9 +199,9 @@ def test_what_is_missing_is_named_and_the_rest_done(site: Site) -> None:
     for arch in BOTH:
         site.collect(arch)
     site.verdict("x86", OWN["x86"])
-    found = site.transfer()
-    assert (len(found.warm_starts), found.crosswise) == (2, ())
-    (line,) = found.missing
+    result = site.transfer()
+    assert (len(result.warm_starts), result.crosswise) == (2, ())
+    (line,) = result.missing
     assert "arm slt: there is no verdict yet" in line
     assert "intop verify --arch arm --workload slt" in line
 
@@ -213,10 +213,10 @@ def test_a_killed_measurement_goes_on_with_the_same(tuned: Site) -> None:
     with pytest.raises(KeyboardInterrupt):
         tuned.transfer()
     arm.dies_after = None
-    found = tuned.transfer(rounds=None)
-    assert [one.contest.rounds for one in found.crosswise] == [ROUNDS, ROUNDS]
+    result = tuned.transfer(rounds=None)
+    assert [one.contest.rounds for one in result.crosswise] == [ROUNDS, ROUNDS]
     assert tuned.measured == {"x86": 8, "arm": 8}
-    assert found == tuned.transfer(rounds=None)
+    assert result == tuned.transfer(rounds=None)
 
 
 @pytest.mark.usefixtures("no_warm_start")
@@ -238,9 +238,9 @@ def test_another_winner_needs_another_series(tuned: Site) -> None:
 @pytest.mark.usefixtures("no_warm_start")
 def test_equal_winners_are_measured_once(tuned: Site) -> None:
     tuned.verdict("x86", Configuration({WAIT: "30"}))
-    found = tuned.transfer()
-    by_name = {c.name: c for c in found.crosswise[0].contest.contestants}
+    result = tuned.transfer()
+    by_name = {c.name: c for c in result.crosswise[0].contest.contestants}
     assert by_name["arm winner"].same_as == "x86 winner"
     assert tuned.measured == {"x86": 6, "arm": 6}
-    ratios = {case.name: case.ratios for case in found.worst_cases}
+    ratios = {case.name: case.ratios for case in result.worst_cases}
     assert ratios["x86 winner"] == ratios["arm winner"]

@@ -59,10 +59,10 @@ def test_common_parameters_have_what_both_offer() -> None:
         choice("d", "2", "3"),
         numeric("e", 1, 9),
     ]
-    found, left_out = common_parameters(
+    result, left_out = common_parameters(
         ["a", "b", "c", "d", "e"], [{p.key: p for p in offer} for offer in (one, other)]
     )
-    assert {"a": numeric("a", 10, 100), "b": choice("b", "x", "z")} == found
+    assert {"a": numeric("a", 10, 100), "b": choice("b", "x", "z")} == result
     assert left_out == {
         "c": "not offered by both",
         "d": "no value in common",
@@ -96,7 +96,7 @@ def test_the_worst_case_is_the_least_gain_of_all_machines() -> None:
     both = replace(tuned, name="compromise", ratio=Interval(2.0, 1.5, 2.5))
     # On the other machine the compromise could not be measured, and the winner changes nothing.
     same = replace(tuned, ratio=None, same_as="default")
-    found = worst_cases(
+    result = worst_cases(
         [
             Crosswise(arch="x86", emulation="", contest=contest(default, tuned, both)),
             Crosswise(
@@ -106,5 +106,5 @@ def test_the_worst_case_is_the_least_gain_of_all_machines() -> None:
             ),
         ]
     )
-    assert [(c.name, c.arch) for c in found] == [("x86 winner", "arm"), ("compromise", None)]
-    assert Interval(1.0, 1.0, 1.0) == found[0].ratios["arm"]
+    assert [(c.name, c.arch) for c in result] == [("x86 winner", "arm"), ("compromise", None)]
+    assert Interval(1.0, 1.0, 1.0) == result[0].ratios["arm"]

@@ -71,32 +71,32 @@ def asked_and_found(
 
 
 def test_what_was_promised_rightly_is_found_without_a_look_at_each_change() -> None:
-    asked, found = asked_and_found("kcabdefghijl", {"c": 1.0, "k": 0.7})
+    asked, result = asked_and_found("kcabdefghijl", {"c": 1.0, "k": 0.7})
     whole = frozenset("abcdefghijkl")
     assert asked[0] == (NOTHING, whole, *map(frozenset, ("k", "kc", "kcab", "kcabdef")))
-    assert found.minimal == ("c", "k")
-    assert found.keeps_gain
-    assert set(found.dropped.values()) == {
+    assert result.minimal == ("c", "k")
+    assert result.keeps_gain
+    assert set(result.dropped.values()) == {
         "the 2 changes of which the models expect most keep the gain"
     }
-    assert tuple("kcabdefghijl") == found.order
+    assert tuple("kcabdefghijl") == result.order
     assert not [s for sets in asked for s in sets if len(s) == 11], "none is left out of all"
 
 
 def test_superfluous_ones_among_the_promised_are_dropped() -> None:
-    _, found = asked_and_found("kcabdefghijl", {"c": 1.0})
-    assert found.minimal == ("c",)
-    assert found.dropped["k"] == "leaving it out does not measurably hurt"
+    _, result = asked_and_found("kcabdefghijl", {"c": 1.0})
+    assert result.minimal == ("c",)
+    assert result.dropped["k"] == "leaving it out does not measurably hurt"
 
 
 @pytest.mark.parametrize("promised", ["abcdefghijkl", ""])
 def test_where_the_promised_fall_short_all_changes_are_looked_at(promised: str) -> None:
-    asked, found = asked_and_found(promised, {"j": 1.0, "k": 0.7})
-    assert found.minimal == ("j", "k")
-    assert found.keeps_gain
-    assert {"the 3 strongest keep the gain"} <= set(found.dropped.values())
+    asked, result = asked_and_found(promised, {"j": 1.0, "k": 0.7})
+    assert result.minimal == ("j", "k")
+    assert result.keeps_gain
+    assert {"the 3 strongest keep the gain"} <= set(result.dropped.values())
     assert frozenset("abcdefghijk") in asked[bool(promised)]
-    assert found.order[:2] == ("j", "k")
+    assert result.order[:2] == ("j", "k")
 
 
 def test_a_promised_set_that_was_only_lucky_is_given_up() -> None:
@@ -112,10 +112,10 @@ def test_a_promised_set_that_was_only_lucky_is_given_up() -> None:
         }
         return [{s: -gain + 0.01 * n for s, gain in gains.items()} for n in range(rounds)]
 
-    found, _ = searched(list("abcdefghijkl"), measured, "abcdefghiklj")
-    assert set(found.minimal) == {"a", "j"}
-    assert set("bcdefghikl") == set(found.dropped)
-    assert found.keeps_gain
+    result, _ = searched(list("abcdefghijkl"), measured, "abcdefghiklj")
+    assert set(result.minimal) == {"a", "j"}
+    assert set("bcdefghikl") == set(result.dropped)
+    assert result.keeps_gain
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_where_a_set_clearly_falls_short_the_search_goes_back_to_a_larger_one(
             for _ in range(rounds)
         ]
 
-    found, _ = searched(sorted(whole), measured)
-    assert shown.keys() | hidden.keys() == set(found.minimal)
-    assert found.keeps_gain
-    assert whole - set(found.minimal) == set(found.dropped)
+    result, _ = searched(sorted(whole), measured)
+    assert shown.keys() | hidden.keys() == set(result.minimal)
+    assert result.keeps_gain
+    assert whole - set(result.minimal) == set(result.dropped)
 
 
 def test_a_shortfall_that_may_be_noise_brings_nothing_back() -> None:
@@ -160,8 +160,8 @@ def test_one_change_alone_stays() -> None:
         asked.append(set(sets))
         return [{s: 1.0 - len(s) for s in sets} for _ in range(rounds)]
 
-    found, _ = searched(["a"], measured)
-    assert found.minimal == ("a",)
+    result, _ = searched(["a"], measured)
+    assert result.minimal == ("a",)
     assert all(sets <= {NOTHING, frozenset("a")} for sets in asked)
 
 
@@ -172,24 +172,24 @@ def test_changes_that_only_act_together_are_both_kept() -> None:
         both = frozenset("be")
         return [{s: -2.0 * (both <= s) + next(noise) for s in sets} for _ in range(rounds)]
 
-    found, _ = searched(list("abcdef"), measured)
-    assert set(found.minimal) == {"b", "e"}
-    (interaction,) = found.interactions.values()
+    result, _ = searched(list("abcdef"), measured)
+    assert set(result.minimal) == {"b", "e"}
+    (interaction,) = result.interactions.values()
     assert 1.8 < interaction.low < 2.2
 
 
 def test_a_search_ends_where_nothing_can_be_measured() -> None:
-    found, _ = searched(list("abcd"), lambda _, rounds: [{} for _ in range(rounds)])
-    assert len(found.minimal) == 1
+    result, _ = searched(list("abcd"), lambda _, rounds: [{} for _ in range(rounds)])
+    assert len(result.minimal) == 1
 
 
 def test_a_contrast_is_over_the_rounds_that_have_all_of_its_sets() -> None:
     one, both = frozenset("a"), frozenset("ab")
     rounds = [{one: 2.0, both: 1.0}, {one: 5.0}, {one: 2.2, both: 1.0}, {both: 9.0}]
-    found = Rounds(rounds).effects({"b": {one: 1, both: -1}}, 0.95)["b"]
-    assert (found.rounds, found.mean) == (2, pytest.approx(1.1))
+    result = Rounds(rounds).effects({"b": {one: 1, both: -1}}, 0.95)["b"]
+    assert (result.rounds, result.mean) == (2, pytest.approx(1.1))
     # t with one degree of freedom, standard error 0.1
-    assert (pytest.approx(1.1 - 12.706 * 0.1, abs=1e-3)) == found.low
+    assert (pytest.approx(1.1 - 12.706 * 0.1, abs=1e-3)) == result.low
     assert Rounds(rounds[:1]).effects({"b": {one: 1, both: -1}}, 0.95) == {}
 
 

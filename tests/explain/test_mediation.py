@@ -26,8 +26,8 @@ ROUNDS = 5
 def verdict_of(*mechanisms: str, winner: dict[str, str] = WINNER) -> Verdict:
     """A gain that names these mechanisms."""
     (cause, *_) = findings.CAUSES.found
-    found = tuple(replace(cause, mechanism=name, eased=True) for name in mechanisms)
-    causes: Causes = replace(findings.CAUSES, found=found)
+    result = tuple(replace(cause, mechanism=name, eased=True) for name in mechanisms)
+    causes: Causes = replace(findings.CAUSES, found=result)
     return replace(findings.VERDICT, configuration=Configuration(winner), causes=causes)
 
 
@@ -52,25 +52,25 @@ def _ready(testbed: FakeTestbed) -> FakeTestbed:
 
 def measured(testbed: FakeTestbed, verdict: Verdict, *blocks: Block) -> Mediation:
     testbed.task.store.put(testbed.task.subject, verdict)
-    found = mediate(testbed.task, Request(blocks=blocks, rounds=ROUNDS))
-    assert isinstance(found, Mediation)
-    return found
+    result = mediate(testbed.task, Request(blocks=blocks, rounds=ROUNDS))
+    assert isinstance(result, Mediation)
+    return result
 
 
 def test_a_mechanism_is_taken_away_by_a_key_that_the_winner_does_not_change(
     ready: FakeTestbed,
 ) -> None:
-    found = measured(ready, verdict_of(NAMED))
-    (one,) = found.mechanisms
+    result = measured(ready, verdict_of(NAMED))
+    (one,) = result.mechanisms
     assert (one.block.values, one.own) == ({IDLE: "0"}, ())
     assert one.gain is not None
     assert one.left is not None
     assert one.share is not None
-    told = (one.gain.value, one.left.value, one.share.value)
-    assert pytest.approx(told, rel=0.05) == (4.0, 2.0, 0.5)
+    message = (one.gain.value, one.left.value, one.share.value)
+    assert pytest.approx(message, rel=0.05) == (4.0, 2.0, 0.5)
     assert one.share.low < 0.5 < one.share.high
     assert (one.rounds, len(ready.measured)) == (ROUNDS, 4 * ROUNDS)
-    assert found == ready.task.store.get(ready.task.subject, Mediation)
+    assert result == ready.task.store.get(ready.task.subject, Mediation)
 
 
 def test_where_only_the_winners_own_key_takes_it_away_that_is_told(ready: FakeTestbed) -> None:
@@ -88,16 +88,16 @@ def test_a_key_that_the_winner_names_and_leaves_at_its_default_is_not_its_own(
 def test_a_mechanism_that_nothing_takes_away_is_named_with_the_reason(ready: FakeTestbed) -> None:
     # Its own change is all that the winner has, so the sides would be the same.
     verdict = verdict_of("slow-start-after-idle", "congestion", "reordering", winner={IDLE: "0"})
-    found = measured(ready, verdict)
-    assert (found.mechanisms, ready.measured) == ((), [])
-    assert "what the winner does" in found.untold["slow-start-after-idle"]
-    assert "not offered here" in found.untold["congestion"]
-    assert "no value is known" in found.untold["reordering"]
+    result = measured(ready, verdict)
+    assert (result.mechanisms, ready.measured) == ((), [])
+    assert "what the winner does" in result.untold["slow-start-after-idle"]
+    assert "not offered here" in result.untold["congestion"]
+    assert "no value is known" in result.untold["reordering"]
 
 
 def test_a_verdict_without_a_known_mechanism_measures_nothing(ready: FakeTestbed) -> None:
-    found = measured(ready, verdict_of())
-    assert (found.mechanisms, found.untold, ready.measured) == ((), {}, [])
+    result = measured(ready, verdict_of())
+    assert (result.mechanisms, result.untold, ready.measured) == ((), {}, [])
 
 
 def test_a_user_names_what_takes_it_away(ready: FakeTestbed) -> None:
@@ -108,7 +108,7 @@ def test_a_user_names_what_takes_it_away(ready: FakeTestbed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "values", "told"),
+    ("mechanism", "values", "message"),
     [
         ("rto", {IDLE: "0"}, f"--block rto: the verdict does not name it; it names {NAMED}"),
         (NAMED, {"vm.swappiness": "1"}, "vm.swappiness can't be tuned here"),
@@ -117,9 +117,9 @@ def test_a_user_names_what_takes_it_away(ready: FakeTestbed) -> None:
     ],
 )
 def test_blocks_that_can_not_be_are_refused(
-    ready: FakeTestbed, mechanism: str, values: dict[str, str], told: str
+    ready: FakeTestbed, mechanism: str, values: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         measured(ready, verdict_of(NAMED), Block(mechanism=mechanism, values=values))
 
 

@@ -29,24 +29,24 @@ FOUND = Mediation(
 
 
 def test_each_mechanism_has_its_share(capsys: pytest.CaptureFixture[str]) -> None:
-    said = " ".join(shown(capsys, mediation("x86 slt", FOUND)).split())
-    assert "x86 slt: syn-backlog brings 93 % of the gain (87 to 100 %)" in said
-    assert "net.ipv4.tcp_syncookies=1" in said
-    assert "1.10 (1.00 to 1.20)" in said
-    assert "the winner sets net.core.somaxconn itself" in said
-    assert "rto was not taken away: no value is known" in said
-    assert "intop explain --why --block rto:KEY=VALUE" in said
+    output = " ".join(shown(capsys, mediation("x86 slt", FOUND)).split())
+    assert "x86 slt: syn-backlog brings 93 % of the gain (87 to 100 %)" in output
+    assert "net.ipv4.tcp_syncookies=1" in output
+    assert "1.10 (1.00 to 1.20)" in output
+    assert "the winner sets net.core.somaxconn itself" in output
+    assert "rto was not taken away: no value is known" in output
+    assert "intop explain --why --block rto:KEY=VALUE" in output
 
 
 def test_what_can_not_be_told_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     unclear = Mediated(block=BLOCK, about="A.", rounds=8, gain=TOLD.gain, left=TOLD.left)
     failed = Mediated(block=BLOCK, about="A.", rounds=0, detail="refused by the kernel")
-    found = Mediation(winner=FOUND.winner, against="", mechanisms=(unclear, failed), rounds=8)
-    said = " ".join(shown(capsys, mediation("x86 slt", found)).split())
-    assert "what the mechanisms bring of the gain can't be told" in said
-    assert "the gain is not clear in these rounds" in said
-    assert "refused by the kernel" in said
+    result = Mediation(winner=FOUND.winner, against="", mechanisms=(unclear, failed), rounds=8)
+    output = " ".join(shown(capsys, mediation("x86 slt", result)).split())
+    assert "what the mechanisms bring of the gain can't be told" in output
+    assert "the gain is not clear in these rounds" in output
+    assert "refused by the kernel" in output
     nothing = Mediation(winner=FOUND.winner, against="", mechanisms=())
     assert sentence(nothing) == "no known mechanism, so nothing was measured"
-    said = " ".join(shown(capsys, mediation("x86 slt", VERDICT)).split())
-    assert "there is no gain to explain" in said
+    output = " ".join(shown(capsys, mediation("x86 slt", VERDICT)).split())
+    assert "there is no gain to explain" in output

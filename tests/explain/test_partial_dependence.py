@@ -58,8 +58,8 @@ def test_a_curve_is_predicted_about_the_winner(
 
     monkeypatch.setattr(models, "fit_trees", lambda *_: predictor)
     collected.task.store.put(collected.task.subject, TRAINING)
-    (curve,), told = models.curves(collected.task, FOUND, TRIALS)
-    assert told == ""
+    (curve,), message = models.curves(collected.task, FOUND, TRIALS)
+    assert message == ""
     assert curve.name == KEY
     assert {p.p99_ms for p in curve.predicted} == {1.0}
     assert [(p.value, p.p99_ms) for p in curve.measured] == [(30, 1), (60, 2)]
@@ -81,6 +81,6 @@ def test_without_models_it_says_why(
 ) -> None:
     if training is not None:
         collected.task.store.put(collected.task.subject, training)
-    made, told = models.curves(collected.task, FOUND, TRIALS)
+    made, message = models.curves(collected.task, FOUND, TRIALS)
     assert made == ()
-    assert why in told
+    assert why in message

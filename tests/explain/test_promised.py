@@ -64,22 +64,22 @@ def learned(testbed: FakeTestbed, family: str) -> None:
 
 
 def explained(testbed: FakeTestbed) -> tuple[Explanation, Promised | None]:
-    found = explain(testbed.task)
-    assert isinstance(found, Explanation)
-    return found, testbed.task.store.get(testbed.task.subject, Promised)
+    result = explain(testbed.task)
+    assert isinstance(result, Explanation)
+    return result, testbed.task.store.get(testbed.task.subject, Promised)
 
 
 def test_what_models_promise_is_tried_first_and_the_others_are_not_looked_at(
     won: FakeTestbed,
 ) -> None:
     learned(won, "RFR")
-    found, promised = explained(won)
+    result, promised = explained(won)
     assert promised is not None
     assert list(promised.order[:2]) == [STRONG, WEAK]
-    assert list(found.keys) == [STRONG, WEAK]
-    assert all(one.missed for one in found.contributions[:2])
-    assert not any(one.left_out or one.alone for one in found.contributions[2:])
-    assert {one.dropped for one in found.contributions[2:]} == {
+    assert list(result.keys) == [STRONG, WEAK]
+    assert all(one.missed for one in result.contributions[:2])
+    assert not any(one.left_out or one.alone for one in result.contributions[2:])
+    assert {one.dropped for one in result.contributions[2:]} == {
         "the 2 changes of which the models expect most keep the gain"
     }
 
@@ -88,10 +88,10 @@ def test_what_models_promise_is_tried_first_and_the_others_are_not_looked_at(
 def test_without_models_of_trees_all_changes_are_looked_at(won: FakeTestbed, family: str) -> None:
     if family:
         learned(won, family)
-    found, promised = explained(won)
+    result, promised = explained(won)
     assert Promised(order=()) == promised
-    assert set(found.keys) == {STRONG, WEAK}
-    assert all(one.left_out and one.alone for one in found.contributions)
+    assert set(result.keys) == {STRONG, WEAK}
+    assert all(one.left_out and one.alone for one in result.contributions)
 
 
 def test_models_that_are_trained_again_do_not_change_an_explanation(won: FakeTestbed) -> None:
@@ -101,7 +101,7 @@ def test_models_that_are_trained_again_do_not_change_an_explanation(won: FakeTes
         explain(won.task)
     won.dies_after = None
     learned(won, "DNN")
-    found, promised = explained(won)
+    result, promised = explained(won)
     assert promised is not None
     assert list(promised.order[:2]) == [STRONG, WEAK]
-    assert list(found.keys) == [STRONG, WEAK]
+    assert list(result.keys) == [STRONG, WEAK]

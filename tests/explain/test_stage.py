@@ -55,40 +55,40 @@ def begin(testbed: FakeTestbed, verdict: Verdict | None = None) -> None:
 
 
 def explained(testbed: FakeTestbed) -> Explanation:
-    found = explain(testbed.task)
-    assert isinstance(found, Explanation)
-    return found
+    result = explain(testbed.task)
+    assert isinstance(result, Explanation)
+    return result
 
 
 def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
     won: FakeTestbed, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    found = explained(won)
-    assert NEEDED == sorted(found.minimal.values) == sorted(found.keys)
-    assert found.same == ("net.ipv4.tcp_fin_timeout",)
-    assert found.verdict.outcome == "gain"
-    assert found.minimal == found.verdict.configuration
-    assert pytest.approx(found.verdict.ratio, rel=0.2) == 5
-    assert pytest.approx(found.kept.share, abs=0.2) == 1
-    assert found.offer is None
-    assert len(found.contributions) == 4
-    for one in found.contributions:
+    result = explained(won)
+    assert NEEDED == sorted(result.minimal.values) == sorted(result.keys)
+    assert result.same == ("net.ipv4.tcp_fin_timeout",)
+    assert result.verdict.outcome == "gain"
+    assert result.minimal == result.verdict.configuration
+    assert pytest.approx(result.verdict.ratio, rel=0.2) == 5
+    assert pytest.approx(result.kept.share, abs=0.2) == 1
+    assert result.offer is None
+    assert len(result.contributions) == 4
+    for one in result.contributions:
         assert one.left_out is not None
         assert one.alone is not None
         assert one.left_out.low < one.left_out.value < one.left_out.high
         assert one.left_out.value == pytest.approx(1 / FACTORS.get(one.name, 1), rel=0.4)
         assert one.is_kept == (one.name in FACTORS)
-    (pair,) = found.interactions
+    (pair,) = result.interactions
     assert pair.ratio.low < 1 < pair.ratio.high
-    assert len(won.task.trials("explain")) == found.trials == len(won.measured)
-    assert found == won.task.store.get(won.task.subject, Explanation)
+    assert len(won.task.trials("explain")) == result.trials == len(won.measured)
+    assert result == won.task.store.get(won.task.subject, Explanation)
 
-    show(text("x86 slt", found))
-    told = capsys.readouterr().out
-    assert "2 of 5 keys: gain: P99 is" in told
-    assert "no curves of dependence, since there are no models: intop train" in told.lower()
-    assert '"dropped"' in to_json(found)
-    (drawn,) = write_figures(tmp_path, "svg", {"x86 slt": found})
+    show(text("x86 slt", result))
+    message = capsys.readouterr().out
+    assert "2 of 5 keys: gain: P99 is" in message
+    assert "no curves of dependence, since there are no models: intop train" in message.lower()
+    assert '"dropped"' in to_json(result)
+    (drawn,) = write_figures(tmp_path, "svg", {"x86 slt": result})
     assert drawn.name == "x86-slt-contributions.svg"
 
 
@@ -127,10 +127,10 @@ def test_no_gain_is_told_and_nothing_is_measured(
     testbed: FakeTestbed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     begin(testbed, replace(VERDICT, ratio_low=0.9))
-    found = explain(testbed.task)
-    assert isinstance(found, Verdict)
+    result = explain(testbed.task)
+    assert isinstance(result, Verdict)
     assert testbed.measured == []
-    show(text("x86 slt", found))
+    show(text("x86 slt", result))
     assert "no gain to explain, nothing was measured" in capsys.readouterr().out
 
 
@@ -139,10 +139,10 @@ def test_a_gain_that_costs_too_much_is_not_explained_and_one_in_doubt_is(
 ) -> None:
     winner = Configuration(WINNER)
     begin(won, replace(COSTLY, configuration=winner))
-    found = explain(won.task)
-    assert isinstance(found, Verdict)
+    result = explain(won.task)
+    assert isinstance(result, Verdict)
     assert won.measured == []
-    show(text("x86 slt", found))
+    show(text("x86 slt", result))
     assert "no gain: it costs CPU: CPU is higher by 12 points" in capsys.readouterr().out
     begin(won, replace(DOUBTED, configuration=winner))
     assert sorted(explained(won).keys) == NEEDED
@@ -154,25 +154,25 @@ def test_a_winner_of_one_change_is_its_own_smallest_set(won: FakeTestbed) -> Non
     """What equals the default is no change."""
     one = {key: WINNER[key] for key in ("net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_reordering")}
     begin(won, replace(VERDICT, configuration=Configuration(one)))
-    found = explained(won)
+    result = explained(won)
     assert won.measured == []
-    assert found.keys == ("net.ipv4.tcp_reordering",)
-    assert found.minimal.values == {"net.ipv4.tcp_reordering": "100"}
-    assert found.same == ("net.ipv4.tcp_fin_timeout",)
-    assert (VERDICT.ratio, "") == (found.verdict.ratio, found.obstacle)
-    assert found == explained(won)
+    assert result.keys == ("net.ipv4.tcp_reordering",)
+    assert result.minimal.values == {"net.ipv4.tcp_reordering": "100"}
+    assert result.same == ("net.ipv4.tcp_fin_timeout",)
+    assert (VERDICT.ratio, "") == (result.verdict.ratio, result.obstacle)
+    assert result == explained(won)
 
 
 def test_a_smallest_set_that_costs_too_much_is_not_what_leaves(won: FakeTestbed) -> None:
-    found = explained(won)
-    assert found.obstacle == ""
-    costly = replace(found.verdict, guardrails=(BROKEN_CPU,))
-    assert replace(found, verdict=costly).obstacle == (
+    result = explained(won)
+    assert result.obstacle == ""
+    costly = replace(result.verdict, guardrails=(BROKEN_CPU,))
+    assert replace(result, verdict=costly).obstacle == (
         "by itself it costs more than is accepted: CPU is higher by 12 points (9 to 15; "
         "accepted: 5)"
     )
-    doubted = replace(found.verdict, guardrails=(UNCLEAR_CPU,))
-    assert replace(found, verdict=doubted).obstacle == ""
+    doubted = replace(result.verdict, guardrails=(UNCLEAR_CPU,))
+    assert replace(result, verdict=doubted).obstacle == ""
 
 
 def test_without_a_verdict_it_says_what_to_type(testbed: FakeTestbed) -> None:
@@ -217,5 +217,5 @@ def test_a_failure_in_the_judgement_does_not_end_it(won: FakeTestbed) -> None:
         return trial(planned, *arguments)  # type: ignore[arg-type]
 
     won.trial = failing  # type: ignore[method-assign,assignment]
-    found = explained(won)
-    assert (found.verdict.pairs, found.kept.rounds) == (4, 3)
+    result = explained(won)
+    assert (result.verdict.pairs, result.kept.rounds) == (4, 3)

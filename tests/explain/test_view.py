@@ -63,7 +63,7 @@ FOUND = Explanation(
 
 def test_the_text_has_each_change_and_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
     show(explanation("x86 slt", FOUND))
-    told = " ".join(capsys.readouterr().out.split())
+    message = " ".join(capsys.readouterr().out.split())
     for words in (
         "4096 -> 64",
         "(2.20 to 4.40)",
@@ -73,7 +73,7 @@ def test_the_text_has_each_change_and_what_is_left(capsys: pytest.CaptureFixture
         "x86 slt: 1 of 3 keys: gain: P99 is 3.10 times lower",
         "keeps 97 % of the gain (interval 80 to 114 %): P99 3.10 times lower",
     ):
-        assert words in told
+        assert words in message
     assert smallest(FOUND) == f"smallest set: {ONE} ({sentence(FOUND)}, 97 % of the gain)"
 
 
@@ -83,11 +83,11 @@ def test_more_keys_than_are_wanted_are_told_with_the_best_few(
     poor = replace(KEPT, share=0.6, high=0.8)
     offer = Offer(configuration=Configuration({ONE: "63"}), kept=poor)
     show(explanation("x86 slt", replace(FOUND, offer=offer, without_curves="no curves: type this")))
-    told = " ".join(capsys.readouterr().out.split())
-    assert "More than 5 keys are needed. The best 1 alone: keeps 60 % of the gain" in told
-    assert "clearly less than 90% of the gain" in told
-    assert f"{ONE} = 63" in told
-    assert "No curves: type this" in told
+    message = " ".join(capsys.readouterr().out.split())
+    assert "More than 5 keys are needed. The best 1 alone: keeps 60 % of the gain" in message
+    assert "clearly less than 90% of the gain" in message
+    assert f"{ONE} = 63" in message
+    assert "No curves: type this" in message
 
 
 def test_a_set_that_keeps_too_little_is_not_what_leaves(
@@ -98,10 +98,10 @@ def test_a_set_that_keeps_too_little_is_not_what_leaves(
     assert "winner" not in smallest(FOUND)
     poor = replace(FOUND, kept=replace(KEPT, share=0.7, high=0.83))
     show(explanation("x86 slt", poor))
-    told = " ".join(capsys.readouterr().out.split())
+    message = " ".join(capsys.readouterr().out.split())
     assert (
         "leaves the campaign is the whole winner: it keeps clearly less than 90% of the gain"
-        in told
+        in message
     )
     assert "so the whole winner is deployed: it keeps clearly less than 90%" in smallest(poor)
 

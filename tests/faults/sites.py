@@ -165,9 +165,9 @@ class Site:
         return self._forked(words, None)
 
     def _forked(self, words: Sequence[str], point: Point | None) -> Forked:
-        said = self.folder / f"said-{next(_NUMBERS)}"
-        said.mkdir()
-        return Forked(words, folder=self.folder, said=said, prepare=partial(prepare, point))
+        output = self.folder / f"said-{next(_NUMBERS)}"
+        output.mkdir()
+        return Forked(words, folder=self.folder, said=output, prepare=partial(prepare, point))
 
     def signalled(self, number: signal.Signals, step: str, count: int, moment: str) -> Forked:
         """COLLECT by a controller that gets a signal there; signalled.py has the words."""
@@ -219,8 +219,8 @@ class Site:
 
     def doctor(self) -> dict[str, Any]:
         """What doctor finds, such as what the watchdog has left to say."""
-        (found,) = json.loads(self.run("doctor", "--json")[0])
-        return dict(found)
+        (result,) = json.loads(self.run("doctor", "--json")[0])
+        return dict(result)
 
 
 _NUMBERS = count()
@@ -243,8 +243,8 @@ def message(err: str) -> str:
 
 def finished(err: str) -> int:
     """How many trials of COLLECT a command's progress has told of as made."""
-    told = re.findall(rf"^\S+Z x86 slt: collect: (\d+)/{TRIALS},", err, re.MULTILINE)
-    return int(told[-1]) if told else 0
+    texts = re.findall(rf"^\S+Z x86 slt: collect: (\d+)/{TRIALS},", err, re.MULTILINE)
+    return int(texts[-1]) if texts else 0
 
 
 @contextmanager
@@ -302,8 +302,8 @@ def _tables(cluster: Cluster, lease_s: int) -> str:
 
 
 def _host(address: HostAddress, lease_s: int) -> dict[str, Any]:
-    said = ("name", "hostname", "key_file", "known_hosts", "state_dir")
-    return {name: asdict(address)[name] for name in said} | {"lease_s": lease_s}
+    output = ("name", "hostname", "key_file", "known_hosts", "state_dir")
+    return {name: asdict(address)[name] for name in output} | {"lease_s": lease_s}
 
 
 def _fields(table: Mapping[str, Any]) -> list[str]:

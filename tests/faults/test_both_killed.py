@@ -57,8 +57,8 @@ class Dead:
 
 def kill_watchdogs(place: Site) -> None:
     """With all that they have begun, until there is none."""
-    while found := place.pids("lb", " watch "):
-        for pid in found:
+    while result := place.pids("lb", " watch "):
+        for pid in result:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
@@ -129,8 +129,8 @@ def is_known(place: Site) -> bool:
 def is_told(place: Site) -> bool:
     """The same of what status says."""
     (answer,) = json.loads(place.run("status", "--json")[0])
-    said = answer["said"]
-    return bool(said["holder"] or said["changed"]) or not place.is_changed()
+    output = answer["said"]
+    return bool(output["holder"] or output["changed"]) or not place.is_changed()
 
 
 def give_back(place: Site, command: str) -> None:
@@ -208,25 +208,25 @@ def places(tmp_path: Path) -> Iterator[list[Site]]:
 @pytest.mark.long
 @pytest.mark.parametrize("order", ORDERS)
 def test_both_are_killed_at_every_point(places: list[Site], order: Order) -> None:
-    found = carried_out(
+    result = carried_out(
         places, lambda place, p, n: both_die(place, p, order, COMMANDS[n % len(COMMANDS)])
     )
-    print(*found, sep="\n")
-    assert [f"{dead}: {', '.join(dead.problems)}" for dead in found if dead.problems] == []
+    print(*result, sep="\n")
+    assert [f"{dead}: {', '.join(dead.problems)}" for dead in result if dead.problems] == []
     # Else there would have been nothing to give back.
     if order is watchdog_over_its_restore:
-        assert sum(dead.was_half_done for dead in found) >= 5
+        assert sum(dead.was_half_done for dead in result) >= 5
     else:
-        assert sum(dead.was_changed for dead in found) >= 15
+        assert sum(dead.was_changed for dead in result) >= 15
 
 
 @pytest.mark.long
 def test_the_watchdog_is_killed_at_every_point_and_the_controller_lives(
     places: list[Site],
 ) -> None:
-    found = carried_out(places, lambda place, p, _: one_lives(place, p))
-    print(*found, sep="\n")
-    assert [f"{dead}: {', '.join(dead.problems)}" for dead in found if dead.problems] == []
+    result = carried_out(places, lambda place, p, _: one_lives(place, p))
+    print(*result, sep="\n")
+    assert [f"{dead}: {', '.join(dead.problems)}" for dead in result if dead.problems] == []
 
 
 def test_the_watchdog_dies_over_the_restore_of_a_dead_controller(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ def link_down(place: Site) -> Iterator[None]:
 
 def assert_told(place: Site, err: str) -> None:
     """The one message names a host, says that nothing is lost, and what to type next."""
-    told = message(err)
-    assert f"{place.name}-l" in told
-    assert "What was measured is stored" in told
-    assert "the same command" in told
+    words = message(err)
+    assert f"{place.name}-l" in words
+    assert "What was measured is stored" in words
+    assert "the same command" in words
 
 
 def assert_nothing_counted(place: Site) -> None:

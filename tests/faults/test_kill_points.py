@@ -62,9 +62,9 @@ def carried_out(place: Site, points: tuple[Point, ...]) -> Lane:
     _, last = place.run(*COLLECT)
     place.assert_untouched()
     lane = Lane(deaths, place.trials(), last)
-    said = [*(death.err for death in deaths.values()), last]
+    output = [*(death.err for death in deaths.values()), last]
     for n, death in enumerate(deaths.values(), start=1):
-        death.later = "".join(said[n:])
+        death.later = "".join(output[n:])
     return lane
 
 
@@ -96,9 +96,9 @@ def test_killed_there(lanes: list[Lane], point: Point, record_property) -> None:
     assert list(range(max(places, default=-1) + 1)) == sorted(set(places))
     # Whoever takes the host next hears of it, once.
     line = rf"^\S+Z \S+-lb reports: .*\(process {death.pid}\).*$"
-    told = re.findall(line, death.later, re.MULTILINE)
+    message = re.findall(line, death.later, re.MULTILINE)
     if point not in UNCERTAIN:
-        assert (point not in UNHELD) == len(told)
+        assert (point not in UNHELD) == len(message)
 
 
 def test_the_last_one_ends_with_all_trials(lanes: list[Lane]) -> None:

@@ -42,9 +42,9 @@ def test_of_two_controllers_one_has_the_host(place: Site) -> None:
 
 
 def kill_watchdog(place: Site) -> None:
-    found = place.pids("lb", " watch ")
-    assert found
-    for pid in found:
+    result = place.pids("lb", " watch ")
+    assert result
+    for pid in result:
         os.kill(pid, signal.SIGKILL)
 
 
@@ -98,13 +98,13 @@ def test_what_somebody_else_sets_is_left_to_them(place: Site) -> None:
         place.inside("lb", f"echo 77 > /proc/sys/{FIN}")
         process.send_signal(signal.SIGCONT)
         _, err = ended(process, 1)
-    told = message(err)
-    assert f"{place.balancer}: " in told
+    words = message(err)
+    assert f"{place.balancer}: " in words
     key = FIN.replace("/", ".")
-    assert f"{key}: it was left at '{before}' and is '77'" in told
+    assert f"{key}: it was left at '{before}' and is '77'" in words
     assert not any(trial.usable for trial in place.trials())
     assert place.inside("lb", f"cat /proc/sys/{FIN}").strip() == "77"
     # The command that it tells is all that there is to do.
-    (command,) = re.findall(r"sysctl -w \S+", told)
+    (command,) = re.findall(r"sysctl -w \S+", words)
     place.inside("lb", command)
     place.assert_untouched()

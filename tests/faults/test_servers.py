@@ -114,7 +114,7 @@ def killed(place: Site) -> Seen:
     tuned = restarted(place, WINNER)
     restarted(place, str(own))
     place.assert_untouched()
-    found, wrong = place.doctor(), broken(place)
+    result, wrong = place.doctor(), broken(place)
     # The default comes first: in the second load other values are set.
     process = place.signalled(signal.SIGKILL, "load", 2, "within")
     ended(process, -9)
@@ -122,14 +122,14 @@ def killed(place: Site) -> Seen:
     assert place.is_changed()
     seconds = place.given_back(since)
     place.assert_untouched()
-    return Seen(found, wrong, own, tuned, seconds, place.trials())
+    return Seen(result, wrong, own, tuned, seconds, place.trials())
 
 
 def gone_on(place: Site) -> Later:
-    _, said = place.run(*COLLECT)
+    _, output = place.run(*COLLECT)
     verdict = verified(place)
     place.assert_untouched()
-    return Later(said, verdict, place.trials(), queue(place))
+    return Later(output, verdict, place.trials(), queue(place))
 
 
 @pytest.fixture(scope="module")
@@ -159,13 +159,13 @@ def later(
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_doctor_knows_it(seen: dict[ServerName, Seen], name: ServerName) -> None:
-    found = seen[name].found
-    assert found["problems"] == []
-    (version,) = [h["facts"]["nginx"] for h in found["hosts"] if h["role"] == "load-balancer"]
+    result = seen[name].found
+    assert result["problems"] == []
+    (version,) = [h["facts"]["nginx"] for h in result["hosts"] if h["role"] == "load-balancer"]
     assert re.fullmatch(VERSIONS[name], version)
-    paths = {path["path"].partition("?")[0] for path in found["fetched"]}
+    paths = {path["path"].partition("?")[0] for path in result["fetched"]}
     assert paths >= set(static_paths())
-    assert {(path["status"], path["problem"]) for path in found["fetched"]} == {(200, "")}
+    assert {(path["status"], path["problem"]) for path in result["fetched"]} == {(200, "")}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -207,8 +207,8 @@ def test_the_campaign_goes_on_to_a_verdict(
     later: dict[ServerName, tuple[Seen, Later]], name: ServerName
 ) -> None:
     before, after = later[name]
-    told = "the server keeps what its sockets got of a trial's values until it is restarted"
-    assert told in after.said
+    message = "the server keeps what its sockets got of a trial's values until it is restarted"
+    assert message in after.said
     assert before.trials == after.trials[: len(before.trials)]
     collected = [t for t in after.trials if t.stage == "collect"]
     assert set(range(TRIALS)) == {t.planned.index for t in collected}

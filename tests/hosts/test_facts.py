@@ -29,8 +29,8 @@ def test_an_arm_machine_with_large_pages_and_without_root() -> None:
 
 
 def test_a_host_without_nginx_or_a_name_for_its_cpu() -> None:
-    found = parse_facts(X86.replace("nginx/1.22.1", "").replace("AMD EPYC", ""))
-    assert (found.nginx, found.cpu) == ("", "unknown")
+    result = parse_facts(X86.replace("nginx/1.22.1", "").replace("AMD EPYC", ""))
+    assert (result.nginx, result.cpu) == ("", "unknown")
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
 
 
 def test_this_machine() -> None:
-    found = facts(LocalHost())
-    assert (platform.machine(), platform.release()) == (found.machine, found.kernel)
-    assert os.cpu_count() == found.cpus
-    assert os.sysconf("SC_PAGE_SIZE") == found.page_bytes
-    assert found.memory_bytes > 1 << 28
-    assert found.cpu
+    result = facts(LocalHost())
+    assert (platform.machine(), platform.release()) == (result.machine, result.kernel)
+    assert os.cpu_count() == result.cpus
+    assert os.sysconf("SC_PAGE_SIZE") == result.page_bytes
+    assert result.memory_bytes > 1 << 28
+    assert result.cpu
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_another_user_namespace_than_the_machines() -> None:
 
 def test_namespaces_of_this_machine() -> None:
     read_only = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys"
-    found = facts(LocalHost(setup=read_only))
-    assert found.mounts == {"/proc": False, "/proc/sys": True}
-    assert found.in_namespace
-    assert not found.in_user_namespace
+    result = facts(LocalHost(setup=read_only))
+    assert result.mounts == {"/proc": False, "/proc/sys": True}
+    assert result.in_namespace
+    assert not result.in_user_namespace
     assert facts(
         LocalHost(setup='exec unshare --user --map-root-user sh -c "$0"')
     ).in_user_namespace

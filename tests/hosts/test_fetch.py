@@ -45,7 +45,7 @@ def test_each_path_has_its_answer_or_its_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "printed"),
     [
         ("", "0 lines for 1 paths"),
         (line() * 2, "2 lines for 1 paths"),
@@ -70,22 +70,22 @@ def test_each_path_has_its_answer_or_its_problem() -> None:
         (line(problem=[]), "problem is []"),
     ],
 )
-def test_anything_else_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_anything_else_is_refused(text: str, printed: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(printed)):
         parse_fetched(text, ["/"])
 
 
 @given(anything | damaged(PRINTED))
 def test_whatever_is_printed_is_answers_or_an_error_that_names_the_host(text: str) -> None:
     try:
-        found = fetch(Puts(text), "/tmp/x", "http://lb", PATHS)
+        result = fetch(Puts(text), "/tmp/x", "http://lb", PATHS)
     except LoadOutputError as error:
-        said = str(error)
+        printed = str(error)
     else:
-        assert tuple(one.path for one in found) == PATHS
+        assert tuple(one.path for one in result) == PATHS
         return
-    assert said.startswith("lb: engine.lua: ")
-    assert len(said) < 1000
+    assert printed.startswith("lb: engine.lua: ")
+    assert len(printed) < 1000
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda n: n[:9])
@@ -93,12 +93,12 @@ def test_whatever_is_printed_is_answers_or_an_error_that_names_the_host(text: st
 def test_a_number_is_one_or_refused(key: str, number: str) -> None:
     text = re.sub(rf'"{key}": [^,}}]+', lambda _: f'"{key}": {number}', line())
     try:
-        (found,) = parse_fetched(text, ["/"])
+        (result,) = parse_fetched(text, ["/"])
     except ValueError:
         return
-    assert 0 <= found.status <= 999
-    assert found.bytes >= 0
-    assert found.seconds >= 0
+    assert 0 <= result.status <= 999
+    assert result.bytes >= 0
+    assert result.seconds >= 0
 
 
 class Puts(LocalHost):
@@ -131,16 +131,16 @@ def test_all_that_the_engine_reads_is_put_beside_it() -> None:
 
 
 def test_what_was_asked_with_is_told() -> None:
-    (found,) = fetch(Puts(line()), "/nowhere", "http://lb", ["/"], headers=["Host: a"])
-    assert found.headers == ("Host: a",)
+    (result,) = fetch(Puts(line()), "/nowhere", "http://lb", ["/"], headers=["Host: a"])
+    assert result.headers == ("Host: a",)
 
 
 def test_a_server_that_is_not_there_refuses_all_paths(tmp_path: Path) -> None:
     """With a blank and quotes in the folder's name, which the shell must not take apart."""
     folder = tmp_path / "a 'folder'"
     host = Puts(setup="ip link set lo up")
-    found = fetch(host, str(folder), "http://127.0.0.1:80", ["/a", "/b"])
-    assert [(one.path, one.problem, one.status) for one in found] == [
+    result = fetch(host, str(folder), "http://127.0.0.1:80", ["/a", "/b"])
+    assert [(one.path, one.problem, one.status) for one in result] == [
         ("/a", "refused", 0),
         ("/b", "refused", 0),
     ]
@@ -186,12 +186,12 @@ def asked(rig: Rig, *paths: str, limit_s: float = 20) -> tuple[Fetched, ...]:
 
 
 def test_every_path_of_the_lab_answers_with_its_content(rig: Rig) -> None:
-    found = asked(rig, *rig.cluster.static_paths, f"{rig.cluster.dynamic_path}?r=1")
-    assert len(found) == 25
-    assert {one.complaint for one in found} == {""}
-    assert {one.status for one in found} == {200}
+    result = asked(rig, *rig.cluster.static_paths, f"{rig.cluster.dynamic_path}?r=1")
+    assert len(result) == 25
+    assert {one.complaint for one in result} == {""}
+    assert {one.status for one in result} == {200}
     content = Path(f"/run/intop/lab/{NAME}/content")
-    for one in found[:-1]:
+    for one in result[:-1]:
         body = (content / one.path[1:]).read_bytes()
         assert (len(body), zlib.crc32(body)) == (one.bytes, one.check)
         assert 0 < one.seconds < 10

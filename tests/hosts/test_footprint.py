@@ -31,24 +31,24 @@ def inside(tmp_path: Path) -> Iterator[LocalHost]:
 def test_all_processes_of_this_namespaces_nginx_are_counted(inside: LocalHost) -> None:
     reader = Reader(inside)
     try:
-        found = reader.read(Wanted(footprint=True)).footprint
+        result = reader.read(Wanted(footprint=True)).footprint
         assert reader.read(Wanted()).footprint is None
     finally:
         reader.close()
-    assert found is not None
-    assert found.memory_mib is not None
-    assert found.files is not None
-    assert found.started_s is not None
+    assert result is not None
+    assert result.memory_mib is not None
+    assert result.files is not None
+    assert result.started_s is not None
     # A master and two workers, each with a dozen files or fewer.
-    assert 0.2 < found.memory_mib < 40
-    assert 9 <= found.files < 100
-    assert 0 < found.started_s < float(Path("/proc/uptime").read_text().split()[0])
-    assert found.host_files > found.files
+    assert 0.2 < result.memory_mib < 40
+    assert 9 <= result.files < 100
+    assert 0 < result.started_s < float(Path("/proc/uptime").read_text().split()[0])
+    assert result.host_files > result.files
 
 
 def test_without_nginx_the_hosts_files_are_known_alone() -> None:
-    found = parse_footprint(["files 1200 0 9223372036854775807"])
-    assert Footprint(memory_mib=None, files=None, started_s=None, host_files=1200) == found
+    result = parse_footprint(["files 1200 0 9223372036854775807"])
+    assert Footprint(memory_mib=None, files=None, started_s=None, host_files=1200) == result
 
 
 def test_processes_are_added_up() -> None:

@@ -180,9 +180,9 @@ def test_the_watchdog_restores_when_the_controller_falls_silent(host: NamespaceH
     assert host.value(SOMAXCONN) == "777"
     wait_until(lambda: before == host.values(), "the watchdog restores")
     wait_until(lambda: not host.processes(), "the watchdog ends")
-    (said,) = status(host).reports
-    assert "no sign of life from somebody@elsewhere since 20" in said
-    assert "this host was restored by its watchdog" in said
+    (output,) = status(host).reports
+    assert "no sign of life from somebody@elsewhere since 20" in output
+    assert "this host was restored by its watchdog" in output
     late = host.script("write", "token-1", stdin="net/core/somaxconn 777\n")
     assert late.exit_code == NOT_OURS
     assert "the lock is no longer ours" in late.stderr
@@ -397,7 +397,7 @@ def test_sessions_that_take_over_a_lapsed_lock_at_once_have_it_one_after_the_oth
         list(pool.map(session, ("101", "102", "103", "104")))
     assert 4 * [before] == snapshots
     assert all(
-        told.startswith(("lb is held by ", "lb is being ", "lb reports: ")) for told in heard
+        message.startswith(("lb is held by ", "lb is being ", "lb reports: ")) for message in heard
     )
     assert before == host.values()
     assert sorted(path.name for path in host.state.iterdir()) == [*SCRIPTS, "report.old"]
@@ -453,11 +453,11 @@ def test_no_snapshot_is_taken_while_a_watchdog_still_restores(host: NamespaceHos
     with busy_guard() as at_work:
         restorer(host, identity(at_work.pid))
 
-        def end(told: str) -> None:
-            if told.startswith("lb reports: "):
-                assert "has died over it; this host was restored by the next command" in told
+        def end(message: str) -> None:
+            if message.startswith("lb reports: "):
+                assert "has died over it; this host was restored by the next command" in message
                 return
-            assert "lb is being restored from an earlier session" in told
+            assert "lb is being restored from an earlier session" in message
             assert not (host.state / "lock").exists()
             os.killpg(at_work.pid, signal.SIGKILL)
             at_work.wait()

@@ -52,8 +52,8 @@ def test_the_watchdog_finishes_what_another_one_has_begun_to_restore(fake: FakeK
     ended_half_way(fake)
     assert fake.watch("a", "t1") == DONE
     assert (fake.now(), fake.pending("a")) == (OWN, [])
-    told = (fake.folder("a") / "report").read_text()
-    assert "has died over it; this host was restored by its watchdog" in told
+    message = (fake.folder("a") / "report").read_text()
+    assert "has died over it; this host was restored by its watchdog" in message
 
 
 @pytest.mark.parametrize("verb", ["write", "renew", "end"])
@@ -185,10 +185,10 @@ def test_the_unit_comes_back_after_every_end_but_one(fake: FakeKernelHost, tmp_p
     shim.chmod(0o755)
     assert fake.run("mkdir -p /run/systemd/system").exit_code == 0
     assert fake.begin_in("a", "t1").exit_code == 0
-    said = (tmp_path / "said").read_text()
+    output = (tmp_path / "said").read_text()
     for property_ in ("Restart=always", "RestartSec=1", "StartLimitIntervalSec=0"):
-        assert f"--property={property_}\n" in said
-    assert f"--property=RestartPreventExitStatus={DONE}\n" in said
+        assert f"--property={property_}\n" in output
+    assert f"--property=RestartPreventExitStatus={DONE}\n" in output
 
 
 def test_without_a_watchdog_nothing_begins(fake: FakeKernelHost, tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_a_rollback_with_a_full_disk_leaves_another_folders_session_alone(
 def test_nothing_is_set_once_a_dead_keep_has_kept(fake: FakeKernelHost, verb: str) -> None:
     """It would stay without a record of it, which a rollback goes by."""
     about = "about\tsince\tnow\nend\n"
-    found = 0
+    result = 0
     for fatal in range(12, 36):
         tune(fake)
         fake.guard("a", "keep", "t1", stdin=about, fatal=fatal)
@@ -449,11 +449,11 @@ def test_nothing_is_set_once_a_dead_keep_has_kept(fake: FakeKernelHost, verb: st
             stdin = about if verb == "keep" else LINES.replace(" ", " 1")
             done = fake.guard("a", verb, "t1", stdin=stdin)
             assert done.exit_code == NOT_OURS
-            found += "were kept already" in done.stderr
+            result += "were kept already" in done.stderr
             assert fake.pending("a") == []
             assert fake.now() == OWN | TUNED
         fake.lapse("a")
         assert fake.guard("a", "rollback").exit_code in (0, 77)
         assert fake.now() == OWN
         fake.kill_all()
-    assert found
+    assert result

@@ -129,8 +129,8 @@ def test_a_key_that_is_gone_keeps_no_rollback_from_its_end(host: NamespaceHost) 
         other = "2" if host.value(gone) != "2" else "1"
         session.keep(Configuration({SOMAXCONN: "777", gone: other}), ABOUT, None)
     host.run("ip link del veth7")
-    found = guard.rollback(host)
-    assert ("partly", [gone]) == (found.outcome, [key.key for key in found.unrestored])
+    results = guard.rollback(host)
+    assert ("partly", [gone]) == (results.outcome, [key.key for key in results.unrestored])
     assert before == host.values()
     assert status(host).applied is None
     keep(host, ONE)
@@ -363,8 +363,8 @@ def at_once(host: NamespaceHost, *commands: str) -> dict[str, str]:
     paths = " ".join(path_of(key) for key in KEYS)
     last = f"echo; echo values; cd /proc/sys; cat {paths}"
     done = host.run("\n".join([f"PATH={host.state.parent}/calm:$PATH", *commands, last]))
-    found = done.stdout.rpartition("values\n")[2].splitlines()
-    return {key: " ".join(value.split()) for key, value in zip(KEYS, found, strict=True)}
+    results = done.stdout.rpartition("values\n")[2].splitlines()
+    return {key: " ".join(value.split()) for key, value in zip(KEYS, results, strict=True)}
 
 
 def die(host: NamespaceHost, *, rebooted: bool) -> None:

@@ -339,9 +339,9 @@ class Guard(RuleBasedStateMachine):
         """Nothing is there of ours but what stays."""
         self.files |= self.theirs
         self.theirs = {}
-        found = self.host.files()
-        assert self.files == {name: file[0] for name, file in found.items()}
-        assert [file[1:] for file in found.values()] == [(0o644, 0, 0), (0o640, 0, 33)]
+        result = self.host.files()
+        assert self.files == {name: file[0] for name, file in result.items()}
+        assert [file[1:] for file in result.values()] == [(0o644, 0, 0), (0o640, 0, 33)]
 
     def take_by_force(self) -> None:
         """A death may leave some of it to others."""

@@ -79,9 +79,9 @@ def test_what_is_refused_or_gone_is_said_with_the_command_and_the_rest_is_back(
         session.apply(Configuration({SOMAXCONN: "777", RMEM: "8192 65536 1048576"} | ports))
         set_by_somebody(host, FIRST_PORT, "1024")
         host.run("ip link del veth7")
-    head, *told = str(caught.value).splitlines()
+    head, *message = str(caught.value).splitlines()
     assert head == "lb: not everything is as it was found; as root, type there:"
-    assert told == [
+    assert message == [
         f"could not be restored: sysctl -w {gone}={was}{NOT_NOW}",
         f"could not be restored: sysctl -w '{PORTS}={LOW_PORTS}'",
     ]
@@ -122,15 +122,15 @@ def test_the_watchdog_reports_what_it_could_not_restore_and_a_session_says_it_on
     assert host.run(command).exit_code == 0
     heard: list[str] = []
     with guarded(host, KEYS, say=heard.append) as session:
-        assert all(any(line in told for told in heard) for line in reports)
+        assert all(any(line in message for message in heard) for line in reports)
         # A command of a controller that is dead by then tells nobody.
         assert len(reports) == len(status(host).reports)
         session.renew()
         assert status(host).reports == ()
         assert {SOMAXCONN: "55"}.items() <= session.snapshot.items()
-    told = len(heard)
+    message = len(heard)
     with guarded(host, KEYS, say=heard.append):
-        assert told == len(heard)
+        assert message == len(heard)
     # What somebody else has changed is theirs, and known until they say so.
     (change,) = status(host).foreign
     assert (change.key, change.left, change.now) == (SOMAXCONN, "777", "55")
@@ -223,9 +223,9 @@ def test_a_foreign_change_stops_the_writing_and_is_left_alone(host: NamespaceHos
         ForeignChange(key=RMEM, left=rmem, now="5000 6000 7000", command=commands[1]),
     )
     assert foreign == expected
-    told = str(caught.value).splitlines()
-    assert told[0] == "lb: not everything is as it was found; as root, type there:"
-    assert commands == [line.partition("left alone: ")[2] for line in told[1:]]
+    message = str(caught.value).splitlines()
+    assert message[0] == "lb: not everything is as it was found; as root, type there:"
+    assert commands == [line.partition("left alone: ")[2] for line in message[1:]]
     assert before | {SOMAXCONN: "55", RMEM: "5000 6000 7000"} == host.values()
     assert not (host.state / "lock").exists()
     # The commands that it names do what they say.
@@ -352,30 +352,30 @@ def test_status_tells_who_holds_a_host_and_what_is_changed(host: NamespaceHost) 
     before = host.values()
     with guarded(host, KEYS) as session:
         session.apply(Configuration({RMEM: "8192 65536 1048576", SOMAXCONN: "777"}))
-        found = status(host)
-        assert f"(process {os.getpid()})" in found.holder
-        assert found.since.endswith("Z")
-        assert (found.lease_s, found.is_watched) == (20.0, True)
-        assert found.silent_s is not None
-        assert 0 <= found.silent_s <= 20
+        result = status(host)
+        assert f"(process {os.getpid()})" in result.holder
+        assert result.since.endswith("Z")
+        assert (result.lease_s, result.is_watched) == (20.0, True)
+        assert result.silent_s is not None
+        assert 0 <= result.silent_s <= 20
         assert (
             KeyChange(key=SOMAXCONN, before=before[SOMAXCONN], now="777"),
             KeyChange(key=RMEM, before=before[RMEM], now="8192 65536 1048576"),
-        ) == found.changed
-        assert (found.foreign, found.reports) == ((), ())
+        ) == result.changed
+        assert (result.foreign, result.reports) == ((), ())
         end_processes(host)
         assert status(host).is_watched is False
-    assert str(found) == f"held by {found.holder} since {found.since}, lease 20 s"
+    assert str(result) == f"held by {result.holder} since {result.since}, lease 20 s"
 
 
 def test_status_restores_a_host_whose_lease_has_lapsed(host: NamespaceHost) -> None:
     before = host.values()
     begun(host, "net/core/somaxconn 777")
     died(host)
-    found = status(host)
+    result = status(host)
     assert before == host.values()
-    assert (found.holder, found.changed) == ("", ())
-    assert "this host was restored by the next command" in found.reports[-1]
+    assert (result.holder, result.changed) == ("", ())
+    assert "this host was restored by the next command" in result.reports[-1]
 
 
 def test_a_living_session_is_rolled_back_by_force_only(host: NamespaceHost) -> None:
@@ -549,9 +549,9 @@ def test_nothing_outside_of_proc_sys_is_written(host: NamespaceHost, tmp_path: P
 def test_a_session_in_another_shell(host: NamespaceHost, tmp_path: Path, shell: str) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    found = shutil.which(shell)
-    assert found, f"no {shell} here"
-    (programs / "sh").symlink_to(found)
+    result = shutil.which(shell)
+    assert result, f"no {shell} here"
+    (programs / "sh").symlink_to(result)
 
     class Other(NamespaceHost):
         def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:

@@ -164,10 +164,10 @@ def refused(host: NamespaceHost, words: str) -> None:
     before = host.value(FIN)
     with pytest.raises(HostError, match=words) as caught:
         guarded(host, [FIN]).__enter__()
-    told = str(caught.value)
-    assert f"lb: the state folder {host.state} can't be trusted: " in told
-    assert "give the host another one as state_dir" in told
-    assert len(told.splitlines()) == 1
+    message = str(caught.value)
+    assert f"lb: the state folder {host.state} can't be trusted: " in message
+    assert "give the host another one as state_dir" in message
+    assert len(message.splitlines()) == 1
     assert before == host.value(FIN)
     assert not (host.state / "lock").exists()
 

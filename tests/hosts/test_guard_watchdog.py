@@ -40,9 +40,9 @@ def test_a_watchdog_that_was_killed_is_armed_anew(host: NamespaceHost, verb: str
     assert status(host).is_watched is False
     assert host.script(verb, "token-1", stdin="").exit_code == 0
     assert first != watchdog(host)
-    found = status(host)
-    assert found.is_watched
-    (report,) = found.reports
+    result = status(host)
+    assert result.is_watched
+    (report,) = result.reports
     assert "the watchdog of this host was gone, and was armed anew" in report
     assert host.script("write", "token-1", stdin=f"{LINE}\n").exit_code == 0
     # It is as good as the first.

@@ -120,7 +120,7 @@ def test_the_unit_stays_for_what_the_watchdog_could_not_restore(place: Place) ->
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         (
             "mount -t tmpfs -o mode=700 none {state}",
@@ -130,12 +130,12 @@ def test_the_unit_stays_for_what_the_watchdog_could_not_restore(place: Place) ->
     ],
 )
 def test_no_session_begins_that_a_reboot_would_not_undo(
-    place: Place, fault: str, told: str
+    place: Place, fault: str, message: str
 ) -> None:
     host, folder = place
     nginx = tunable_nginx(host, catalogue())
     assert host.run(f"mkdir -p {host.state} && {fault.format(state=host.state)}").exit_code == 0
-    with pytest.raises(HostError, match=told):
+    with pytest.raises(HostError, match=message):
         guarded(host, [SOMAXCONN], nginx=nginx, restart=restart_command(folder)).__enter__()
     assert host.run(f"ls -d {host.state}/lock 2>/dev/null").stdout == ""
     assert units(host) == []

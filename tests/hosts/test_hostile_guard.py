@@ -30,8 +30,8 @@ VALUES = st.text(st.characters(exclude_characters="\n\t"), max_size=30)
 
 @given(anything | damaged(STATUS))
 def test_a_status_is_read_whatever_is_in_it(text: str) -> None:
-    found = parse_status(text)
-    for seconds in (found.lease_s, found.silent_s):
+    result = parse_status(text)
+    for seconds in (result.lease_s, result.silent_s):
         assert seconds is None or (math.isfinite(seconds) and seconds >= 0)
 
 
@@ -39,27 +39,27 @@ def test_a_status_is_read_whatever_is_in_it(text: str) -> None:
 def test_a_changed_value_is_told_as_it_is(before: str, now: str) -> None:
     """Also one with what other programs take for the end of a line."""
     text = f"key\tnet/core/x\t{before}\t{now}\nforeign\tnet/core/y\t{before}\t{now}\ttype\n"
-    found = parse_status(text)
-    assert [(before, now)] == [(c.before, c.now) for c in found.changed]
-    assert [(before, now)] == [(c.left, c.now) for c in found.foreign]
+    result = parse_status(text)
+    assert [(before, now)] == [(c.before, c.now) for c in result.changed]
+    assert [(before, now)] == [(c.left, c.now) for c in result.foreign]
 
 
 @given(anything | damaged(ROLLBACK), VALUES)
 def test_a_rollback_loses_no_key_that_is_not_back(text: str, value: str) -> None:
     parse_rollback(text, "done")  # type: ignore[arg-type]
-    told = f"unrestored\tnet/core/z\t{value}\ttype\nforeign\tnet/core/y\t{value}\t1\ttype\n"
-    found = parse_rollback(told, "done")  # type: ignore[arg-type]
-    assert [value] == [u.value for u in found.unrestored]
-    assert [value] == [f.left for f in found.foreign]
+    message = f"unrestored\tnet/core/z\t{value}\ttype\nforeign\tnet/core/y\t{value}\t1\ttype\n"
+    result = parse_rollback(message, "done")  # type: ignore[arg-type]
+    assert [value] == [u.value for u in result.unrestored]
+    assert [value] == [f.left for f in result.foreign]
 
 
 @given(anything | damaged(READY))
 def test_what_a_host_has_is_read_or_refused(text: str) -> None:
     try:
-        found = parse_readiness(text)
+        result = parse_readiness(text)
     except ValueError:
         return
-    assert found.free_mib is None or 0 <= found.free_mib < 2**64
+    assert result.free_mib is None or 0 <= result.free_mib < 2**64
 
 
 @pytest.mark.parametrize("number", [n for n in NUMBERS if n not in ("0", "-0", "9" * 20, "")])
@@ -110,7 +110,7 @@ def test_a_command_that_fails_is_told_in_short() -> None:
 
 def test_the_untouched_outputs_are_read() -> None:
     """Else all that was refused above may have been refused for something else."""
-    found = parse_status(STATUS)
-    assert (found.holder, found.lease_s, found.is_watched) == ("me@here (process 7)", 30.0, True)
-    assert 1 == len(found.changed) == len(found.foreign) == len(found.reports)
+    result = parse_status(STATUS)
+    assert (result.holder, result.lease_s, result.is_watched) == ("me@here (process 7)", 30.0, True)
+    assert 1 == len(result.changed) == len(result.foreign) == len(result.reports)
     assert parse_readiness(READY).free_mib == 1

@@ -21,18 +21,18 @@ LONG = 10_000_000
 def read(text: str, name: str) -> None:
     tool = TOOLS[name]
     try:
-        found = parse_output(text, tool, SLT)
+        result = parse_output(text, tool, SLT)
     except LoadOutputError as error:
-        said = str(error)
+        output = str(error)
     else:
-        numbers = (found.duration_s, found.achieved_rps, found.run_s, found.cpu_s or 0.0)
-        numbers += (found.lag_ms or 0.0, abs(found.clock_step_s or 0.0), float(found.uncounted))
+        numbers = (result.duration_s, result.achieved_rps, result.run_s, result.cpu_s or 0.0)
+        numbers += (result.lag_ms or 0.0, abs(result.clock_step_s or 0.0), float(result.uncounted))
         assert all(math.isfinite(number) and number >= 0 for number in numbers)
-        assert all(0 < count < 2**63 for count in found.errors.values())
-        assert sum(found.errors.values()) <= found.requests == found.histogram.total
+        assert all(0 < count < 2**63 for count in result.errors.values())
+        assert sum(result.errors.values()) <= result.requests == result.histogram.total
         return
-    assert said.startswith(f"{tool.path}: ")
-    assert len(said) < 3000
+    assert output.startswith(f"{tool.path}: ")
+    assert len(output) < 3000
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
@@ -66,16 +66,16 @@ def test_a_number_of_the_result_is_one_or_refused(name: str, key: str, number: s
 @pytest.mark.parametrize("times", ["{}m0.1s 0m0.1s", "0m{}.1s 0m0.1s", "0m0.{}s 0m0.1s"])
 def test_a_time_of_the_shell_is_one_or_none(times: str, number: str) -> None:
     text = f"{PRINTED['wrk2']}{times.format(number)}\n"
-    found = parse_output(text, WRK2, SLT)
-    assert found.cpu_s is None or math.isfinite(found.cpu_s)
+    result = parse_output(text, WRK2, SLT)
+    assert result.cpu_s is None or math.isfinite(result.cpu_s)
 
 
 @given(anything | damaged(FOUND) | st.lists(st.sampled_from([*PIECES, "tool ", "| "])).map("".join))
 def test_a_tool_is_a_program_of_a_path(text: str) -> None:
-    for found in parse_tools(text):
-        assert found.path.startswith("/")
-        assert found.path.isprintable()
-        assert len("LuaJIT ") + 100 >= len(found.version)
+    for result in parse_tools(text):
+        assert result.path.startswith("/")
+        assert result.path.isprintable()
+        assert len("LuaJIT ") + 100 >= len(result.version)
 
 
 @pytest.mark.parametrize("piece", ["x", "{", "[", " ", "\n", "9", "tool ", "0m0.1s "])
@@ -91,4 +91,4 @@ def test_the_untouched_outputs_are_read() -> None:
     """Else all that was refused above may have been refused for something else."""
     for name, tool in TOOLS.items():
         assert parse_output(PRINTED[name], tool, SLT).requests > 0
-    assert [found.name for found in parse_tools(FOUND)] == ["wrk2", "engine"]
+    assert [result.name for result in parse_tools(FOUND)] == ["wrk2", "engine"]

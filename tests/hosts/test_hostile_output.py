@@ -47,8 +47,8 @@ SOCKETS = (
 LONG = 10_000_000
 
 
-def numbers_in(found: Any) -> Iterator[float]:
-    for value in asdict(found).values():
+def numbers_in(result: Any) -> Iterator[float]:
+    for value in asdict(result).values():
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             yield value
 
@@ -72,11 +72,11 @@ def said_with_the_host() -> Iterator[None]:
     try:
         yield
     except HostError as error:
-        said = str(error)
+        output = str(error)
     else:
         return
-    assert said.startswith(("lg: ", "lb: ", "b1: "))
-    assert len(said) < 1000
+    assert output.startswith(("lg: ", "lb: ", "b1: "))
+    assert len(output) < 1000
 
 
 # Lines and numbers --------------------------------------------------------------------------------
@@ -96,12 +96,12 @@ def test_a_line_that_was_cut_off_is_none() -> None:
 def test_a_number_is_finite_and_means_the_same_to_everybody(text: str) -> None:
     for read in (whole, count, decimal):
         try:
-            found = read(text)
+            result = read(text)
         except ValueError:
             continue
         assert text.isascii()
-        assert found == (int(text) if isinstance(found, int) else float(text))
-        assert math.isfinite(found)
+        assert result == (int(text) if isinstance(result, int) else float(text))
+        assert math.isfinite(result)
 
 
 @given(st.integers(-(2**63), 2**64 - 1))
@@ -183,10 +183,10 @@ def test_a_space_is_made_of_whatever_was_read(data: st.DataObject) -> None:
 @given(anything | damaged(FACTS))
 def test_facts_make_sense_or_the_host_is_named(text: str) -> None:
     with said_with_the_host():
-        found = facts(Answers(text))
-        assert all(math.isfinite(number) for number in numbers_in(found))
-        assert min(found.cpus, found.memory_bytes, found.page_bytes) > 0
-        assert max(map(len, (found.machine, found.kernel, found.cpu, found.nginx))) <= 200
+        result = facts(Answers(text))
+        assert all(math.isfinite(number) for number in numbers_in(result))
+        assert min(result.cpus, result.memory_bytes, result.page_bytes) > 0
+        assert max(map(len, (result.machine, result.kernel, result.cpu, result.nginx))) <= 200
 
 
 @pytest.mark.parametrize("name", ["cpus", "memory_kib", "page", "clock"])
@@ -217,16 +217,16 @@ def test_what_is_no_clock_is_named(text: str) -> None:
 # Counters -----------------------------------------------------------------------------------------
 
 
-def make_sense(found: Counters) -> bool:
-    numbers = [*numbers_in(found)]
+def make_sense(result: Counters) -> bool:
+    numbers = [*numbers_in(result)]
     return all(math.isfinite(number) and number >= 0 for number in numbers[:-1])
 
 
 @given(anything | damaged(LISTED) | damaged(EACH))
 def test_counters_make_sense_or_the_host_is_named(text: str) -> None:
     with said_with_the_host():
-        found = read_counters(Answers(text))
-        assert make_sense(found)
+        result = read_counters(Answers(text))
+        assert make_sense(result)
 
 
 @given(damaged(LISTED) | damaged(EACH), damaged(LISTED) | damaged(EACH))
@@ -246,10 +246,10 @@ def test_counters_in_another_order_are_the_same_or_refused(data: st.DataObject) 
     first, *rest, last = COUNTERS.splitlines()
     text = "\n".join([first, *data.draw(st.permutations(rest)), last, ""])
     try:
-        found = parse_counters(text)
+        result = parse_counters(text)
     except (ValueError, KeyError, IndexError):
         return
-    assert parse_counters(COUNTERS) == found
+    assert parse_counters(COUNTERS) == result
 
 
 @given(st.integers(0, len(LISTED) - 1))
@@ -297,7 +297,7 @@ def test_a_host_that_started_anew_is_named_as_lost() -> None:
     for host in rig.hosts:
         answers = [COUNTERS, COUNTERS.replace("3278.19", "12.5")]
         hosts.append(host)
-        host.converse = lambda _, said=answers: Told("", lambda: said.pop(0))  # type: ignore[method-assign]
+        host.converse = lambda _, output=answers: Told("", lambda: output.pop(0))  # type: ignore[method-assign]
     with pytest.raises(UnreachableError, match=r"^lg: was started anew meanwhile"):
         idle(Rig(rig.cluster, tuple(hosts)), 0.0)
 
@@ -312,19 +312,19 @@ def test_a_program_may_be_called_anything(name: str) -> None:
     """Also in the middle of a list: what comes after it is not its to name."""
     name = name.encode()[:15].decode(errors="replace")
     odd = NGINX.replace("(nginx)", f"({name})").replace("812 ", "90 ", 1)
-    found = parse_counters(LISTED.replace(NGINX, f"{odd}\n{NGINX}"))
+    result = parse_counters(LISTED.replace(NGINX, f"{odd}\n{NGINX}"))
     plain = parse_counters(LISTED)
-    assert plain == replace(found, processes=plain.processes)
-    assert ["nginx", name] == [p.name for p in reversed(found.processes.values())]
+    assert plain == replace(result, processes=plain.processes)
+    assert ["nginx", name] == [p.name for p in reversed(result.processes.values())]
 
 
 @given(anything | damaged(f"{NGINX}\n{NGINX.replace('812', '813')}\n"))
 def test_a_list_of_processes_is_read_or_refused(text: str) -> None:
     try:
-        found = parse_processes(lines(text))
+        result = parse_processes(lines(text))
     except (ValueError, IndexError):
         return
-    ticks, _ = foreign_ticks({}, found, [])
+    ticks, _ = foreign_ticks({}, result, [])
     assert ticks >= 0
 
 
@@ -352,12 +352,12 @@ def test_a_real_program_with_an_evil_name_forges_nothing(name: str) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"named\n"
-        found = read_counters(LocalHost(), processes=True)
+        result = read_counters(LocalHost(), processes=True)
         process.communicate(b"")
-    (own,) = [p for (pid, _), p in found.processes.items() if pid == process.pid]
+    (own,) = [p for (pid, _), p in result.processes.items() if pid == process.pid]
     assert raw == own.name.encode()
     assert os.getpid() == own.parent
-    assert found.memory_used_kib > 1000
+    assert result.memory_used_kib > 1000
 
 
 # Sockets ------------------------------------------------------------------------------------------
@@ -370,11 +370,11 @@ def test_settling_ends_or_names_the_host(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["", "waiting \n", "waiting nan\n", "waiting -1\n", "waiting 1\n" * 2]
+    "output", ["", "waiting \n", "waiting nan\n", "waiting -1\n", "waiting 1\n" * 2]
 )
-def test_a_count_of_sockets_that_is_none_is_named(said: str) -> None:
+def test_a_count_of_sockets_that_is_none_is_named(output: str) -> None:
     with pytest.raises(CommandError, match=r"^(lg|lb|b1): its sockets in TIME_WAIT can't be count"):
-        settle.settle(rig_of(f"{said}{SOCKETS}"), max_time_wait=1, limit_s=-1)
+        settle.settle(rig_of(f"{output}{SOCKETS}"), max_time_wait=1, limit_s=-1)
 
 
 # 10 MB --------------------------------------------------------------------------------------------

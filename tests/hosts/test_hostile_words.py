@@ -53,8 +53,8 @@ class Shell(SshHost):
 @shells
 @given(st.lists(words, max_size=5))
 def test_words_arrive_byte_for_byte(texts: list[str]) -> None:
-    said = output(Shell(), shlex.join(["printf", r"%s\0", "first", *texts]))
-    assert ["first", *texts, ""] == said.split("\0")
+    printed = output(Shell(), shlex.join(["printf", r"%s\0", "first", *texts]))
+    assert ["first", *texts, ""] == printed.split("\0")
 
 
 @shells
@@ -102,15 +102,15 @@ def test_the_load_tool_gets_its_arguments_as_they_are(
     executable = tmp_path / "tools" / tool
     executable.write_text('#!/bin/sh\nprintf "%s\\0" "$PWD" "$@"\n')
     executable.chmod(0o755)
-    found = LoadTool(name=name, path=str(executable), version="4.1.0")
+    result = LoadTool(name=name, path=str(executable), version="4.1.0")
     its_load = load(dynamic_path=path, clients=Clients(headers=(header,)))
-    line = command(found, its_load, str(directory))
+    line = command(result, its_load, str(directory))
     # As it is carried out: within a time limit, by a further shell.
-    said = output(Shell(), shlex.join(["timeout", "20", "sh", "-c", line])).split("\0")
-    assert str(directory) == said[0]
+    printed = output(Shell(), shlex.join(["timeout", "20", "sh", "-c", line])).split("\0")
+    assert str(directory) == printed[0]
     threads = [] if name == "engine" else ["--seed", "1", "--threads", "2"]
     # `times` speaks last.
-    assert ["--", *threads, "--path", path, "--header", header] == said[said.index("--") : -1]
+    assert ["--", *threads, "--path", path, "--header", header] == printed[printed.index("--") : -1]
 
 
 URL_PATH: TypeAdapter[str] = TypeAdapter(UrlPath)
@@ -149,8 +149,8 @@ def test_lua_itself_splits_no_request(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize("path", ["/a\rHost: evil", "/a b", "/a\x0bb", "no"], ids=repr)
 def test_lua_itself_takes_no_list_that_would_split_one(tmp_path: Path, path: str) -> None:
     (tmp_path / "paths.txt").write_text(f"/fine\n{path}\n", newline="")
-    said = said_by_engine("slt.lua", tmp_path, "--paths", "paths.txt")
-    assert "intop: --paths: not a path" in said
+    printed = said_by_engine("slt.lua", tmp_path, "--paths", "paths.txt")
+    assert "intop: --paths: not a path" in printed
 
 
 # Keys and values ----------------------------------------------------------------------------------

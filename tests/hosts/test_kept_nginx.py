@@ -37,9 +37,9 @@ def keep(host: NamespaceHost, folder: Path, values: dict[str, str]) -> GuardedHo
 
 
 def applied(host: NamespaceHost) -> Applied:
-    found = status(host).applied
-    assert found is not None
-    return found
+    result = status(host).applied
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize("is_rebooted", [False, True])
@@ -51,14 +51,14 @@ def test_directives_stay_and_a_rollback_undoes_them(place: Place, is_rebooted: b
     assert list(folder.rglob(".intop*")) == []
     state = state_of(host)
     assert state.drift == ()
-    found = applied(host)
-    assert {key.key: key.left for key in found.directives} == {
+    result = applied(host)
+    assert {key.key: key.left for key in result.directives} == {
         key: value for key, value in ONE.items() if key != SOMAXCONN
     }
-    assert StayingKey(key=PROCESSES, before="1", left="2", now="2") in found.directives
+    assert StayingKey(key=PROCESSES, before="1", left="2", now="2") in result.directives
     paths = [str(folder / "nginx.conf"), str(folder / "sites-available/site")]
     assert [StayingFile(path=path, state="ours") for path in paths] == sorted(
-        found.nginx_files, key=lambda file: file.path
+        result.nginx_files, key=lambda file: file.path
     )
     edited = files(folder)
     if is_rebooted:

@@ -110,10 +110,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tuned")
 
 
-def check(found: Profile, sections: list[tuple[str, list[list[str]]]] | None) -> str:
+def check(result: Profile, sections: list[tuple[str, list[list[str]]]] | None) -> str:
     """Compare what intop is sure of with what TuneD sets; return which of the two that is."""
     if sections is None:
-        assert found.unknown or (found.problems and not found.settings)
+        assert result.unknown or (result.problems and not result.settings)
         return "TuneD fails"
     expected = [
         (canonical_key(option), normalised(value))
@@ -121,13 +121,13 @@ def check(found: Profile, sections: list[tuple[str, list[list[str]]]] | None) ->
         for option, value in options
         if "." in option or "/" in option
     ]
-    if found.unknown:
-        assert all(setting.doubt for setting in found.settings)
+    if result.unknown:
+        assert all(setting.doubt for setting in result.settings)
         return "not known"
-    assert found.problems == ()
-    assert found.sets_sysctls == any(kind == "sysctl" for kind, _ in sections)
-    assert [key for key, _ in expected] == [setting.key for setting in found.settings]
-    for setting, (_, value) in zip(found.settings, expected, strict=True):
+    assert result.problems == ()
+    assert result.sets_sysctls == any(kind == "sysctl" for kind, _ in sections)
+    assert [key for key, _ in expected] == [setting.key for setting in result.settings]
+    for setting, (_, value) in zip(result.settings, expected, strict=True):
         assert setting.doubt or value == setting.value
     return "understood" if expected else "nothing is set"
 

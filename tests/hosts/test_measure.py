@@ -99,18 +99,21 @@ class Stage:
 
 def test_a_measurement_has_the_load_and_every_hosts_metrics() -> None:
     stage = Stage()
-    found = measure(stage.rig, ENGINE, WORKLOAD, seed=7)
-    assert found.result.requests == 4500
-    assert set(found.metrics) == {"lg", "lb", "b1"}
-    assert pytest.approx(found.metrics["lb"].cpu) == 1 - 165 / 205
+    result = measure(stage.rig, ENGINE, WORKLOAD, seed=7)
+    assert result.result.requests == 4500
+    assert set(result.metrics) == {"lg", "lb", "b1"}
+    assert pytest.approx(result.metrics["lb"].cpu) == 1 - 165 / 205
 
 
 def test_what_the_generator_says_of_itself_is_in_its_metrics() -> None:
     text = edited("engine-slt.txt", lambda d: d.update(lags=[[2500, 9]], clock_step_us=-70_000))
-    found = measure(Stage(text).rig, ENGINE, WORKLOAD, seed=7).metrics
-    assert (found["lg"].lag_ms, found["lg"].clock_step_s) == (pytest.approx(2.5, rel=0.001), -0.07)
-    assert {found[n].lag_ms for n in ("lb", "b1")} == {None}
-    assert {found[n].clock_step_s for n in ("lb", "b1")} == {None}
+    result = measure(Stage(text).rig, ENGINE, WORKLOAD, seed=7).metrics
+    assert (result["lg"].lag_ms, result["lg"].clock_step_s) == (
+        pytest.approx(2.5, rel=0.001),
+        -0.07,
+    )
+    assert {result[n].lag_ms for n in ("lb", "b1")} == {None}
+    assert {result[n].clock_step_s for n in ("lb", "b1")} == {None}
 
 
 HOG = "9 (a hog) R 1 1 1 0 -1 4194624 0 0 0 0 41 0 0 0 20 0 1 0 77 0\n"
@@ -130,11 +133,11 @@ def test_what_other_programs_took_is_known_where_ours_are(
     head, _, clock = AFTER.rstrip().rpartition("\n")
     for name, processes in {"lg": "", "lb": NGINX + HOG, "b1": NGINX + APP + HOG}.items():
         stage.hosts[name].counters = [BEFORE, f"{head}\n{processes}{clock}\n"]
-    found = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
-    assert (found["lg"].foreign_cpu, found["lg"].foreign_program) == (0.0, "")
-    assert (found["lb"].foreign_cpu, found["lb"].foreign_program) == (pytest.approx(0.2), "a hog")
-    assert program == found["b1"].foreign_program
-    assert found["b1"].foreign_cpu == pytest.approx(backend)
+    result = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
+    assert (result["lg"].foreign_cpu, result["lg"].foreign_program) == (0.0, "")
+    assert (result["lb"].foreign_cpu, result["lb"].foreign_program) == (pytest.approx(0.2), "a hog")
+    assert program == result["b1"].foreign_program
+    assert result["b1"].foreign_cpu == pytest.approx(backend)
 
 
 def busy(data: dict[str, Any]) -> None:
@@ -156,26 +159,26 @@ def test_the_load_tools_cpu_is_a_share_of_what_its_threads_could_use(
     stage = Stage(text)
     # 510 ticks more: 5.1 s of processors.
     stage.hosts["lg"].counters = [BEFORE, BEFORE.replace("cpu  129667", "cpu  130177")]
-    found = measure(stage.rig, tool, WORKLOAD, seed=7).metrics
-    assert found["lg"].load_cpu == pytest.approx(expected, rel=1e-3)
-    assert {found[name].load_cpu for name in ("lb", "b1")} == {None}
+    result = measure(stage.rig, tool, WORKLOAD, seed=7).metrics
+    assert result["lg"].load_cpu == pytest.approx(expected, rel=1e-3)
+    assert {result[name].load_cpu for name in ("lb", "b1")} == {None}
 
 
 def test_in_a_labs_guest_no_processes_are_listed() -> None:
     """There are only its own, and an emulated host pays for each of them."""
     stage = Stage(programs=("intop-app",))
     stage.rig = Rig(replace(stage.cluster, emulation="TCG on x86_64"), stage.rig.hosts)
-    found = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
+    result = measure(stage.rig, ENGINE, WORKLOAD, seed=7).metrics
     assert [command for name, command in stage.log if name == "lb"] == [READING] * 2
     # Neither are there samples in between.
     assert stage.hosts["lb"].asked == ["- 0 400000", "- 0 0"]
     assert stage.hosts["lg"].asked == ["ps 9 400000", "ps 0 0"]
-    assert {n: m.foreign_cpu for n, m in found.items()} == {"lg": 0.0, "lb": None, "b1": 0.0}
+    assert {n: m.foreign_cpu for n, m in result.items()} == {"lg": 0.0, "lb": None, "b1": 0.0}
 
 
 def test_where_the_shell_says_no_times_the_load_tools_share_is_not_known() -> None:
-    found = measure(Stage(OF_WRK2).rig, WRK2, WORKLOAD, seed=7).metrics
-    assert found["lg"].load_cpu is None
+    result = measure(Stage(OF_WRK2).rig, WRK2, WORKLOAD, seed=7).metrics
+    assert result["lg"].load_cpu is None
 
 
 @pytest.mark.parametrize(("tool", "text"), [(ENGINE, OF_ENGINE), (WRK2, OF_WRK2)])
@@ -210,9 +213,9 @@ def test_the_load_tools_share_of_a_stopped_load_is_that_of_the_time_it_ran() -> 
         data.update(stopped=True, counted_us=500_000, run_us=1_500_000, cpu_us=300_000)
 
     stage = Stage(edited("engine-slt.txt", stopped))
-    found = measure(stage.rig, ENGINE, WORKLOAD, seed=7, prune_above_ms=450)
-    assert found.result.stopped_after_s == 0.5
-    assert found.metrics["lg"].load_cpu == pytest.approx(0.3 / 1.5)
+    result = measure(stage.rig, ENGINE, WORKLOAD, seed=7, prune_above_ms=450)
+    assert result.result.stopped_after_s == 0.5
+    assert result.metrics["lg"].load_cpu == pytest.approx(0.3 / 1.5)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +291,7 @@ def test_generators_and_classes_share_a_load_that_begins_at_once() -> None:
     ahead_s = 500.0
     stage.hosts["lg2"].answers["date"] = lambda: said(f"{time.time() + ahead_s}\n")
     before = time.time()
-    found = measure(stage.rig, ENGINE, replace(WORKLOAD, clients=CLASSES), seed=7)
+    result = measure(stage.rig, ENGINE, replace(WORKLOAD, clients=CLASSES), seed=7)
 
     sent = {name: sorted(stage.loads(name), key=lambda one: option(one, "stream"))
             for name in ("lg", "lg2")}  # fmt: skip
@@ -305,9 +308,11 @@ def test_generators_and_classes_share_a_load_that_begins_at_once() -> None:
     assert before + START_IN_S <= here <= time.time() + START_IN_S + 0.1
     assert ahead_s == pytest.approx(there - here, abs=0.1)
 
-    assert found.result.requests == 4 * 4500
-    assert Histogram.merge(*[captured("engine-slt.txt")[1].histogram] * 4) == found.result.histogram
-    assert set(found.metrics) == {"lg", "lb", "lg2", "b1"}
+    assert result.result.requests == 4 * 4500
+    assert (
+        Histogram.merge(*[captured("engine-slt.txt")[1].histogram] * 4) == result.result.histogram
+    )
+    assert set(result.metrics) == {"lg", "lb", "lg2", "b1"}
 
 
 def test_each_generator_has_metrics_of_its_own_streams() -> None:
@@ -321,18 +326,18 @@ def test_each_generator_has_metrics_of_its_own_streams() -> None:
         )
         stage.says(name, said(text))
         stage.hosts[name].counters = [BEFORE, BEFORE.replace("cpu  129667", "cpu  135667")]
-    found = measure(stage.rig, ENGINE, replace(WORKLOAD, clients=CLASSES), seed=7)
+    result = measure(stage.rig, ENGINE, replace(WORKLOAD, clients=CLASSES), seed=7)
     # Two streams on each: two threads, 4 s long.
-    assert [found.metrics[name].lag_ms for name in ("lg", "lg2")] == [0.1, 0.7]
+    assert [result.metrics[name].lag_ms for name in ("lg", "lg2")] == [0.1, 0.7]
     assert [pytest.approx(cpu / 4) for cpu in (0.1, 0.7)] == [
-        found.metrics[name].load_cpu for name in ("lg", "lg2")
+        result.metrics[name].load_cpu for name in ("lg", "lg2")
     ]
-    assert found.result.lag_ms == 0.7
+    assert result.result.lag_ms == 0.7
     # What each of them sent: their clients may be behind links of their own.
     expected = captured("engine-slt.txt")[1].histogram.percentile_ms(99)
-    assert [found.metrics[n].p99_ms for n in ("lg", "lg2", "lb")] == [expected, expected, None]
-    assert found.result.cpu_s == pytest.approx(2 * 0.1 + 2 * 0.7)
-    assert {found.metrics[name].load_cpu for name in ("lb", "b1")} == {None}
+    assert [result.metrics[n].p99_ms for n in ("lg", "lg2", "lb")] == [expected, expected, None]
+    assert result.result.cpu_s == pytest.approx(2 * 0.1 + 2 * 0.7)
+    assert {result.metrics[name].load_cpu for name in ("lb", "b1")} == {None}
 
 
 def test_one_stream_begins_without_a_question_for_the_clock() -> None:
@@ -344,10 +349,10 @@ def test_one_stream_begins_without_a_question_for_the_clock() -> None:
 
 def test_wrk2_can_not_be_told_when_to_begin() -> None:
     stage = Stage(OF_WRK2, more="lg2")
-    found = measure(stage.rig, WRK2, WORKLOAD, seed=7)
+    result = measure(stage.rig, WRK2, WORKLOAD, seed=7)
     assert [len(stage.loads(name)) for name in ("lg", "lg2")] == [1, 1]
     assert not [command for _, command in stage.log if "date" in command]
-    assert 2 * captured("wrk2-slt.txt")[1].requests == found.result.requests
+    assert 2 * captured("wrk2-slt.txt")[1].requests == result.result.requests
 
 
 def test_the_generator_that_fails_is_named() -> None:

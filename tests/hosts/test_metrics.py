@@ -82,26 +82,26 @@ def test_an_answer_that_makes_no_sense_names_the_host(answer: str) -> None:
 
 
 def test_this_machine() -> None:
-    found = read_counters(LocalHost(), processes=True)
-    assert 0 < found.cpu_idle < found.cpu_total
-    assert os.sysconf("SC_NPROCESSORS_ONLN") == len(found.cpus)
-    assert all(0 <= cpu.steal + cpu.softirq < cpu.total for cpu in found.cpus.values())
+    result = read_counters(LocalHost(), processes=True)
+    assert 0 < result.cpu_idle < result.cpu_total
+    assert os.sysconf("SC_NPROCESSORS_ONLN") == len(result.cpus)
+    assert all(0 <= cpu.steal + cpu.softirq < cpu.total for cpu in result.cpus.values())
     # The sum is that of the lines, of which each was rounded down to whole ticks.
-    each = sum(cpu.total for cpu in found.cpus.values())
-    assert abs(found.cpu_total - each) <= 8 * len(found.cpus)
-    assert Path("/proc/net/softnet_stat").exists() == (found.softnet_drops is not None)
-    assert found.memory_used_kib > 0
-    assert found.uptime_s > 0
-    assert any(pid == os.getpid() for pid, _ in found.processes)
+    each = sum(cpu.total for cpu in result.cpus.values())
+    assert abs(result.cpu_total - each) <= 8 * len(result.cpus)
+    assert Path("/proc/net/softnet_stat").exists() == (result.softnet_drops is not None)
+    assert result.memory_used_kib > 0
+    assert result.uptime_s > 0
+    assert any(pid == os.getpid() for pid, _ in result.processes)
     assert read_counters(LocalHost()).processes == {}
 
 
 def test_between_two_real_readings() -> None:
-    found = between(parse_counters(X86), parse_counters(LATER))
-    assert pytest.approx(found.cpu) == 1 - 165 / 205
-    assert pytest.approx(found.cpu_pressure) == (358993219 - 358894800) / 1e6 / 1.03
-    assert pytest.approx(found.memory_mib) == (24684084 - 24167348) / 1024
-    assert found.steal == 0.0
+    result = between(parse_counters(X86), parse_counters(LATER))
+    assert pytest.approx(result.cpu) == 1 - 165 / 205
+    assert pytest.approx(result.cpu_pressure) == (358993219 - 358894800) / 1e6 / 1.03
+    assert pytest.approx(result.memory_mib) == (24684084 - 24167348) / 1024
+    assert result.steal == 0.0
 
 
 def test_between_counts_what_happened_and_keeps_what_is() -> None:
@@ -148,8 +148,8 @@ def test_what_other_programs_took_is_a_share_of_the_hosts_time() -> None:
     after = parse_counters(with_processes(LATER, *late))
     expected = {(5, 77): Process("nginx", 1, 7, 0), (6, 77): Process("a b", 1, 1000, 0)}
     assert before.processes == expected
-    found = between(before, after, ("nginx", "sshd"))
-    assert (found.foreign_cpu, found.foreign_program) == (pytest.approx(41 / 205), "a b")
+    result = between(before, after, ("nginx", "sshd"))
+    assert (result.foreign_cpu, result.foreign_program) == (pytest.approx(41 / 205), "a b")
     # They are listed a moment after the host's own ticks were read, and may have more.
     busier = replace(after, processes={(6, 77): Process("a b", 1, 1300, 0)})
     assert between(before, busier, ("nginx",)).foreign_cpu == 1
@@ -166,21 +166,21 @@ def test_two_readings_at_one_moment_divide_by_nothing() -> None:
 
 
 def test_a_real_machine_with_all_of_its_processors() -> None:
-    found = parse_counters(EACH)
-    assert {0: CpuTime(2604888, 47245, 8122), 1: CpuTime(2609234, 44794, 8012)} == found.cpus
-    assert (found.softnet_drops, found.softnet_squeezes) == (0, 0x92 + 0x8C)
+    result = parse_counters(EACH)
+    assert {0: CpuTime(2604888, 47245, 8122), 1: CpuTime(2609234, 44794, 8012)} == result.cpus
+    assert (result.softnet_drops, result.softnet_squeezes) == (0, 0x92 + 0x8C)
     assert len(parse_counters(EACH.replace("cpu1 ", "cpu17 ")).cpus) == 2
 
 
 def test_of_each_kind_of_time_the_processor_with_most_of_it_counts() -> None:
     before, after = parse_counters(EACH), parse_counters(EACH_LATER)
-    found = between(before, after)
-    assert (found.cpus, found.max_cpu_steal) == (2, 0.0)
-    assert pytest.approx(found.max_cpu_softirq) == 13 / 102
+    result = between(before, after)
+    assert (result.cpus, result.max_cpu_steal) == (2, 0.0)
+    assert pytest.approx(result.max_cpu_softirq) == 13 / 102
     robbed = replace(after.cpus[0], steal=before.cpus[0].steal + 33)
-    found = between(before, replace(after, cpus={**after.cpus, 0: robbed}))
-    assert pytest.approx(found.max_cpu_steal) == 33 / 97
-    assert found.steal == 0.0
+    result = between(before, replace(after, cpus={**after.cpus, 0: robbed}))
+    assert pytest.approx(result.max_cpu_steal) == 33 / 97
+    assert result.steal == 0.0
 
 
 def test_a_processor_that_was_switched_off_or_on_says_nothing() -> None:
@@ -188,8 +188,8 @@ def test_a_processor_that_was_switched_off_or_on_says_nothing() -> None:
     one = {0: before.cpus[0]}
     assert pytest.approx(between(replace(before, cpus=one), after).max_cpu_softirq) == 6 / 97
     other = {7: after.cpus[1]}
-    found = between(before, replace(after, cpus=other))
-    assert (found.cpus, found.max_cpu_steal, found.max_cpu_softirq) == (1, 0.0, 0.0)
+    result = between(before, replace(after, cpus=other))
+    assert (result.cpus, result.max_cpu_steal, result.max_cpu_softirq) == (1, 0.0, 0.0)
 
 
 def test_time_that_the_kernel_takes_back_is_none() -> None:
@@ -200,24 +200,24 @@ def test_time_that_the_kernel_takes_back_is_none() -> None:
 
 def test_drops_and_squeezes_are_those_of_all_processors_between_the_readings() -> None:
     later = EACH_LATER.replace(" 00000000 00000092 ", " 0000000f 00000093 ")
-    found = between(parse_counters(EACH), parse_counters(later))
-    assert (found.softnet_drops, found.softnet_squeezes) == (15, 1)
+    result = between(parse_counters(EACH), parse_counters(later))
+    assert (result.softnet_drops, result.softnet_squeezes) == (15, 1)
     # One of them was switched off meanwhile.
     off = "".join(line for line in later.splitlines(True) if not line.startswith("04af"))
-    found = between(parse_counters(EACH), parse_counters(off))
-    assert (found.softnet_drops, found.softnet_squeezes) == (15, 0)
+    result = between(parse_counters(EACH), parse_counters(off))
+    assert (result.softnet_drops, result.softnet_squeezes) == (15, 0)
 
 
 def test_a_host_without_softnet_stat_has_no_drops_to_tell_of() -> None:
-    found = between(parse_counters(X86), parse_counters(LATER))
-    assert (found.softnet_drops, found.softnet_squeezes) == (None, None)
+    result = between(parse_counters(X86), parse_counters(LATER))
+    assert (result.softnet_drops, result.softnet_squeezes) == (None, None)
 
 
 def test_context_switches_are_counted_between_the_readings() -> None:
     before, after = parse_counters(EACH), parse_counters(EACH_LATER)
     seconds = after.uptime_s - before.uptime_s
-    found = between(before, after)
-    assert (133254602 - 133241918) / seconds == pytest.approx(found.context_switches_per_s)
+    result = between(before, after)
+    assert (133254602 - 133241918) / seconds == pytest.approx(result.context_switches_per_s)
     # The reader's test data of an earlier intop leaves them out.
     assert between(parse_counters(X86), parse_counters(LATER)).context_switches_per_s is None
 
@@ -235,11 +235,11 @@ def test_power_is_that_of_all_packages_and_counters_begin_again_at_zero() -> Non
     before, after = parse_counters(X86), parse_counters(LATER)
     seconds = after.uptime_s - before.uptime_s
     used = "energy 5001000 262143328850\nenergy 999149 262143328850\n"
-    found = between(
+    result = between(
         parse_counters(with_energy(X86, RAPL)), parse_counters(with_energy(LATER, used))
     )
     # 5 J on one, and on the other 850 uJ up to the end, 999,149 from 0 on, and the step to it.
-    assert 6.0 / seconds == pytest.approx(found.power_w)
+    assert 6.0 / seconds == pytest.approx(result.power_w)
 
 
 def test_without_the_same_packages_no_power_is_told() -> None:

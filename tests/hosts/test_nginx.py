@@ -29,17 +29,17 @@ page 4096
 
 
 def test_lines_of_a_word_and_what_it_is_about() -> None:
-    found = parse_running(SAYS)
-    assert (found.masters, found.nofile, found.workers) == (1, 1024, (65536, UNLIMITED))
-    assert (found.unit, found.unit_nofile) == ("nginx.service", UNLIMITED)
-    assert found.facts is not None
+    result = parse_running(SAYS)
+    assert (result.masters, result.nofile, result.workers) == (1, 1024, (65536, UNLIMITED))
+    assert (result.unit, result.unit_nofile) == ("nginx.service", UNLIMITED)
+    assert result.facts is not None
     assert (
-        found.facts.version,
-        found.facts.cpus,
-        found.facts.page_kib,
-        found.facts.nofile,
+        result.facts.version,
+        result.facts.cpus,
+        result.facts.page_kib,
+        result.facts.nofile,
     ) == ((1, 22, 1), 2, 4, 1024)
-    assert "--with-threads" in found.facts.build
+    assert "--with-threads" in result.facts.build
 
 
 def test_a_host_without_nginx() -> None:
@@ -65,11 +65,11 @@ def host(tmp_path: Path) -> Iterator[NamespaceHost]:
 
 
 def test_the_limits_of_a_real_one(host: NamespaceHost) -> None:
-    found = running(host)
-    assert found.masters == 1
-    assert (found.nofile,) == found.workers
-    assert found.facts is not None
-    assert os.cpu_count() == found.facts.cpus
+    result = running(host)
+    assert result.masters == 1
+    assert (result.nofile,) == result.workers
+    assert result.facts is not None
+    assert os.cpu_count() == result.facts.cpus
 
 
 def test_a_configuration_that_makes_no_sense_names_the_host(

@@ -151,14 +151,14 @@ ANSWER = (Path(__file__).parents[1] / "data" / "hosts" / "facts-x86-namespace.tx
     ],
 )
 def test_facts_and_configurations_are_one_answer(shown: str, confs: tuple[str, ...]) -> None:
-    found = facts_and_conf(LocalHost(ANSWER + shown))
-    assert (facts(LocalHost(ANSWER)), confs) == found
+    result = facts_and_conf(LocalHost(ANSWER + shown))
+    assert (facts(LocalHost(ANSWER)), confs) == result
     assert confs == server_conf(LocalHost(shown))
 
 
 @given(st.lists(st.text(max_size=20), max_size=10))
-def test_lines_before_the_first_mark_are_no_configuration(said: list[str]) -> None:
-    assert parse_shown([line for line in said if line != MARK]) == ()
+def test_lines_before_the_first_mark_are_no_configuration(output: list[str]) -> None:
+    assert parse_shown([line for line in output if line != MARK]) == ()
 
 
 # A real nginx -------------------------------------------------------------------------------------
@@ -250,12 +250,12 @@ def test_an_nginx_that_does_not_run_is_started_before_it_is_unknown(nginx: Nginx
     rig = Rig(cluster(server_restart=nginx.start_command), (nginx.host, nginx.host))
     asked = ClusterFacts(hosts={"lb": FACTS}, nginx_conf=server_conf(nginx.host))
     assert asked.nginx_conf == ()
-    found = with_server_started(rig, asked)
-    assert found.nginx_conf is not None
-    assert is_known(found.nginx_conf)
+    result = with_server_started(rig, asked)
+    assert result.nginx_conf is not None
+    assert is_known(result.nginx_conf)
     # One that runs is left alone.
     broken = replace(rig.cluster, server_restart="exit 3")
-    assert found == with_server_started(Rig(broken, rig.hosts), found)
+    assert result == with_server_started(Rig(broken, rig.hosts), result)
     end_processes(nginx.host)
     assert with_server_started(Rig(broken, rig.hosts), asked).nginx_conf == ()
 
@@ -274,8 +274,8 @@ def test_all_hosts_of_a_cluster_are_asked_by_one_command_each() -> None:
         host = Asked(f"{ANSWER}{MARK}\na 1;\n" if address.role == "load-balancer" else ANSWER)
         host.address = address
         hosts.append(host)
-    found = cluster_facts(Rig(made, tuple(hosts)))
-    assert found.nginx_conf == ("a 1;",)
-    assert set(found.hosts) == {"lg", "lb", "b1"}
-    assert sorted(found.hosts) == sorted(name for name, _ in asked)
+    result = cluster_facts(Rig(made, tuple(hosts)))
+    assert result.nginx_conf == ("a 1;",)
+    assert set(result.hosts) == {"lg", "lb", "b1"}
+    assert sorted(result.hosts) == sorted(name for name, _ in asked)
     assert [name for name, command in asked if "masters show" in command] == ["lb"]

@@ -36,8 +36,8 @@ SAID: dict[ServerName, tuple[str, str, str]] = {
 
 @pytest.mark.parametrize("name", SAID)
 def test_its_version_is_read(name: ServerName) -> None:
-    program, said, expected = SAID[name]
-    setup = f'exec sh -c \'{program}() {{ echo "{said}"; }}\n\'"$0"'
+    program, output, expected = SAID[name]
+    setup = f'exec sh -c \'{program}() {{ echo "{output}"; }}\n\'"$0"'
     assert facts(LocalHost(setup=setup), SERVERS[name]).nginx == expected
 
 

@@ -67,8 +67,8 @@ def carried_out(root: Path, *words: str) -> dict[str, str]:
     return {path: value for path, _, value in (line.partition(":") for line in changed)}
 
 
-def foretold(found: Persistent) -> dict[str, str]:
-    winners = {path: found.winner(f"net.ipv4.{path.replace('/', '.')}") for path in KEYS}
+def foretold(result: Persistent) -> dict[str, str]:
+    winners = {path: result.winner(f"net.ipv4.{path.replace('/', '.')}") for path in KEYS}
     return {path: winner.value for path, winner in winners.items() if winner is not None}
 
 

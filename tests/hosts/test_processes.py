@@ -23,9 +23,9 @@ def test_a_process_of_the_kernels_list() -> None:
 
 
 def test_a_name_may_have_blanks_and_brackets() -> None:
-    found = parse_process(ODD)
-    assert found is not None
-    assert (found[0], found[1].name) == ((90, 12345), "a (b) c) d")
+    result = parse_process(ODD)
+    assert result is not None
+    assert (result[0], result[1].name) == ((90, 12345), "a (b) c) d")
 
 
 def test_the_kernels_own_threads_are_nobodys() -> None:

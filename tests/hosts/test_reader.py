@@ -94,9 +94,9 @@ def test_it_samples_by_itself_and_forgets_nothing(kept: tuple[Kept, Reader]) -> 
     time.sleep(0.4)
     after = reader.read(Wanted())
     assert len(after.samples) == 3
-    found = series(before.now, after)
-    assert sorted(found.at_s) == list(found.at_s)
-    assert 0 < found.at_s[0] < found.at_s[-1] < 5
+    result = series(before.now, after)
+    assert sorted(result.at_s) == list(result.at_s)
+    assert 0 < result.at_s[0] < result.at_s[-1] < 5
     assert reader.read(Wanted()).samples == ()
 
 
@@ -148,9 +148,9 @@ def test_a_request_ends_the_samples_of_the_one_before(kept: tuple[Kept, Reader])
 
 
 def some_of(pipe: IO[bytes]) -> bytes:
-    found = os.read(pipe.fileno(), 1 << 16)
-    assert found, "the reader has ended"
-    return found
+    result = os.read(pipe.fileno(), 1 << 16)
+    assert result, "the reader has ended"
+    return result
 
 
 def test_a_request_that_comes_just_when_a_sample_is_due_is_not_lost() -> None:
@@ -161,15 +161,15 @@ def test_a_request_that_comes_just_when_a_sample_is_due_is_not_lost() -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(f"{MARK}\n- 1000 300000;\n".encode())
-        said = b""
+        output = b""
         for piece in ("p", " 0", " 0;\n"):
-            while f"\n{MARK} sample\n".encode() not in said:
-                said += some_of(process.stdout)
-            said = b""
+            while f"\n{MARK} sample\n".encode() not in output:
+                output += some_of(process.stdout)
+            output = b""
             process.stdin.write(piece.encode())
-        while f"\n{MARK}\n".encode() not in said:
-            said += some_of(process.stdout)
-        assert f"\n{MARK} processes\n".encode() in said
+        while f"\n{MARK}\n".encode() not in output:
+            output += some_of(process.stdout)
+        assert f"\n{MARK} processes\n".encode() in output
         process.stdin.close()
 
 
@@ -221,25 +221,25 @@ def test_the_energy_of_packages_is_read_and_of_nothing_else() -> None:
     host = LocalHost(
         setup=f"mount -t tmpfs made-up /sys/class && mkdir /sys/class/powercap && {made} cd /"
     )
-    found = read_counters(host)
+    result = read_counters(host)
     largest = 262143328850
-    assert (Energy(100, largest), Energy(101, largest)) == found.energy
+    assert (Energy(100, largest), Energy(101, largest)) == result.energy
     assert read_counters(LocalHost()).context_switches
 
 
 # What it says ------------------------------------------------------------------------------------
 
 
-def since_first(found: Reading) -> HostCounters:
+def since_first(result: Reading) -> HostCounters:
     """The series since the first sample, as if that were the reading before."""
-    return series(found.samples[0], replace(found, samples=found.samples[1:]))
+    return series(result.samples[0], replace(result, samples=result.samples[1:]))
 
 
 def test_a_real_load_balancer_under_load() -> None:
-    found = parse_reading(captured(LB), MARK, 80)
-    assert (found.counters.uptime_s, found.now.uptime_s) == (50015.07, 50015.07)
-    assert [sample.uptime_s for sample in found.samples] == [50014.46, 50014.88]
-    over = since_first(found)
+    result = parse_reading(captured(LB), MARK, 80)
+    assert (result.counters.uptime_s, result.now.uptime_s) == (50015.07, 50015.07)
+    assert [sample.uptime_s for sample in result.samples] == [50014.46, 50014.88]
+    over = since_first(result)
     assert over.at_s == (0.42, 0.61)
     assert over.growth["Tcp.RetransSegs"] == (7, 19)
     assert over.total("TcpExt.TCPFastRetrans") == 26
@@ -253,17 +253,17 @@ def test_a_real_load_balancer_under_load() -> None:
     assert over.unread == ("nginx",)
     # What is 0 at all points is left out, and settings are no counters.
     assert "TcpExt.TCPTimeouts" not in over.totals
-    assert "Tcp.RtoMin" not in found.now.counters
+    assert "Tcp.RtoMin" not in result.now.counters
 
 
 def test_an_older_kernel_without_connection_tracking() -> None:
-    found = parse_reading(captured(OTHER), MARK, None)
-    assert found.now.uptime_s == 27.34
+    result = parse_reading(captured(OTHER), MARK, None)
+    assert result.now.uptime_s == 27.34
     assert {"TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.cpu0.dropped"} <= set(
-        found.now.counters
+        result.now.counters
     )
-    assert series(found.now, found).unread == ("conntrack", "sockets", "nginx")
-    assert series(found.now, found).growth == {}
+    assert series(result.now, result).unread == ("conntrack", "sockets", "nginx")
+    assert series(result.now, result).growth == {}
 
 
 def test_a_counter_of_a_newer_kernel_is_kept() -> None:
@@ -275,21 +275,21 @@ def test_a_sample_without_its_sockets_repeats_those_before() -> None:
     """There were too many at that moment; what they did is in the next point."""
     listed = captured(LB).split(f"{MARK} sockets\n")
     listed[2] = f"many\n{MARK} time{listed[2].partition(f'{MARK} time')[2]}"
-    found = parse_reading(f"{MARK} sockets\n".join(listed), MARK, 80)
-    assert found.samples[1].sockets is None
-    over = since_first(found)
+    result = parse_reading(f"{MARK} sockets\n".join(listed), MARK, 80)
+    assert result.samples[1].sockets is None
+    over = since_first(result)
     assert over.growth["upstreams.bytes_received"] == (0, 682966 + 340961)
     assert over.levels["upstreams.sockets"][0] == 3
     assert "sockets" in over.unread  # none was listed under load
-    over = series(found.samples[0], found)
+    over = series(result.samples[0], result)
     assert "sockets" not in over.unread
 
 
 @given(damaged(captured(LB)) | damaged(captured(OTHER)) | anything)
 def test_what_a_host_says_makes_sense_or_is_refused(text: str) -> None:
     try:
-        found = parse_reading(text, MARK, 80)
-        over = since_first(found) if found.samples else series(found.now, found)
+        result = parse_reading(text, MARK, 80)
+        over = since_first(result) if result.samples else series(result.now, result)
     except (KeyError, ValueError, IndexError):
         return
     assert all(math.isfinite(value) for value in over.totals.values())
@@ -321,9 +321,9 @@ def test_no_program_can_forge_a_section() -> None:
     section = f"{MARK} processes\n{line.format(MARK[:15])}"
     text = captured(LB).replace(f"{MARK} machine", f"{section}{MARK} machine")
     plain = parse_reading(captured(LB), MARK, 80)
-    found = parse_reading(text, MARK, 80)
-    assert plain.now == found.now
-    assert [p.name for p in found.counters.processes.values()] == [f"x\n{MARK[:15]} sockets\n"]
+    result = parse_reading(text, MARK, 80)
+    assert plain.now == result.now
+    assert [p.name for p in result.counters.processes.values()] == [f"x\n{MARK[:15]} sockets\n"]
 
 
 def test_counters_of_32_bits_begin_again_at_zero() -> None:
@@ -334,10 +334,10 @@ def test_counters_of_32_bits_begin_again_at_zero() -> None:
 def test_hosts_of_one_machine_list_their_processes_once() -> None:
     class Listed(Told):
         def ask(self, request: str, end: str, timeout_s: float) -> str:
-            said = super().ask(request, end, timeout_s)
+            output = super().ask(request, end, timeout_s)
             listed = f"{end} processes\n{HOG}" if "p" in self.asked[-1] else ""
             rest = f"{listed}{end} time\n3278.19\n{end} machine\n{self.name}\n{end}\n"
-            return said.removesuffix(f"{end}\n") + rest
+            return output.removesuffix(f"{end}\n") + rest
 
     text = (CAPTURED / "counters-x86-namespace.txt").read_text()
     *rest, _ = text.splitlines()
@@ -351,8 +351,8 @@ def test_hosts_of_one_machine_list_their_processes_once() -> None:
     readers = Readers(hosts)
     wanted = {name: Wanted(processes=True) for name in asked}
     for _ in range(2):
-        found = readers.read(wanted)
-        assert {n: len(r.counters.processes) for n, r in found.items()} == {
+        result = readers.read(wanted)
+        assert {n: len(r.counters.processes) for n, r in result.items()} == {
             "lb": 1,
             "lg": 1,
             "b1": 1,
@@ -404,17 +404,17 @@ def test_nginx_says_what_it_counts_and_is_asked_once_a_second_at_most(
 ) -> None:
     _, reader = kept
     wanted = Wanted(port=80, stub_status=f"{page}/nginx_status", points=8, step_s=0.05)
-    found = reader.read(wanted)
+    result = reader.read(wanted)
     assert tuple(
-        found.now.counters[f"nginx.{name}"] for name in ("accepts", "dropped", "requests")
+        result.now.counters[f"nginx.{name}"] for name in ("accepts", "dropped", "requests")
     ) == (5, 1, 9)
     follow_until(reader, 8)
     after = reader.read(replace(wanted, points=0))
     assert StatusPage.asked == ["/nginx_status"] * 2
     assert len(after.samples) == 8
     assert not any(sample.sockets for sample in after.samples)
-    earlier = {**found.now.counters, "nginx.requests": 2}
-    over = series(replace(found.now, counters=earlier), after)
+    earlier = {**result.now.counters, "nginx.requests": 2}
+    over = series(replace(result.now, counters=earlier), after)
     assert "nginx" not in over.unread
     # Between two pages it is not seen to grow.
     assert over.growth["nginx.requests"] == (*[0] * 8, 7)
@@ -427,9 +427,9 @@ def test_a_page_that_does_not_come_is_not_waited_for(
 ) -> None:
     _, reader = kept
     at = f"http://127.0.0.1{path}" if path.startswith(":") else f"{page}{path}"
-    found = reader.read(Wanted(stub_status=at))
-    assert not any(name.startswith("nginx.") for name in found.now.counters)
-    assert "nginx" in series(found.now, found).unread
+    result = reader.read(Wanted(stub_status=at))
+    assert not any(name.startswith("nginx.") for name in result.now.counters)
+    assert "nginx" in series(result.now, result).unread
 
 
 # In a namespace -----------------------------------------------------------------------------------
@@ -456,15 +456,15 @@ def test_a_planted_overflow_of_an_accept_queue_is_seen(host: NamespaceHost) -> N
     try:
         planted.ask("", "planted", 10)
         time.sleep(0.3)  # until the last sample
-        found = series(before, reader.read(Wanted(port=8099)))
+        result = series(before, reader.read(Wanted(port=8099)))
     finally:
         planted.close()
         reader.close()
-    assert 0 < found.total("TcpExt.ListenOverflows") <= found.total("TcpExt.ListenDrops")
-    assert found.total("Tcp.ActiveOpens") == 8
-    assert (found.highest("listen.queue"), found.highest("listen.limit")) == (2, 1)
+    assert 0 < result.total("TcpExt.ListenOverflows") <= result.total("TcpExt.ListenDrops")
+    assert result.total("Tcp.ActiveOpens") == 8
+    assert (result.highest("listen.queue"), result.highest("listen.limit")) == (2, 1)
     # What came in and was not accepted is clients', and their own ends are upstreams'.
-    assert found.highest("clients.sockets") == 2
-    assert 2 <= found.highest("upstreams.sockets") <= 8
-    assert "sockets" not in found.unread
-    assert all(p >= 0 for of in found.growth.values() for p in of)
+    assert result.highest("clients.sockets") == 2
+    assert 2 <= result.highest("upstreams.sockets") <= 8
+    assert "sockets" not in result.unread
+    assert all(p >= 0 for of in result.growth.values() for p in of)

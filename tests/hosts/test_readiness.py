@@ -77,11 +77,11 @@ def at(folder: Path, host: LocalHost | None = None) -> LocalHost:
 
 
 def test_this_machine_has_what_is_needed(tmp_path: Path) -> None:
-    found = readiness(at(tmp_path / "not" / "there yet"))
-    assert found.can_store
-    assert found.lacks == ()
-    assert found.free_mib is not None
-    assert abs(found.free_mib - shutil.disk_usage(tmp_path).free / 2**20) < 1024
+    result = readiness(at(tmp_path / "not" / "there yet"))
+    assert result.can_store
+    assert result.lacks == ()
+    assert result.free_mib is not None
+    assert abs(result.free_mib - shutil.disk_usage(tmp_path).free / 2**20) < 1024
     assert not (tmp_path / "not").exists()
 
 
@@ -125,8 +125,8 @@ def test_programs_that_are_missing_are_named(tmp_path: Path) -> None:
     for name in some:
         (tmp_path / name).symlink_to(shutil.which(name) or name)
     hide = f"mount -t tmpfs none /usr/sbin; mount -t tmpfs none /sbin; export PATH={tmp_path}"
-    found = readiness(at(tmp_path, LocalHost(setup=hide)))
-    assert set(NEEDED["load-balancer"]) - set(some) == set(found.lacks)
+    result = readiness(at(tmp_path, LocalHost(setup=hide)))
+    assert set(NEEDED["load-balancer"]) - set(some) == set(result.lacks)
 
 
 def test_only_a_load_generator_is_asked_for_the_engines_program(tmp_path: Path) -> None:
@@ -173,5 +173,5 @@ def test_what_sets_sysctls_by_the_clock_is_named(tmp_path: Path) -> None:
     echo '* * * * * root run-sysctls' > /etc/cron.d/other
     : > /etc/systemd/system/our-sysctl.timer
     """
-    found = readiness(at(tmp_path, LocalHost(setup=setup)))
-    assert found.schedules == ("/etc/cron.d/tune", "/etc/systemd/system/our-sysctl.timer")
+    result = readiness(at(tmp_path, LocalHost(setup=setup)))
+    assert result.schedules == ("/etc/cron.d/tune", "/etc/systemd/system/our-sysctl.timer")

@@ -219,8 +219,8 @@ def test_other_hosts_may_lack_root_or_iproute2_and_it_is_recorded() -> None:
 
 
 def test_ipv4_by_an_ipv6_socket_is_ipv4() -> None:
-    (found,) = parse_sockets(["ESTAB 0 0 [::ffff:198.18.0.20]:80 [2001:db8::1]:4000 ino:7 sk:1"])
-    assert Sock("ESTAB", TARGET, "2001:db8::1:4000", "7") == found
+    (result,) = parse_sockets(["ESTAB 0 0 [::ffff:198.18.0.20]:80 [2001:db8::1]:4000 ino:7 sk:1"])
+    assert Sock("ESTAB", TARGET, "2001:db8::1:4000", "7") == result
 
 
 # On a real lab ------------------------------------------------------------------------------------

@@ -33,9 +33,9 @@ def listen(local: str) -> Sock:
 
 
 def test_programs_are_told_once_each() -> None:
-    found = parse_sockets([NGINX, PROXY])
-    assert [sock.programs for sock in found] == [("nginx",), ("docker-proxy",)]
-    assert [sock.local for sock in found] == ["0.0.0.0:80", ":::80"]
+    result = parse_sockets([NGINX, PROXY])
+    assert [sock.programs for sock in result] == [("nginx",), ("docker-proxy",)]
+    assert [sock.local for sock in result] == ["0.0.0.0:80", ":::80"]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_values_read_back_have_a_colon_for_the_tab() -> None:
 
 
 def test_a_real_probe_of_a_namespace() -> None:
-    found = parse_probe((DATA / "probe-x86-namespace.txt").read_text())
+    result = parse_probe((DATA / "probe-x86-namespace.txt").read_text())
     assert {
         "net.ipv4.tcp_rmem": Reading("writable", "4096 131072 33554432"),
         "net.ipv4.tcp_congestion_control": Reading("writable", "bbr"),
@@ -79,7 +79,7 @@ def test_a_real_probe_of_a_namespace() -> None:
         "net.ipv4.route.flush": Reading("unreadable", ""),
         "vm.dirty_bytes": Reading("writable", "0"),
         "net.ipv4.tcp_tw_reuse": Reading("writable", "2"),
-    } == found
+    } == result
 
 
 @pytest.mark.parametrize("text", ["", "\n", "sh: 1: Syntax error\n", "net/core/x\tperhaps\t7\n"])
@@ -89,11 +89,11 @@ def test_lines_that_are_no_readings_say_nothing(text: str) -> None:
 
 def test_probe_asks_this_machine() -> None:
     keys = ["kernel.ostype", "net.ipv4.nosuch", "net.ipv4.ip_local_port_range", "kernel.ostype"]
-    found = probe(LocalHost(), keys)
-    assert set(keys) == set(found)
-    assert Reading("readable", "Linux") == found["kernel.ostype"]
-    assert Reading("missing", "") == found["net.ipv4.nosuch"]
-    assert len(found["net.ipv4.ip_local_port_range"].value.split()) == 2
+    result = probe(LocalHost(), keys)
+    assert set(keys) == set(result)
+    assert Reading("readable", "Linux") == result["kernel.ostype"]
+    assert Reading("missing", "") == result["net.ipv4.nosuch"]
+    assert len(result["net.ipv4.ip_local_port_range"].value.split()) == 2
 
 
 def test_a_probe_that_fails_names_the_host() -> None:
@@ -136,10 +136,10 @@ def test_one_probe_tells_every_kind_of_key_apart(tmp_path: Path) -> None:
 def test_what_can_only_be_written_cannot_be_read() -> None:
     """This needs root, and writes nothing: the kernel itself refuses to let it be read."""
     keys = ["net.ipv4.route.flush", "net.ipv4.conf", "net.ipv4.ip_forward"]
-    found = probe(LocalHost(), keys)
-    assert Reading("unreadable", "") == found["net.ipv4.route.flush"]
-    assert Reading("unreadable", "") == found["net.ipv4.conf"]
-    assert found["net.ipv4.ip_forward"].access == "writable"
+    result = probe(LocalHost(), keys)
+    assert Reading("unreadable", "") == result["net.ipv4.route.flush"]
+    assert Reading("unreadable", "") == result["net.ipv4.conf"]
+    assert result["net.ipv4.ip_forward"].access == "writable"
 
 
 # Writing own values -------------------------------------------------------------------------------
@@ -187,8 +187,8 @@ def test_without_keys_no_host_is_asked() -> None:
 
 
 def test_what_is_said_of_other_keys_is_not_heard() -> None:
-    said = LocalHost("net/ipv4/tcp_sack\tno\nnet/ipv4/other\tno\n")
-    assert write_back(said, KEYS) == {"net.ipv4.tcp_sack": "no"}
+    output = LocalHost("net/ipv4/tcp_sack\tno\nnet/ipv4/other\tno\n")
+    assert write_back(output, KEYS) == {"net.ipv4.tcp_sack": "no"}
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,15 @@ LISTED = [LISTEN, "\t cubic cwnd:10", SSH, NEITHER, PLAIN, CLIENT, INFO, UPSTREA
 
 
 def sample(*listed: str) -> SocketSample:
-    found = parse_sample(listed, 80)
-    assert found is not None
-    return found
+    result = parse_sample(listed, 80)
+    assert result is not None
+    return result
 
 
 def test_every_field_of_a_client() -> None:
-    found = sample(*LISTED)
+    result = sample(*LISTED)
     ends = ("[::ffff:192.0.2.20]:80", "[::ffff:192.0.2.10]:50000")
-    assert found.growing[ends] == (
+    assert result.growing[ends] == (
         "clients",
         {
             "busy_ms": 100,
@@ -47,7 +47,9 @@ def test_every_field_of_a_client() -> None:
             "reord_seen": 6,
         },
     )
-    of = {n.removeprefix("clients."): v for n, v in found.levels.items() if n.startswith("clients")}
+    of = {
+        n.removeprefix("clients."): v for n, v in result.levels.items() if n.startswith("clients")
+    }
     assert of == {
         "sockets": 1,
         "app_limited": 1,
@@ -74,10 +76,10 @@ def test_every_field_of_a_client() -> None:
 
 
 def test_sides_are_told_apart_and_other_services_are_none() -> None:
-    found = sample(*LISTED)
-    assert [side for side, _ in found.growing.values()] == ["clients", "upstreams"]
-    assert (found.levels["listen.queue"], found.levels["listen.limit"]) == (3, 511)
-    assert found.levels["upstreams.rtt_us.max"] == 10_000
+    result = sample(*LISTED)
+    assert [side for side, _ in result.growing.values()] == ["clients", "upstreams"]
+    assert (result.levels["listen.queue"], result.levels["listen.limit"]) == (3, 511)
+    assert result.levels["upstreams.rtt_us.max"] == 10_000
 
 
 def test_growth_is_by_socket_and_a_new_one_begins_at_zero() -> None:
@@ -96,5 +98,5 @@ def test_sockets_that_are_too_many_or_not_listed_are_not_known(listed: list[str]
 
 @given(damaged("\n".join(LISTED)) | anything)
 def test_no_list_of_sockets_is_too_odd_to_be_read(text: str) -> None:
-    found = parse_sample(text.split("\n"), 80)
-    assert found is None or all(v >= 0 for v in found.levels.values())
+    result = parse_sample(text.split("\n"), 80)
+    assert result is None or all(v >= 0 for v in result.levels.values())

@@ -31,14 +31,14 @@ PROXY = 'LISTEN 0 4096 *:80 *:* users:(("docker-proxy",pid=9,fd=4))\n'
 def test_a_healthy_cluster_has_no_problem_and_every_key_is_told(
     examined: Examine, study: Study
 ) -> None:
-    (found,) = examined()
-    assert (found.problems, found.warnings) == ((), ())
-    assert found.offered == ("net.core.somaxconn", "net.ipv4.tcp_rmem", "vm.swappiness")
-    assert found.refused["net.ipv4.tcp_adv_win_scale"] == "has no effect: since kernel 6.6"
+    (result,) = examined()
+    assert (result.problems, result.warnings) == ((), ())
+    assert result.offered == ("net.core.somaxconn", "net.ipv4.tcp_rmem", "vm.swappiness")
+    assert result.refused["net.ipv4.tcp_adv_win_scale"] == "has no effect: since kernel 6.6"
     keys = {p.key for p in study.catalogue.parameters}
-    assert keys == set(found.offered) | set(found.refused)
-    assert [host.name for host in found.hosts] == ["a-lg", "a-lb", "a-b1"]
-    generator, balancer, backend = found.hosts
+    assert keys == set(result.offered) | set(result.refused)
+    assert [host.name for host in result.hosts] == ["a-lg", "a-lb", "a-b1"]
+    generator, balancer, backend = result.hosts
     assert ({}, keys, {}) == (generator.keys, set(balancer.keys), backend.keys)
     swappiness = balancer.keys["vm.swappiness"]
     assert (
@@ -66,37 +66,37 @@ LUAJIT = TOOLS[TOOLS.index("tool /usr/bin/luajit") :]
 def test_the_load_tool_is_told(
     study: Study, tools: str, changes: dict[str, Any], expected: str
 ) -> None:
-    (found,) = examine(
+    (result,) = examine(
         (cluster(),), replace(study, **changes), lambda address: Answers(address, tools=tools)
     )
-    assert (found.load_tool, found.problems) == (expected, ())
+    assert (result.load_tool, result.problems) == (expected, ())
 
 
 def test_each_workload_may_have_another_tool(study: Study) -> None:
     slt, dlt = study.workloads["slt"], study.workloads["dlt"]
     workloads = {"slt": slt, "dlt": replace(dlt, arrivals="poisson")}
-    (found,) = examine((cluster(),), replace(study, workloads=workloads), Answers)
-    assert (found.load_tool, found.problems) == ("wrk2 4.0.0, engine LuaJIT 2.1.0-beta3", ())
+    (result,) = examine((cluster(),), replace(study, workloads=workloads), Answers)
+    assert (result.load_tool, result.problems) == ("wrk2 4.0.0, engine LuaJIT 2.1.0-beta3", ())
 
 
 def test_generators_that_share_a_load_need_the_same_tool(examined: Examine) -> None:
     more = (HostAddress(name="a-lg2", role="load-generator", hostname="192.0.2.2"),)
     shared = cluster(more_generators=more)
-    (found,) = examined(shared)
-    assert (found.load_tool, found.problems) == ("wrk2 4.0.0", ())
-    assert [host.name for host in found.hosts] == ["a-lg", "a-lb", "a-lg2", "a-b1"]
-    (found,) = examined(shared, a_lg2={"tools": LUAJIT})
-    (problem,) = found.problems
+    (result,) = examined(shared)
+    assert (result.load_tool, result.problems) == ("wrk2 4.0.0", ())
+    assert [host.name for host in result.hosts] == ["a-lg", "a-lb", "a-lg2", "a-b1"]
+    (result,) = examined(shared, a_lg2={"tools": LUAJIT})
+    (problem,) = result.problems
     assert problem.startswith("a-lg2: has engine LuaJIT 2.1.0-beta3 (/usr/bin/luajit), and a-lg ha")
-    (found,) = examined(shared, a_lg2={"tools": TOOLS.replace("/opt/wrk2/bin", "/usr/local/bin")})
-    (problem,) = found.problems
+    (result,) = examined(shared, a_lg2={"tools": TOOLS.replace("/opt/wrk2/bin", "/usr/local/bin")})
+    (problem,) = result.problems
     assert "has wrk2 4.0.0 (/usr/local/bin/wrk2), and a-lg has wrk2 4.0.0 (/opt/wrk2/" in problem
 
 
 def test_a_load_for_processors_that_a_generator_lacks_is_a_problem(examined: Examine) -> None:
     pinned = replace(cluster(), load_generator=replace(cluster().load_generator, load_cpus="96"))
-    (found,) = examined(pinned)
-    (problem,) = found.problems
+    (result,) = examined(pinned)
+    (problem,) = result.problems
     assert problem.startswith("a-lg: its load can't run on the processors 96 (load_cpus): taskset")
 
 
@@ -157,22 +157,22 @@ OPEN = "the state folder /var/lib/intop can't be trusted: others can change what
 def test_what_keeps_a_campaign_from_starting_is_a_problem(
     examined: Examine, host: str, answers: dict[str, Any], problem: str
 ) -> None:
-    (found,) = examined(**{host: answers})
-    assert any(problem in line for line in found.problems), found.problems
-    assert len(found.problems) == 1
+    (result,) = examined(**{host: answers})
+    assert any(problem in line for line in result.problems), result.problems
+    assert len(result.problems) == 1
 
 
 def test_every_path_of_every_workload_is_asked_for_once(examined: Examine) -> None:
-    (found,) = examined()
-    assert [(one.path, one.status, one.bytes, one.seconds) for one in found.fetched] == [
+    (result,) = examined()
+    assert [(one.path, one.status, one.bytes, one.seconds) for one in result.fetched] == [
         ("/a", 200, 512, 0.0015),
         ("/d?r=1", 200, 512, 0.0015),
     ]
 
 
 def test_paths_are_asked_for_where_another_host_is_not_reached(examined: Examine) -> None:
-    (found,) = examined(a_b1={"unreachable": True}, a_lg={"answers": {"/a": (502, 9, "status")}})
-    assert [line[:n] for line, n in zip(found.problems, (14, 21), strict=True)] == [
+    (result,) = examined(a_b1={"unreachable": True}, a_lg={"answers": {"/a": (502, 9, "status")}})
+    assert [line[:n] for line, n in zip(result.problems, (14, 21), strict=True)] == [
         "a-b1: no route",
         "a-lg: /a: answers 502",
     ]
@@ -188,25 +188,25 @@ def test_each_class_of_clients_asks_in_its_manner(study: Study) -> None:
             asked.extend([command] if "engine.lua" in command else [])
             return super().run(command, stdin=stdin, timeout_s=timeout_s)
 
-    (found,) = examine((cluster(),), replace(study, workloads={"slt": slt}), Listens)
-    assert [(one.path, one.headers) for one in found.fetched] == [("/a", ("Host: a",))]
+    (result,) = examine((cluster(),), replace(study, workloads={"slt": slt}), Listens)
+    assert [(one.path, one.headers) for one in result.fetched] == [("/a", ("Host: a",))]
     (command,) = asked
     assert "--http 2 --header 'Host: a'" in command
 
 
 def test_every_load_generator_asks(examined: Examine) -> None:
     more = (HostAddress(name="a-lg2", role="load-generator", hostname="192.0.2.2"),)
-    (found,) = examined(
+    (result,) = examined(
         cluster(more_generators=more), a_lg2={"answers": {"/a": (502, 9, "status")}}
     )
-    assert [line[:22] for line in found.problems] == ["a-lg2: /a: answers 502"]
-    assert [one.status for one in found.fetched] == [200, 200]
+    assert [line[:22] for line in result.problems] == ["a-lg2: /a: answers 502"]
+    assert [one.status for one in result.fetched] == [200, 200]
 
 
 def test_where_nothing_can_be_put_no_path_is_asked_for(examined: Examine) -> None:
-    (found,) = examined(a_lg={"has": "free 71582432\n"})
-    assert found.fetched == ()
-    assert [line[:34] for line in found.problems] == ["a-lg: /var/lib/intop can't be made"]
+    (result,) = examined(a_lg={"has": "free 71582432\n"})
+    assert result.fetched == ()
+    assert [line[:34] for line in result.problems] == ["a-lg: /var/lib/intop can't be made"]
 
 
 def test_what_serves_in_nginxs_place_may_listen(examined: Examine) -> None:
@@ -223,59 +223,61 @@ def test_a_load_that_does_not_fit_into_nginxs_workers_is_told_of(
     load = "the load's 3,000 connections, 2 for each that is passed on, make 3,000 for each of 2"
 
     def warned(**changes: str) -> list[str]:
-        (found,) = examine(
+        (result,) = examine(
             (cluster(),),
             replace(study, workloads={"slt": slt}),
             lambda address: Answers(address, **(changes if address.name == "a-lb" else {})),
         )
-        assert found.problems == ()
-        return list(found.warnings)
+        assert result.problems == ()
+        return list(result.warnings)
 
     assert warned() == []
     narrow = RUNS.replace("worker 65536", "worker 1024")
-    (told,) = warned(nginx=narrow)
-    assert told == (
+    (message,) = warned(nginx=narrow)
+    assert message == (
         f"a-lb: a worker of nginx may open 1,024 files, and {load}: write [Service] and "
         "LimitNOFILE=8192 to /etc/systemd/system/nginx.service.d/nofile.conf, then: systemctl "
         "daemon-reload && systemctl restart nginx.service"
     )
-    (told,) = warned(nginx=narrow.replace("unit nginx.service\n", ""))
-    assert told.endswith(": write worker_rlimit_nofile 8192; at the top of its configuration")
-    (told,) = warned(nginx=narrow, shows=SHOWS.replace("events", "worker_rlimit_nofile 9;\nevents"))
-    assert told.endswith(
+    (message,) = warned(nginx=narrow.replace("unit nginx.service\n", ""))
+    assert message.endswith(": write worker_rlimit_nofile 8192; at the top of its configuration")
+    (message,) = warned(
+        nginx=narrow, shows=SHOWS.replace("events", "worker_rlimit_nofile 9;\nevents")
+    )
+    assert message.endswith(
         f"{load}: write worker_rlimit_nofile 8192; in place of the one in its configuration"
     )
-    (told,) = warned(shows=SHOWS.replace("worker_connections 16384;", ""))
-    assert told == (
+    (message,) = warned(shows=SHOWS.replace("worker_connections 16384;", ""))
+    assert message == (
         f"a-lb: a worker of nginx takes 512 connections (worker_connections), and {load}: write "
         "worker_connections 8192; into its block events"
     )
     # A worker that ends soon is none; without any, or with several nginx, nothing can be said.
     for nginx in (RUNS.replace("worker 65536\n", ""), f"master 7\n{narrow}"):
         assert warned(nginx=nginx) == []
-    (told,) = warned(shows="")
-    assert told.startswith("worker_connections was not looked at: a-lb: no nginx")
+    (message,) = warned(shows="")
+    assert message.startswith("worker_connections was not looked at: a-lb: no nginx")
 
 
 def test_who_listens_is_not_known_to_everybody(examined: Examine) -> None:
     """Without root `ss` names no programs; without `ss` there is another problem."""
-    (found,) = examined(a_lb={"listens": "LISTEN 0 511 0.0.0.0:80 0.0.0.0:*\n"})
-    assert found.problems == ()
-    (found,) = examined(a_lb={"listens": "", "has": "can_store\nlacks ss\n"})
-    assert len(found.problems) == 1
-    (found,) = examined(a_lb={"listens": "unseen\n"})
-    assert found.problems == ()
+    (result,) = examined(a_lb={"listens": "LISTEN 0 511 0.0.0.0:80 0.0.0.0:*\n"})
+    assert result.problems == ()
+    (result,) = examined(a_lb={"listens": "", "has": "can_store\nlacks ss\n"})
+    assert len(result.problems) == 1
+    (result,) = examined(a_lb={"listens": "unseen\n"})
+    assert result.problems == ()
 
 
 def test_all_that_is_wrong_is_told_at_once(examined: Examine) -> None:
-    (found,) = examined(a_lg={"tools": "", "clock_s": 1e9}, a_lb={"has": "lacks ip\n", "keys": {}})
-    assert len(found.problems) == 5
-    (found,) = examined(
+    (result,) = examined(a_lg={"tools": "", "clock_s": 1e9}, a_lb={"has": "lacks ip\n", "keys": {}})
+    assert len(result.problems) == 5
+    (result,) = examined(
         a_lg={"unreachable": True},
         a_lb={"has": "can_store\nlacks ip\n"},
         a_b1={"lost": facts_script()},
     )
-    assert [line[:n] for line, n in zip(found.problems, (14, 15, 15), strict=True)] == [
+    assert [line[:n] for line, n in zip(result.problems, (14, 15, 15), strict=True)] == [
         "a-lg: no route",
         "a-lb: has no ip",
         "a-b1: no answer",
@@ -328,15 +330,15 @@ FOREIGN = "foreign\tvm/swappiness\t10\t20\tprintf 60 > /proc/sys/vm/swappiness\n
 def test_what_may_come_in_the_way_is_a_warning(
     examined: Examine, host: str, answers: dict[str, Any], warning: str
 ) -> None:
-    (found,) = examined(**{host: answers})
-    (told,) = found.warnings
-    assert told.startswith(warning)
-    assert found.problems == ()
+    (result,) = examined(**{host: answers})
+    (message,) = result.warnings
+    assert message.startswith(warning)
+    assert result.problems == ()
 
 
 def test_a_tuner_elsewhere_is_no_matter(examined: Examine) -> None:
-    (found,) = examined(a_b1={"has": "can_store\ntuner tuned\n"})
-    assert found.warnings == ()
+    (result,) = examined(a_b1={"has": "can_store\ntuner tuned\n"})
+    assert result.warnings == ()
 
 
 CONGESTION, AVAILABLE, ALLOWED = (
@@ -347,8 +349,8 @@ CONGESTION, AVAILABLE, ALLOWED = (
 def test_choices_that_a_host_is_without_are_told_with_the_reason(examined: Examine) -> None:
     keys = WRITABLE | {CONGESTION: "bbr", AVAILABLE: "reno bbr cubic htcp", ALLOWED: "reno bbr"}
     child = MACHINE.replace("namespace=first", "namespace=child")
-    (found,) = examined(a_lb={"keys": keys})
-    assert set(found.lost[CONGESTION]) == {
+    (result,) = examined(a_lb={"keys": keys})
+    assert set(result.lost[CONGESTION]) == {
         "westwood",
         "vegas",
         "bic",
@@ -358,10 +360,10 @@ def test_choices_that_a_host_is_without_are_told_with_the_reason(examined: Exami
         "yeah",
         "dctcp",
     }
-    assert found.lost[CONGESTION]["westwood"] == "modprobe tcp_westwood"
-    (found,) = examined(a_lb={"keys": keys, "facts": child})
-    assert found.lost[CONGESTION]["cubic"] == f"not in {ALLOWED}"
-    assert found.lost[CONGESTION]["yeah"] == "modprobe tcp_yeah"
+    assert result.lost[CONGESTION]["westwood"] == "modprobe tcp_westwood"
+    (result,) = examined(a_lb={"keys": keys, "facts": child})
+    assert result.lost[CONGESTION]["cubic"] == f"not in {ALLOWED}"
+    assert result.lost[CONGESTION]["yeah"] == "modprobe tcp_yeah"
     both = examined(
         cluster("a"),
         cluster("b"),
@@ -426,8 +428,8 @@ def test_a_replica_that_cannot_be_reached_leaves_the_other_as_it_is(examined: Ex
 def test_too_few_connections_for_what_an_answer_takes_are_a_problem(
     study: Study, examined: Examine
 ) -> None:
-    (found,) = examined(a_lg={"us": 2_002_000})
-    slow = [problem for problem in found.problems if "Little's law" in problem]
+    (result,) = examined(a_lg={"us": 2_002_000})
+    slow = [problem for problem in result.problems if "Little's law" in problem]
     assert len(study.workloads) == len(slow)
     assert slow[0].startswith("a-lg: slt: ")
     assert " connections carry at most " in slow[0]
@@ -436,19 +438,19 @@ def test_too_few_connections_for_what_an_answer_takes_are_a_problem(
 
 def test_think_time_counts_where_a_load_has_too_few_connections(study: Study) -> None:
     slt = replace(study.workloads["slt"], clients=(Clients(think_ms=60_000, method="POST"),))
-    (found,) = examine((cluster(),), study, Answers, workloads=[slt])
-    (problem,) = found.problems
+    (result,) = examine((cluster(),), study, Answers, workloads=[slt])
+    (problem,) = result.problems
     assert "think_ms 60000 included" in problem
 
 
 def test_connections_that_may_be_too_few_are_a_warning(study: Study) -> None:
     """The first answer has the time of its connection in it, so it may be half of that."""
     slt = replace(study.workloads["slt"], rate_rps=100, connections=10, paths=("/a",))
-    (found,) = examine(
+    (result,) = examine(
         (cluster(),), study, lambda address: Answers(address, us=150_000), workloads=[slt]
     )
-    assert found.problems == ()
-    (warning,) = found.warnings
+    assert result.problems == ()
+    (warning,) = result.warnings
     assert warning.startswith("a-lg: slt may have too few connections: for 100 requests/s")
 
 
@@ -457,19 +459,19 @@ def test_a_connection_for_each_request_is_found_and_explained(study: Study) -> N
         "http { }", "http { server { location / { proxy_pass http://10.0.0.3:8080; } } }"
     )
     slt = replace(study.workloads["slt"], rate_rps=1_000, connections=64)
-    (found,) = examine(
+    (result,) = examine(
         (cluster(),), study, lambda address: Answers(address, shows=direct), workloads=[slt]
     )
-    kept, ports = found.warnings
+    kept, ports = result.warnings
     assert kept.startswith("a-lb: proxy_pass at /etc/nginx/nginx.conf:2 (http, server, location)")
     assert ports.startswith("a-lb: each request opens a connection to a backend, 1,000/s to each")
-    assert found.problems == ()
+    assert result.problems == ()
 
 
 def test_a_full_conntrack_is_a_warning(study: Study) -> None:
     limits = "ports 32768 60999\ntracked 65000\ntracked_most 65536\n"
-    (found,) = examine((cluster(),), study, lambda address: Answers(address, limits=limits))
-    (warning,) = found.warnings
+    (result,) = examine((cluster(),), study, lambda address: Answers(address, limits=limits))
+    (warning,) = result.warnings
     assert warning.startswith("a-lb: conntrack follows 65,000 of at most 65,536 connections")
 
 
@@ -492,19 +494,19 @@ STATUS = "http://127.0.0.1:8080/nginx_status"
 def test_a_page_of_nginx_that_is_not_there_is_told_with_the_next_step(
     examined: Examine, page: str, behaviour: str
 ) -> None:
-    (found,) = examined(cluster(stub_status=STATUS), a_lb={"page": page})
-    (warning,) = found.warnings
+    (result,) = examined(cluster(stub_status=STATUS), a_lb={"page": page})
+    (warning,) = result.warnings
     assert warning.startswith(f"a-lb: stub_status: {STATUS} {behaviour}")
     assert "listens on 127.0.0.1:8080 the block location = /nginx_status { stub_status;" in warning
-    assert found.problems == ()
+    assert result.problems == ()
 
 
 def test_a_page_of_nginx_that_is_there_needs_no_word(examined: Examine) -> None:
     page = f"HTTP/1.1 200 OK\nServer: nginx\n\n{PAGE}"
-    (found,) = examined(cluster(stub_status=STATUS), a_lb={"page": page})
-    assert (found.problems, found.warnings) == ((), ())
+    (result,) = examined(cluster(stub_status=STATUS), a_lb={"page": page})
+    assert (result.problems, result.warnings) == ((), ())
 
 
 def test_a_page_of_nginx_that_trials_do_not_read_is_not_asked_for(examined: Examine) -> None:
-    (found,) = examined(cluster(stub_status=STATUS, emulation="qemu"), a_lb={"page": "SSH"})
-    assert (found.problems, found.warnings) == ((), ())
+    (result,) = examined(cluster(stub_status=STATUS, emulation="qemu"), a_lb={"page": "SSH"})
+    assert (result.problems, result.warnings) == ((), ())

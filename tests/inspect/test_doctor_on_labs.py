@@ -74,12 +74,12 @@ def task(lab: Lab) -> Iterator[Task]:
 
 def in_use(task: Task) -> tuple[list[ClusterTestbed], str]:
     """The testbeds that a stage would measure on, and what was said meanwhile."""
-    told = StringIO()
-    task = replace(task, context=replace(task.context, progress=LineProgress(told)))
+    message = StringIO()
+    task = replace(task, context=replace(task.context, progress=LineProgress(message)))
     with ExitStack() as stack:
         ready = [stack.enter_context(cluster_testbed(task, n)) for n in (0, 1)]
         check_alike(task, *ready)
-        return in_common(ready), told.getvalue()
+        return in_common(ready), message.getvalue()
 
 
 @contextmanager
@@ -145,11 +145,11 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     assert refusal == there["refused"]["net.ipv4.tcp_fin_timeout"]
 
     # And so it is in a campaign, from the first trial on.
-    ready, said = in_use(task)
+    ready, output = in_use(task)
     assert [sorted(set(everything) - lost)] * 2 == [sorted(keys_of(one)) for one in ready]
-    assert f"x86 slt: {GONE[0]} is left out: not on all replicas: on {lab.names()[1]}, " in said
-    assert "parameters can be tuned, and " in said
-    assert f"x86 slt: net.ipv4.tcp_fin_timeout is left out: {refusal}" in said
+    assert f"x86 slt: {GONE[0]} is left out: not on all replicas: on {lab.names()[1]}, " in output
+    assert "parameters can be tuned, and " in output
+    assert f"x86 slt: net.ipv4.tcp_fin_timeout is left out: {refusal}" in output
 
     # Once there are trials, the space is what it was, and a host that offers another is refused.
     once = Configuration({"net.ipv4.tcp_adv_win_scale": "2"})
@@ -159,9 +159,9 @@ def test_a_real_cluster_that_is_not_as_it_should_be(
     ]
     task.store.write_plan(task.subject, "collect", [made[0].planned])
     task.store.add(task.subject, made[0])
-    again, said = in_use(task)
+    again, output = in_use(task)
     assert [keys_of(one) for one in ready] == [keys_of(one) for one in again]
-    assert said == ""
+    assert output == ""
     lab.on_balancer(0, WITHOUT_SOME)
     with pytest.raises(IncomparableError, match=r"(?s)gc_elasticity: \d+ against missing.*--new"):
         in_use(task)
@@ -186,9 +186,9 @@ def test_paths_that_do_not_answer_on_a_real_cluster(lab: Lab) -> None:
     assert f"PROBLEM  {name}-lg: {lost}: answers 404: correct the path in the study" in out
     assert out.count("PROBLEM") == 1
     # Nor does a campaign begin.
-    _, said = lab.study.run("collect", "--workload", "slt", expected=(1,))
-    assert f"PROBLEM  {name}-lg: {lost}: answers 404" in said
-    assert "the cluster is not ready, and nothing was written to any host" in said
+    _, output = lab.study.run("collect", "--workload", "slt", expected=(1,))
+    assert f"PROBLEM  {name}-lg: {lost}: answers 404" in output
+    assert "the cluster is not ready, and nothing was written to any host" in output
     assert lab.study.trials("replicas") == []
 
     elsewhere.rename(page)

@@ -63,7 +63,7 @@ def host(free_mib: int | None = 5000, **changes: object) -> HostDiagnosis:
 
 
 def diagnosis(*hosts: HostDiagnosis, **changes: object) -> Diagnosis:
-    found = Diagnosis(
+    result = Diagnosis(
         arch="arm",
         link="10 Gbit/s",
         load_tool="wrk2 4.0.0",
@@ -74,14 +74,14 @@ def diagnosis(*hosts: HostDiagnosis, **changes: object) -> Diagnosis:
         lost={},
         problems=(),
     )
-    return replace(found, **changes)  # type: ignore[arg-type]
+    return replace(result, **changes)  # type: ignore[arg-type]
 
 
 def test_hosts_with_long_names_are_not_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    found = diagnosis(emulation="TCG on x86_64", problems=("b1: its clock is +9.0 s off ours",))
-    out = shown(capsys, *examined(found))
+    result = diagnosis(emulation="TCG on x86_64", problems=("b1: its clock is +9.0 s off ours",))
+    out = shown(capsys, *examined(result))
     assert "load balancer: a virtual machine by TCG on x86_64" in out
-    without = shown(capsys, *examined(replace(found, emulation="")))
+    without = shown(capsys, *examined(replace(result, emulation="")))
     assert "virtual machine" not in without
     # A name may be folded within its column, but every piece of it is there.
     lines = out.splitlines()
@@ -138,12 +138,12 @@ def test_keys_that_were_written_their_own_values_are_counted(
 
 
 @pytest.mark.parametrize(
-    ("free_mib", "told"), [(None, "unknown"), (12, "12 MiB"), (71582, "70 GiB")]
+    ("free_mib", "message"), [(None, "unknown"), (12, "12 MiB"), (71582, "70 GiB")]
 )
 def test_free_disk_has_its_unit(
-    capsys: pytest.CaptureFixture[str], free_mib: int | None, told: str
+    capsys: pytest.CaptureFixture[str], free_mib: int | None, message: str
 ) -> None:
-    assert told in shown(capsys, *examined(diagnosis(host(free_mib, name="lb"))))
+    assert message in shown(capsys, *examined(diagnosis(host(free_mib, name="lb"))))
 
 
 def test_choices_that_the_host_is_without_are_told_with_the_way_to_get_them(
@@ -195,5 +195,5 @@ def test_warnings_are_no_problems(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_command_that_mends_a_problem_is_not_broken(capsys: pytest.CaptureFixture[str]) -> None:
     mending = f"lb: add its key with: echo '{'A' * 80}' >> known_hosts, on one line"
-    found = replace(diagnosis(), problems=(mending,))
-    assert f"PROBLEM  {mending}" in shown(capsys, *examined(found)).splitlines()
+    result = replace(diagnosis(), problems=(mending,))
+    assert f"PROBLEM  {mending}" in shown(capsys, *examined(result)).splitlines()

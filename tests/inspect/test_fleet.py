@@ -42,8 +42,8 @@ def test_campaigns_and_workers_are_counted(url: str, capsys: pytest.CaptureFixtu
         spot = Spot(study=second.campaign.study, arch=second.arch, replica=0)
         store.jobs.claim(spot, second.campaign.id, second.workload, worker="one", lease_s=60)
         store.workers.heard(WORKER)
-        found = fleet(url, store)
-    one, two = found.campaigns
+        result = fleet(url, store)
+    one, two = result.campaigns
     assert (
         one.planned,
         one.measured,
@@ -53,9 +53,9 @@ def test_campaigns_and_workers_are_counted(url: str, capsys: pytest.CaptureFixtu
     ) == (3, 1, 0, 0, None)
     assert (two.planned, two.measured, two.waiting, two.held) == (3, 0, 1, 1)
     assert two.finished_at is not None
-    (worker,) = found.workers
+    (worker,) = result.workers
     assert replace(worker, silent_s=0.0) == WORKER
-    text = shown(capsys, *document(found))
+    text = shown(capsys, *document(result))
     assert "2 campaigns, 1 worker" in text
     assert "web x86 1, 2; web arm 1" in text
     assert "finished" in text

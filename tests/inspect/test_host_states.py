@@ -31,15 +31,15 @@ def connect(address: HostAddress) -> Host:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """Every host is held; `force` of each rollback by name."""
-    found: list[tuple[str, bool]] = []
+    result: list[tuple[str, bool]] = []
 
     def rollback(host: Host, *, force: bool) -> RolledBack:
-        found.append((host.address.name, force))
+        result.append((host.address.name, force))
         return RolledBack(outcome="restored")
 
     monkeypatch.setattr(guard, "status", lambda host: HostState(holder=host.address.name))
     monkeypatch.setattr(guard, "rollback", rollback)
-    return found
+    return result
 
 
 @pytest.mark.usefixtures("asked")
@@ -100,8 +100,8 @@ def fleet() -> Study:
 
 
 def test_of_a_study_only_load_balancers_are_asked(fleet: Study) -> None:
-    found, missing = tuned_hosts(fleet, None, pytest.fail)
-    assert ([a.name for a in found], missing) == (["x86-balancer", "arm-balancer"], [])
+    result, missing = tuned_hosts(fleet, None, pytest.fail)
+    assert ([a.name for a in result], missing) == (["x86-balancer", "arm-balancer"], [])
     assert [a.name for a in tuned_hosts(fleet, "arm", pytest.fail)[0]] == ["arm-balancer"]
 
 
@@ -110,8 +110,8 @@ def test_all_replicas_are_asked(fleet: Study) -> None:
     assert not isinstance(one, LabSpec)
     other = replace(one, load_balancer=replace(one.load_balancer, name="another"))
     study = replace(fleet, clusters={"x86": (one, other)})
-    found, _ = tuned_hosts(study, None, pytest.fail)
-    assert [a.name for a in found] == ["x86-balancer", "another"]
+    result, _ = tuned_hosts(study, None, pytest.fail)
+    assert [a.name for a in result] == ["x86-balancer", "another"]
 
 
 def test_an_architecture_that_the_study_lacks_is_refused(fleet: Study) -> None:
@@ -127,8 +127,8 @@ def test_a_lab_that_is_not_up_does_not_hide_other_hosts(
 
     monkeypatch.setattr(lab, "cluster", not_up)
     study = replace(fleet, clusters={**fleet.clusters, "arm": (LabSpec(name="gone", arch="arm"),)})
-    found, (missing,) = tuned_hosts(study, None, pytest.fail)
-    assert [a.name for a in found] == ["x86-balancer"]
+    result, (missing,) = tuned_hosts(study, None, pytest.fail)
+    assert [a.name for a in result] == ["x86-balancer"]
     assert (missing.name, missing.result, missing.error) == ("lab gone", None, "lab gone is not up")
     # One that the study can do without is left out, unless it was asked for.
     study = replace(study, optional=frozenset({"arm"}))

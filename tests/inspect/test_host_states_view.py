@@ -134,16 +134,16 @@ def test_a_rollback_lists_what_it_could_not_do_with_the_command(
 
 
 @pytest.mark.parametrize(
-    ("done", "told"),
+    ("done", "message"),
     [
         (RolledBack(outcome="nothing"), "lb: nothing to roll back in /x"),
         (RolledBack(outcome="held"), "lb: left alone: held by root@controller (process 812) since"),
     ],
 )
 def test_a_host_that_was_not_touched_says_why(
-    capsys: pytest.CaptureFixture[str], done: RolledBack, told: str
+    capsys: pytest.CaptureFixture[str], done: RolledBack, message: str
 ) -> None:
-    assert told in shown(capsys, *rollbacks(rolled(done)))
+    assert message in shown(capsys, *rollbacks(rolled(done)))
 
 
 def test_a_host_that_could_not_be_asked_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,12 +187,12 @@ WHAT = "x86 slt of study shop, campaign 3, applied since 2026-11-22T02:10:00Z, 1
 def test_one_line_says_what_is_applied_and_whether_it_has_drifted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    found = [
+    result = [
         said(applied=APPLIED),
         said(applied=APPLIED, drift=(CHANGED,)),
         said(applied=APPLIED, holder="me"),
     ]
-    out = shown(capsys, *states(found))
+    out = shown(capsys, *states(result))
     assert out.splitlines()[:3] == [
         f"lb: {WHAT}, for good by {FILE}: as applied",
         f"lb: DRIFT: net.core.somaxconn changed ({WHAT}, for good by {FILE})",
@@ -201,8 +201,8 @@ def test_one_line_says_what_is_applied_and_whether_it_has_drifted(
     (head,) = [line for line in out.splitlines() if "applied key" in line]
     assert head.split() == ["host", "applied", "key", "before", "then", "now"]
     assert "lb: DRIFT: net.core.somaxconn: is 128, was left at 64\n" in out
-    assert at_stake(found[0]) == []
-    assert at_stake(found[1]) == ["lb: net.core.somaxconn: is 128, was left at 64"]
+    assert at_stake(result[0]) == []
+    assert at_stake(result[1]) == ["lb: net.core.somaxconn: is 128, was left at 64"]
 
 
 @pytest.mark.parametrize(

@@ -28,14 +28,14 @@ def begin(study: Study, tmp_path: Path) -> Iterator[Begin]:
     """A new campaign on one cluster, whose hosts, by name, have other answers."""
     with opened(str(tmp_path / "store.db")) as store:
 
-        def made(told: StringIO, *, force: bool = False, **changes: dict[str, Any]) -> Task:
+        def made(message: StringIO, *, force: bool = False, **changes: dict[str, Any]) -> Task:
             own = replace(study, clusters={"x86": (cluster(),)})
             context = Context(
                 study=own,
                 store=store,
                 campaign=new(store, own),
                 connect=lambda a: Answers(a, **changes.get(a.name.replace("-", "_"), {})),
-                progress=LineProgress(told),
+                progress=LineProgress(message),
                 archs=("x86",),
                 workloads=(own.workloads["slt"],),
                 force=force,
@@ -54,34 +54,34 @@ def test_a_problem_keeps_a_campaign_from_starting(begin: Begin) -> None:
     """Before a testbed is opened, which would fail the test: it puts files on hosts."""
     with pytest.raises(IntopError) as caught, replicas(begin(StringIO(), **NOT_READY)):
         pytest.fail("a campaign starts")
-    told = str(caught.value)
-    assert told.count("\n  PROBLEM  a-") == 2
-    assert "a-lb: has no nginx on its PATH" in told
-    assert "a-lg: its clock is" in told
-    assert "intop doctor --arch x86\n" in told
-    assert told.endswith("--force")
+    message = str(caught.value)
+    assert message.count("\n  PROBLEM  a-") == 2
+    assert "a-lb: has no nginx on its PATH" in message
+    assert "a-lg: its clock is" in message
+    assert "intop doctor --arch x86\n" in message
+    assert message.endswith("--force")
 
 
 def test_with_force_it_goes_on_and_says_so(begin: Begin) -> None:
-    told = StringIO()
-    check_ready(begin(told, force=True, **NOT_READY))
-    assert "it goes on by --force" in told.getvalue()
-    assert told.getvalue().count("PROBLEM  a-") == 2
+    message = StringIO()
+    check_ready(begin(message, force=True, **NOT_READY))
+    assert "it goes on by --force" in message.getvalue()
+    assert message.getvalue().count("PROBLEM  a-") == 2
 
 
 def test_warnings_stop_nothing(begin: Begin) -> None:
-    told = StringIO()
+    message = StringIO()
     lacks = {"has": "can_store\nfree 71582432\nlacks ss\n"}
-    check_ready(begin(told, a_b1=lacks))
-    assert "x86: 1 warning: intop doctor --arch x86" in told.getvalue()
+    check_ready(begin(message, a_b1=lacks))
+    assert "x86: 1 warning: intop doctor --arch x86" in message.getvalue()
 
 
 def test_only_the_paths_of_its_workloads_keep_a_campaign_from_starting(begin: Begin) -> None:
-    told = StringIO()
-    check_ready(begin(told, a_lg={"answers": {"/d?r=1": (502, 9, "status")}}))
-    assert told.getvalue() == ""
+    message = StringIO()
+    check_ready(begin(message, a_lg={"answers": {"/d?r=1": (502, 9, "status")}}))
+    assert message.getvalue() == ""
     with pytest.raises(IntopError, match=r"(?s)not ready.*a-lg: /a: answers 502: .*--force"):
-        check_ready(begin(told, a_lg={"answers": {"/a": (502, 9, "status")}}))
+        check_ready(begin(message, a_lg={"answers": {"/a": (502, 9, "status")}}))
 
 
 def test_a_campaign_that_has_begun_is_not_asked_again(begin: Begin) -> None:

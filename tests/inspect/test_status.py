@@ -42,16 +42,16 @@ def status(study: Study, *, new: bool = False, now: datetime | None = None) -> C
         return campaign_status(study, store, ["x86"], workloads, new=new, now=now)
 
 
-def stage(found: CampaignStatus, name: str) -> StageStatus:
-    (subject,) = found.subjects
+def stage(result: CampaignStatus, name: str) -> StageStatus:
+    (subject,) = result.subjects
     (one,) = (stage for stage in subject.stages if stage.name == name)
     return one
 
 
 def test_a_store_that_is_missing_is_not_made(study: Study) -> None:
-    found = status(study)
-    assert found.campaign is None
-    assert {stage.state for stage in found.subjects[0].stages} == {"to come"}
+    result = status(study)
+    assert result.campaign is None
+    assert {stage.state for stage in result.subjects[0].stages} == {"to come"}
     assert not Path(study.store).exists()
 
 
@@ -89,8 +89,8 @@ def test_another_programs_database_is_refused(study: Study) -> None:
 
 def test_a_stage_under_way_is_counted_by_its_trials(study: Study, tmp_path: Path) -> None:
     begun(tmp_path, ["ok", "ok", "failed", "disturbed", "overloaded"])
-    found = status(study)
-    screen = stage(found, "screen")
+    result = status(study)
+    screen = stage(result, "screen")
     assert (
         screen.state,
         screen.trials,
@@ -99,9 +99,9 @@ def test_a_stage_under_way_is_counted_by_its_trials(study: Study, tmp_path: Path
         screen.failed,
         screen.left,
     ) == ("begun", 8, 4, 1, 1, 4)
-    assert stage(found, "collect").state == "to come"
-    assert found.trials == 5
-    best = found.subjects[0].best
+    assert stage(result, "collect").state == "to come"
+    assert result.trials == 5
+    best = result.subjects[0].best
     assert best is not None
     # Of those that can be used; the last one took 6 ms.
     assert (
@@ -131,22 +131,22 @@ def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path
     with opened(study.store) as store:
         store.put(subject, samples.ranking(samples.importance(key), chosen=[key]))
         store.write_plan(subject, "refine", [place(0), place(1)])
-    found = status(study)
+    result = status(study)
     # It may end before its plan does.
     assert (
-        stage(found, "screen").state,
-        stage(found, "screen").trials,
-        stage(found, "screen").left,
+        stage(result, "screen").state,
+        stage(result, "screen").trials,
+        stage(result, "screen").left,
     ) == ("done", 2, 0)
-    assert stage(found, "collect").state == "left out"
-    assert (stage(found, "refine").state, stage(found, "refine").bound) == ("begun", "at most")
+    assert stage(result, "collect").state == "left out"
+    assert (stage(result, "refine").state, stage(result, "refine").bound) == ("begun", "at most")
     with opened(study.store) as store:
         store.put(subject, replace(VERDICT, ratio=1.0, ratio_low=0.9, ratio_high=1.1))
         store.finish(campaign)
-    found = status(study)
-    assert stage(found, "explain").state == "left out"
-    assert found.subjects[0].verdict is not None
-    assert not found.is_at_work
+    result = status(study)
+    assert stage(result, "explain").state == "left out"
+    assert result.subjects[0].verdict is not None
+    assert not result.is_at_work
 
 
 def test_a_sweep_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
@@ -158,25 +158,25 @@ def test_a_sweep_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
         store.write_plan(subject, "sweep", at)
         one = samples.trial(stage="sweep", index=0)
         store.add(subject, replace(one, planned=at[0]))
-    found = status(study)
+    result = status(study)
     assert (
-        stage(found, "sweep").state,
-        stage(found, "sweep").trials,
-        stage(found, "sweep").done,
+        stage(result, "sweep").state,
+        stage(result, "sweep").trials,
+        stage(result, "sweep").done,
     ) == ("begun", 2, 1)
-    assert found.subjects[0].sweeps == ()
+    assert result.subjects[0].sweeps == ()
     with opened(study.store) as store:
         store.add(subject, replace(one, planned=at[1]))
         store.put(subject, Sweeps((SWEEP,)))
         store.finish(campaign)
-    found = status(study)
-    assert stage(found, "sweep").state == "done"
-    assert found.subjects[0].sweeps == (SWEEP,)
+    result = status(study)
+    assert stage(result, "sweep").state == "done"
+    assert result.subjects[0].sweeps == (SWEEP,)
     # Another one is under way.
     with opened(study.store) as store:
         store.write_plan(subject, "sweep", [replace(place(2), rate_rps=75.0, round=1, series=2)])
     assert (stage(status(study), "sweep").state, stage(status(study), "sweep").done) == ("begun", 2)
-    (block,) = report.campaign(found)[1:]
+    (block,) = report.campaign(result)[1:]
     lines = [line for part in block.blocks if isinstance(part, Verbatim) for line in part.lines]
     assert "  at other rates: tuned gain at 50, 100, worse at 150 requests/s" in lines
 
@@ -208,8 +208,8 @@ def test_tune_connects_once_before_the_models_and_once_after_them(
 ) -> None:
     def left_s(connecting_s: float) -> float:
         monkeypatch.setattr(effort, "STAGE_S", dict.fromkeys(effort.STAGE_S, connecting_s))
-        found = campaign_status(study, None, ["x86"], list(study.workloads.values()))
-        (subject,) = found.subjects
+        result = campaign_status(study, None, ["x86"], list(study.workloads.values()))
+        (subject,) = result.subjects
         return sum(stage.left_s or 0.0 for stage in subject.stages)
 
     assert left_s(100.0) - left_s(0.0) == pytest.approx(200.0)

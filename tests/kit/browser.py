@@ -101,8 +101,8 @@ class Browser:
             assert more, "Chromium has ended"
             self._buffer += more
         message, _, self._buffer = self._buffer.partition(b"\0")
-        found: dict[str, Any] = json.loads(message)
-        return found
+        result: dict[str, Any] = json.loads(message)
+        return result
 
 
 class Page:
@@ -124,26 +124,26 @@ class Page:
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression of JavaScript."""
-        found = self.call(
+        result = self.call(
             "Runtime.evaluate",
             {"expression": expression, "returnByValue": True, "awaitPromise": True},
         )
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
 
     def seen(self) -> Seen:
         """Requests, also those that came to nothing, and errors in the console."""
         seen = Seen()
         for event in self._browser.events(self.session):
-            method, told = event["method"], event["params"]
+            method, words = event["method"], event["params"]
             if method == "Network.requestWillBeSent":
-                seen.requests.append(told["request"]["url"])
+                seen.requests.append(words["request"]["url"])
             elif method == "Runtime.exceptionThrown":
-                seen.errors.append(told["exceptionDetails"]["text"])
-            elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "assert"):
-                seen.errors.append(str([a.get("value") for a in told["args"]]))
-            elif method == "Log.entryAdded" and told["entry"]["level"] == "error":
-                seen.errors.append(told["entry"]["text"])
+                seen.errors.append(words["exceptionDetails"]["text"])
+            elif method == "Runtime.consoleAPICalled" and words["type"] in ("error", "assert"):
+                seen.errors.append(str([a.get("value") for a in words["args"]]))
+            elif method == "Log.entryAdded" and words["entry"]["level"] == "error":
+                seen.errors.append(words["entry"]["text"])
         return seen
 
     def screenshot(self, path: Path, *, height: int | None = None) -> None:
@@ -158,7 +158,7 @@ class Page:
 @contextmanager
 def chromium(folder: Path) -> Iterator[Browser]:
     """A Chromium with a profile in this folder, ended afterwards."""
-    program = next((found for name in NAMES if (found := shutil.which(name))), None)
+    program = next((result for name in NAMES if (result := shutil.which(name))), None)
     assert program, "no Chromium: sh intop/lab/system-packages.sh tests"
     # It reads commands at its descriptor 3, and answers at 4.
     ours_in, theirs_out = (_high(end) for end in os.pipe())

@@ -19,8 +19,8 @@ def ran(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
 def intop(*words: object, before: str = "") -> subprocess.CompletedProcess[str]:
     """intop in a process of its own, without a terminal; `before` is Python to run first."""
     arguments = [str(word) for word in words]
-    with tempfile.TemporaryDirectory(prefix="intop-said-") as said:
+    with tempfile.TemporaryDirectory(prefix="intop-said-") as output:
         prepare = partial(exec, before, {})
-        process = Forked(arguments, folder=Path.cwd(), said=Path(said), prepare=prepare)
+        process = Forked(arguments, folder=Path.cwd(), said=Path(output), prepare=prepare)
         out, err, code = process.communicate()
     return subprocess.CompletedProcess(arguments, code, out, err)

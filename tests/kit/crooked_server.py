@@ -48,10 +48,10 @@ class CrookedServer:
 
     def of_connection(self) -> dict[int, list[Asked]]:
         """The requests of each connection, in their order."""
-        found: dict[int, list[Asked]] = {}
+        result: dict[int, list[Asked]] = {}
         for one in self.asked:
-            found.setdefault(one.connection, []).append(one)
-        return found
+            result.setdefault(one.connection, []).append(one)
+        return result
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""

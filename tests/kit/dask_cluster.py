@@ -58,13 +58,13 @@ class DaskCluster:
 @contextmanager
 def dask_cluster(folder: Path, workers: int) -> Iterator[DaskCluster]:
     """A scheduler, and workers that come as soon as they can."""
-    cluster, told = DaskCluster(folder), folder / "scheduler.json"
+    cluster, message = DaskCluster(folder), folder / "scheduler.json"
     try:
         cluster.start(
-            "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(told)
+            "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(message)
         )
-        wait_for(told.exists, "Dask's scheduler")
-        cluster.address = json.loads(told.read_text())["address"]
+        wait_for(message.exists, "Dask's scheduler")
+        cluster.address = json.loads(message.read_text())["address"]
         for _ in range(workers):
             cluster.add_worker()
         yield cluster

@@ -206,11 +206,11 @@ class FakeKernelHost(NamespaceHost):
 
     def files(self) -> dict[str, tuple[str, int, int, int]]:
         """Text, mode and owner of each."""
-        found = {}
+        result = {}
         for name in (MAIN, SITE):
             path, stat = self.nginx / name, (self.nginx / name).stat()
-            found[name] = (path.read_text(), stat.st_mode & 0o7777, stat.st_uid, stat.st_gid)
-        return found
+            result[name] = (path.read_text(), stat.st_mode & 0o7777, stat.st_uid, stat.st_gid)
+        return result
 
     def is_guarded(self, name: str) -> bool:
         """Whether a session, or what is left of one, has this file in its snapshot."""

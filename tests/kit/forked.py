@@ -38,11 +38,11 @@ class Forked:
         words: Sequence[str],
         *,
         folder: Path,
-        said: Path,
+        output: Path,
         prepare: Callable[[], object] | None = None,
     ) -> None:
-        self._said = said
-        given = (words, folder, said, prepare, dict(os.environ))
+        self._said = output
+        given = (words, folder, output, prepare, dict(os.environ))
         self._process = _FORKS.Process(target=_be_intop, args=given)
         with _exit_codes:
             self._process.start()
@@ -79,7 +79,7 @@ class Forked:
 def _be_intop(
     words: Sequence[str],
     folder: Path,
-    said: Path,
+    output: Path,
     prepare: Callable[[], object] | None,
     environment: Mapping[str, str],
 ) -> None:
@@ -90,7 +90,7 @@ def _be_intop(
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), 0)
     for descriptor, name in enumerate(STREAMS, start=1):
-        with (said / name).open("w") as stream:
+        with (output / name).open("w") as stream:
             os.dup2(stream.fileno(), descriptor)
     if prepare is not None:
         prepare()

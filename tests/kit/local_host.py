@@ -23,14 +23,14 @@ class LocalConversation:
     def ask(self, request: str, end: str, timeout_s: float) -> str:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        said: list[str] = []
+        output: list[str] = []
         with suppress(BrokenPipeError):
             self.process.stdin.write(request.encode())
             self.process.stdin.flush()
         for line in self.process.stdout:
-            said.append(line.decode(errors="replace"))
-            if said[-1] == f"{end}\n":
-                return "".join(said)
+            output.append(line.decode(errors="replace"))
+            if output[-1] == f"{end}\n":
+                return "".join(output)
         raise UnreachableError(self._name, "exec ended: it says nothing")
 
     def heard(self) -> str:
@@ -115,5 +115,5 @@ class RawHost(LocalHost):
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=timeout_s)
-        text = [said.decode(errors="replace") for said in (done.stdout, done.stderr)]
+        text = [output.decode(errors="replace") for output in (done.stdout, done.stderr)]
         return Completed(done.returncode, *text)

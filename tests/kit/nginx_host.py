@@ -76,12 +76,12 @@ WITHIN_S = 0.12
 def files(folder: Path) -> dict[str, tuple[bytes, int, int, int]]:
     """Bytes, mode and owner of what nginx reads, by name."""
     names = ("nginx.conf", "sites-available/site")
-    found = {}
+    result = {}
     for name in names:
         stat = (folder / name).stat()
-        found[name] = ((folder / name).read_bytes(), stat.st_mode, stat.st_uid, stat.st_gid)
+        result[name] = ((folder / name).read_bytes(), stat.st_mode, stat.st_uid, stat.st_gid)
     assert (folder / "sites-enabled/site").is_symlink()
-    return found
+    return result
 
 
 def restart_command(folder: Path) -> str:

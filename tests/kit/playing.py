@@ -18,7 +18,7 @@ class Playing:
 
     def __call__(self, *words: str) -> tuple[str, int]:
         """What it says, and how many tasks changed something."""
-        told = self.machine.run(
+        message = self.machine.run(
             *(sys.executable, "-m", "ansible", "playbook", "-i", "localhost,", "-c", "local"),
             *(str(self.folder / "play.yml"), "-e", "intop_hosts=localhost", *words),
             ANSIBLE_HOME=str(self.folder / "ansible"),
@@ -27,7 +27,7 @@ class Playing:
             ANSIBLE_NOCOLOR="1",
             PYTHONPATH="",
         )
-        [recap] = [line for line in told.splitlines() if line.startswith("localhost ")]
+        [recap] = [line for line in message.splitlines() if line.startswith("localhost ")]
         numbers = dict(word.split("=") for word in recap.split()[2:])
-        assert "0" == numbers["failed"] == numbers["unreachable"], told
-        return told, int(numbers["changed"])
+        assert "0" == numbers["failed"] == numbers["unreachable"], message
+        return message, int(numbers["changed"])

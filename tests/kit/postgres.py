@@ -100,27 +100,27 @@ class Server:
     def _run(self, program: str, *arguments: str) -> None:
         user = {"user": self._user.pw_uid, "group": self._user.pw_gid} if self._user else {}
         # Not by a pipe: what is started in the background would keep it open.
-        with (self.folder.with_suffix(".out")).open("w+") as said:
+        with (self.folder.with_suffix(".out")).open("w+") as output:
             done = subprocess.run(
                 [binaries() / program, "--pgdata", self._data, *arguments],
                 cwd=self.folder,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 timeout=60,
                 extra_groups=[] if self._user else None,
                 **user,
             )
-            said.seek(0)
-            assert done.returncode == 0, said.read()
+            output.seek(0)
+            assert done.returncode == 0, output.read()
 
 
 def binaries() -> Path:
     """Debian has no server program on the PATH, and those of several versions side by side."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda p: p.parts[4])
+    result = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda p: p.parts[4])
     on_path = shutil.which("postgres")
-    if not found and on_path is None:
+    if not result and on_path is None:
         pytest.fail("PostgreSQL's server is missing: sh intop/lab/system-packages.sh tests")
-    return found[-1].parent if found else Path(str(on_path)).resolve().parent
+    return result[-1].parent if result else Path(str(on_path)).resolve().parent
 
 
 @contextmanager

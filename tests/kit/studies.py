@@ -95,8 +95,8 @@ class Study:
             out, err = process.communicate(timeout=LIMIT_S)
             code = process.returncode
         else:
-            with tempfile.TemporaryDirectory(prefix="intop-said-") as said:
-                forked = Forked(arguments, folder=self.folder, said=Path(said))
+            with tempfile.TemporaryDirectory(prefix="intop-said-") as output:
+                forked = Forked(arguments, folder=self.folder, said=Path(output))
                 out, err, code = forked.communicate(LIMIT_S)
         assert code in expected, f"exit code {code}: {err}\n{out}"
         return out, err

@@ -91,13 +91,13 @@ class Ends:
         begin = time.monotonic()
         for number in range(count):
             self.server.send(number.to_bytes(4, "big") + bytes(length - 4))
-        found = []
+        result = []
         try:
             while True:
                 data = self.client.recv(2000)
-                found.append((int.from_bytes(data[:4], "big"), time.monotonic() - begin))
+                result.append((int.from_bytes(data[:4], "big"), time.monotonic() - begin))
         except TimeoutError:
-            return found
+            return result
 
 
 @contextmanager
@@ -122,11 +122,11 @@ def test_loss_is_by_the_seed_and_delay_is_kept(tmp_path: Path) -> None:
     for seed in (1, 1, 2):
         link = Link(delay_ms=1e3 * delay_s, jitter_ms=2, loss_percent=100 * loss, seed=seed)
         with ends(tmp_path, link) as two:
-            found = two.sent_down(count, 40)
-        numbers = [number for number, _ in found]
+            result = two.sent_down(count, 40)
+        numbers = [number for number, _ in result]
         assert numbers == sorted(numbers)  # jitter does not change the order
-        assert found[0][1] >= delay_s - 0.002
-        lost = count - len(found)
+        assert result[0][1] >= delay_s - 0.002
+        lost = count - len(result)
         assert abs(lost - count * loss) < 5 * (count * loss * (1 - loss)) ** 0.5
         losses.append(set(range(count)) - set(numbers))
     first, again, other = losses
@@ -150,10 +150,10 @@ def test_the_rate_is_kept_and_what_the_buffer_does_not_hold_is_dropped(tmp_path:
     frame = 1242  # with 14, 20 and 8 bytes of headers
     limit_kb, count = 100, 1000
     with ends(tmp_path, Link(rate_mbit=20, limit_kb=limit_kb, up=Direction())) as two:
-        found = two.sent_down(count, frame - 42)
-    assert found[-1][1] >= 0.99 * len(found) * frame * 8 / 20e6
+        result = two.sent_down(count, frame - 42)
+    assert result[-1][1] >= 0.99 * len(result) * frame * 8 / 20e6
     # What fits into the buffer, and what has left it until the last one was sent.
-    assert limit_kb * 1024 // frame <= len(found) < count
+    assert limit_kb * 1024 // frame <= len(result) < count
 
 
 def test_each_class_of_clients_has_its_own_way() -> None:

@@ -268,11 +268,11 @@ def test_the_machines_own_parameters_stay(
 
 def programs(group: Path) -> set[str]:
     """The names of a control group's processes."""
-    found: set[str] = set()
+    result: set[str] = set()
     for pid in group.read_text().split():
         with suppress(FileNotFoundError):
-            found.add(Path(f"/proc/{pid}/comm").read_text().strip())
-    return found
+            result.add(Path(f"/proc/{pid}/comm").read_text().strip())
+    return result
 
 
 def assert_badly_set(name: str, url: str, balancer: HostAddress, traces: Traces) -> None:
@@ -290,8 +290,8 @@ def assert_badly_set(name: str, url: str, balancer: HostAddress, traces: Traces)
     wait_for(
         lambda: {"nginx", "dd"} <= programs(Path(group) / "cgroup.procs"), "a neighbour of nginx"
     )
-    told = ssh(balancer, f"lsattr {balancer.state_dir}/../disk/access.log; pgrep -c -x nginx")
-    assert "S" in told.split()[0]
+    message = ssh(balancer, f"lsattr {balancer.state_dir}/../disk/access.log; pgrep -c -x nginx")
+    assert "S" in message.split()[0]
 
 
 def test_down_twice(name: str, traces: Traces) -> None:
@@ -314,7 +314,7 @@ def test_two_labs_made_at_once_side_by_side(traces: Traces) -> None:
         assert lab.cluster(first).url != lab.cluster(second).url
         # They answer although the process that made them has ended.
         lab.down(first)
-        assert traces(first) == [found for found in traces(first) if second in found]
+        assert traces(first) == [result for result in traces(first) if second in result]
         status = lab.status(second)
         assert (status.state, status.problems) == ("up", ())
     finally:

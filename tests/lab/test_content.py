@@ -25,8 +25,8 @@ def test_large_files_are_there_and_in_no_mix() -> None:
 
 
 def test_sizes_are_those_that_are_declared() -> None:
-    found = {path: len(data) / 1024 for path, data in FILES.items()}
-    assert found == {**content.SIZES_KB, **content.LARGE_KB, **content.ONE_SIZE_KB}
+    result = {path: len(data) / 1024 for path, data in FILES.items()}
+    assert result == {**content.SIZES_KB, **content.LARGE_KB, **content.ONE_SIZE_KB}
     sizes_kb = content.SIZES_KB
     assert (min(sizes_kb.values()), max(sizes_kb.values())) == (2, 120)
     assert 33 <= mean(sizes_kb.values()) <= 36

@@ -8,7 +8,7 @@ from intop.lab import cpio
 
 def read(archive: bytes) -> dict[str, tuple[int, bytes, tuple[int, int]]]:
     """Mode, content and device of each entry, by the format's own description."""
-    found = {}
+    result = {}
     at = 0
     while True:
         header = archive[at : at + 110]
@@ -21,8 +21,8 @@ def read(archive: bytes) -> dict[str, tuple[int, bytes, tuple[int, int]]]:
         start = at + (110 + name_length + 3) // 4 * 4
         if name == "TRAILER!!!":
             assert start == len(archive)
-            return found
-        found[name] = (mode, archive[start : start + length], device)
+            return result
+        result[name] = (mode, archive[start : start + length], device)
         at = start + (length + 3) // 4 * 4
 
 
@@ -41,11 +41,11 @@ def test_what_is_written_reads_back() -> None:
             "dev/console": cpio.character_device(5, 1),
         }
     )
-    found = read(archive)
-    assert found["usr/bin/a"] == (stat.S_IFREG | 0o755, b"12345", (0, 0))
-    assert found["bin"] == (stat.S_IFLNK | 0o777, b"usr/bin", (0, 0))
-    assert found["tmp"] == (stat.S_IFDIR | 0o1777, b"", (0, 0))
-    assert found["dev/console"] == (stat.S_IFCHR | 0o600, b"", (5, 1))
+    result = read(archive)
+    assert result["usr/bin/a"] == (stat.S_IFREG | 0o755, b"12345", (0, 0))
+    assert result["bin"] == (stat.S_IFLNK | 0o777, b"usr/bin", (0, 0))
+    assert result["tmp"] == (stat.S_IFDIR | 0o1777, b"", (0, 0))
+    assert result["dev/console"] == (stat.S_IFCHR | 0o600, b"", (5, 1))
 
 
 def test_folders_come_before_what_is_in_them_and_need_not_be_named() -> None:

@@ -65,13 +65,13 @@ def fetched(part: str, url: str) -> int:
 
 
 def test_it_is_a_machine_of_the_other_architecture(made: Cluster, balancer: SshHost) -> None:
-    found = facts(balancer)
-    assert found.machine in MACHINES[OTHER]
-    assert found.kernel != os.uname().release
-    assert not found.in_namespace
-    assert found.is_root
-    assert found.nginx.startswith("nginx/")
-    assert abs(found.clock_s - time.time()) < 2
+    result = facts(balancer)
+    assert result.machine in MACHINES[OTHER]
+    assert result.kernel != os.uname().release
+    assert not result.in_namespace
+    assert result.is_root
+    assert result.nginx.startswith("nginx/")
+    assert abs(result.clock_s - time.time()) < 2
     assert made.emulation == f"TCG on {os.uname().machine}"
     shape = "delay 2 ms, loss 0.1 %, 100 Mbit/s, limit 100 KB"
     assert made.link.startswith(f"each way {shape}; seed 1; by ")
@@ -112,8 +112,8 @@ def test_a_key_of_the_whole_machine_is_the_guests_own(balancer: SshHost) -> None
 
 
 def values(host: SshHost, *keys: str) -> dict[str, str]:
-    said = output(host, f"sysctl -n {' '.join(keys)}").splitlines()
-    return dict(zip(keys, said, strict=True))
+    text = output(host, f"sysctl -n {' '.join(keys)}").splitlines()
+    return dict(zip(keys, text, strict=True))
 
 
 def test_keys_of_which_the_kernel_zeroes_one_are_set_and_restored(balancer: SshHost) -> None:

@@ -21,11 +21,11 @@ odd = st.recursive(
 
 def known(text: str) -> None:
     try:
-        found = from_json(text)
+        result = from_json(text)
     except (ValueError, KeyError, TypeError):
         return
-    assert lab_name_problem(found.spec.name) is None
-    assert isinstance(found.subnet, IPv4Network)
+    assert lab_name_problem(result.spec.name) is None
+    assert isinstance(result.subnet, IPv4Network)
 
 
 @given(anything | damaged(to_json(LAB)))

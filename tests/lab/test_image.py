@@ -49,8 +49,8 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
 
 
 def ready() -> tuple[image.Image, list[str]]:
-    said: list[str] = []
-    return image.ready("arm", said.append), said
+    output: list[str] = []
+    return image.ready("arm", output.append), output
 
 
 def outdate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,9 +58,9 @@ def outdate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_image_is_built_once(apt: Apt) -> None:
-    made, said = ready()
+    made, output = ready()
     assert made.kernel.read_text() == "6.1.0-1-cloud-arm64"
-    assert "building the image of an arm guest: 2 packages" in said[-1]
+    assert "building the image of an arm guest: 2 packages" in output[-1]
     assert ready() == (made, [])
     assert (apt.looks, apt.builds) == (1, 1)
 
@@ -100,9 +100,9 @@ def test_without_network_the_last_image_serves(
     first, _ = ready()
     outdate(tmp_path, monkeypatch)
     apt.fails = "E: Unable to fetch"
-    made, said = ready()
+    made, output = ready()
     assert made == first
-    assert "the guest's last image serves" in said[-1]
+    assert "the guest's last image serves" in output[-1]
 
 
 def test_without_an_image_it_says_what_is_missing(apt: Apt) -> None:

@@ -60,9 +60,11 @@ def test_a_failure_is_remembered_and_says_how_to_try_again(
     ]
     assert machine.launch(tmp_path).startswith("TCG")
     assert machine.started == ["tcg"]
-    (said,) = machine.said
-    assert "KVM failed on this machine before, so the guest is emulated: qemu.log: kvm: no" in said
-    assert said.endswith(f"(to try it again: rm {tmp_path}/kvm-failed.json)")
+    (output,) = machine.said
+    assert (
+        "KVM failed on this machine before, so the guest is emulated: qemu.log: kvm: no" in output
+    )
+    assert output.endswith(f"(to try it again: rm {tmp_path}/kvm-failed.json)")
 
 
 def new_start(machine: Machine, folder: Path) -> None:

@@ -88,8 +88,8 @@ def test_a_clients_link_leaves_the_load_balancers_own_as_it_is() -> None:
     ],
 )
 def test_a_link_of_another_shape_is_named(link: Link | None, shown: str, wrong: str | None) -> None:
-    found = network.shape_problem(link, shown)
-    assert found is None if wrong is None else wrong in (found or "")
+    result = network.shape_problem(link, shown)
+    assert result is None if wrong is None else wrong in (result or "")
 
 
 def test_a_guest_hangs_at_a_tap_and_has_no_namespace() -> None:

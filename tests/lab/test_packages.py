@@ -53,6 +53,6 @@ def test_apt_sees_the_callers_proxy_and_nothing_else(
 
 
 def test_the_first_complaint_says_most() -> None:
-    said = "apt-get: exit code 100: W: old\nE: Unable to locate package linux-image-x\nE: more"
-    assert packages.first_complaint(LabError(said)) == "E: Unable to locate package linux-image-x"
+    output = "apt-get: exit code 100: W: old\nE: Unable to locate package linux-image-x\nE: more"
+    assert packages.first_complaint(LabError(output)) == "E: Unable to locate package linux-image-x"
     assert packages.first_complaint(LabError("no apt-get")) == "no apt-get"

@@ -16,22 +16,22 @@ def line(arch: str, accelerator: qemu.Accelerator) -> str:
 
 
 def test_an_emulated_arm_machine() -> None:
-    found = line("arm", "tcg")
-    assert "qemu-system-aarch64 -nodefaults -no-user-config" in found
-    assert "-machine virt -accel tcg,tb-size=128 -cpu neoverse-n1" in found
-    assert "-append console=ttyAMA0 quiet" in found
-    assert "-netdev tap,id=link,ifname=lb,script=no,downscript=no" in found
-    assert "-device virtio-net-device,netdev=link" in found
-    assert f"-fw_cfg name=opt/intop/lab,file={FILES.script}" in found
-    assert f"-daemonize -pidfile {FILES.pid}" in found
+    result = line("arm", "tcg")
+    assert "qemu-system-aarch64 -nodefaults -no-user-config" in result
+    assert "-machine virt -accel tcg,tb-size=128 -cpu neoverse-n1" in result
+    assert "-append console=ttyAMA0 quiet" in result
+    assert "-netdev tap,id=link,ifname=lb,script=no,downscript=no" in result
+    assert "-device virtio-net-device,netdev=link" in result
+    assert f"-fw_cfg name=opt/intop/lab,file={FILES.script}" in result
+    assert f"-daemonize -pidfile {FILES.pid}" in result
 
 
 def test_a_machine_by_kvm_has_the_processor_of_this_one() -> None:
     assert "-machine virt,gic-version=host -accel kvm -cpu host" in line("arm", "kvm")
-    found = line("x86", "kvm")
-    assert "-machine q35 -accel kvm -cpu host" in found
-    assert "-device virtio-net-pci,romfile=,netdev=link" in found
-    assert "mitigations" not in found
+    result = line("x86", "kvm")
+    assert "-machine q35 -accel kvm -cpu host" in result
+    assert "-device virtio-net-pci,romfile=,netdev=link" in result
+    assert "mitigations" not in result
 
 
 def test_a_guest_that_panics_or_restarts_takes_qemu_with_it() -> None:

@@ -57,13 +57,13 @@ def test_who_enters_a_group_is_a_member_of_it(machine: Path) -> None:
     assert slow_disk.entering("a") == []
     (root / "intop-a").mkdir()
     (members := root / "intop-a" / "cgroup.procs").touch()
-    said = subprocess.run(
+    output = subprocess.run(
         [*slow_disk.entering("a"), "sh", "-c", 'echo "$$ $1"', "sh", "a b"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert said == f"{members.read_text().strip()} a b\n"
+    assert output == f"{members.read_text().strip()} a b\n"
 
 
 def test_a_machine_without_such_groups_is_told(machine: Path) -> None:

@@ -55,17 +55,17 @@ def test_what_is_missing_is_installed_and_nothing_is_started(
 ) -> None:
     policy = Path("/usr/sbin/policy-rc.d")
     before = policy.exists()
-    code, said, calls = asked(tmp_path, words, hidden)
+    code, output, calls = asked(tmp_path, words, hidden)
     # apt-get succeeds only while services are kept from being started.
-    assert code == 0, said
+    assert code == 0, output
     assert calls == ["update -qq", f"install -y -qq --no-install-recommends {packages}"]
     assert before == policy.exists()
 
 
 def test_postgresql_makes_no_cluster_when_it_is_installed(tmp_path: Path) -> None:
     there = ("sudo", "systemd-run", "tuned-adm", "chromium")
-    code, said, calls = asked(tmp_path, "tests", (str(binaries() / "postgres"),), there)
-    assert code == 0, said
+    code, output, calls = asked(tmp_path, "tests", (str(binaries() / "postgres"),), there)
+    assert code == 0, output
     no_cluster = "create_main_cluster = false"
     wanted = "install -y -qq --no-install-recommends postgresql"
     assert ["update -qq", no_cluster, wanted, no_cluster] == calls
@@ -85,6 +85,6 @@ def test_a_machine_is_installed_by_mmdebstrap_and_needs_no_other_architecture(
     parts = ("mmdebstrap", "mke2fs")
     hidden = tuple(name for name in parts if shutil.which(name))
     there = ("qemu-system-x86_64", "qemu-system-aarch64")
-    _, said, calls = asked(tmp_path, "lab machines", hidden, there)
+    _, output, calls = asked(tmp_path, "lab machines", hidden, there)
     wanted = "install -y -qq --no-install-recommends mmdebstrap e2fsprogs"
-    assert calls == ["update -qq", wanted], said
+    assert calls == ["update -qq", wanted], output

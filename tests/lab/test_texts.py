@@ -14,8 +14,8 @@ def lines(text: str) -> set[str]:
 
 
 def test_sshd_listens_on_its_own_address_and_takes_only_the_labs_key() -> None:
-    found = lines(texts.sshd_config("198.18.0.20", FOLDER, KEYS, "lb", use_pam=False))
-    assert found >= {
+    result = lines(texts.sshd_config("198.18.0.20", FOLDER, KEYS, "lb", use_pam=False))
+    assert result >= {
         "ListenAddress 198.18.0.20",
         f"HostKey {KEYS}/host-lb",
         f"AuthorizedKeysFile {KEYS}/authorized_keys",
@@ -29,8 +29,8 @@ def test_sshd_listens_on_its_own_address_and_takes_only_the_labs_key() -> None:
 
 
 def test_sshd_uses_pam_where_the_account_is_locked() -> None:
-    found = lines(texts.sshd_config("198.18.0.20", FOLDER, KEYS, "lb", use_pam=True))
-    assert "UsePAM yes" in found
+    result = lines(texts.sshd_config("198.18.0.20", FOLDER, KEYS, "lb", use_pam=True))
+    assert "UsePAM yes" in result
 
 
 def test_a_locked_root_is_seen_in_the_shadow_file() -> None:
@@ -57,9 +57,9 @@ def test_the_balancer_knows_all_backends_and_keeps_connections() -> None:
 
 def test_a_balancer_may_keep_no_connection_to_backends_and_have_nginxs_own_backlog() -> None:
     settings = Balancing(upstream_keepalive=0, backlog=511)
-    found = lines(texts.balancer_site(["1.1.1.1"], settings))
-    assert "listen 80 backlog=511;" in found
-    assert not any(line.startswith("keepalive ") for line in found)
+    result = lines(texts.balancer_site(["1.1.1.1"], settings))
+    assert "listen 80 backlog=511;" in result
+    assert not any(line.startswith("keepalive ") for line in result)
     assert "keepalive 8;" in lines(
         texts.balancer_site(["1.1.1.1"], Balancing(upstream_keepalive=8))
     )

@@ -100,9 +100,9 @@ def test_a_pool_has_what_is_lent(space: Space) -> None:
     measured = tuple((float(n),) for n in range(1, 13))
     everything = Samples(variables=space.variables, values=values, measured=measured)
     own = everything.rows(range(6))
-    found = pool(space, own.lending(everything.rows(range(6, 12))), seed=1)
-    assert not any((found.values == row).all(axis=1).any() for row in own.values)
-    assert len(found.values) > 1_000
+    result = pool(space, own.lending(everything.rows(range(6, 12))), seed=1)
+    assert not any((result.values == row).all(axis=1).any() for row in own.values)
+    assert len(result.values) > 1_000
 
 
 def test_a_short_pool_is_proposed_as_a_whole_and_an_empty_one_not() -> None:
@@ -221,18 +221,18 @@ def test_a_pool_is_feasible_and_has_nothing_measured(
         values=values,
         measured=tuple((float(v),) for v in np.exp(log_p99(space.encode(values)))),
     )
-    found = pool(space, samples, seed=1)
-    rows = found.values
+    result = pool(space, samples, seed=1)
+    rows = result.values
     assert np.array_equal(rows, space.decode(space.genes(rows)))
     assert not {row.tobytes() for row in rows} & {row.tobytes() for row in values + 0.0}
     assert len(rows) == len(np.unique(rows, axis=0)) > 1000
-    assert 500 < found.scattered.sum() <= 1000 < len(rows)
+    assert 500 < result.scattered.sum() <= 1000 < len(rows)
     again = pool(space, samples, seed=1)
     assert np.array_equal(rows, again.values)
-    assert np.array_equal(found.scattered, again.scattered)
-    fewer = found.without(rows[:10])
+    assert np.array_equal(result.scattered, again.scattered)
+    fewer = result.without(rows[:10])
     assert np.array_equal(fewer.values, rows[10:])
-    assert np.array_equal(fewer.scattered, found.scattered[10:])
+    assert np.array_equal(fewer.scattered, result.scattered[10:])
 
 
 def test_a_pool_changes_as_many_parameters_as_what_was_measured() -> None:
@@ -249,9 +249,9 @@ def test_a_pool_changes_as_many_parameters_as_what_was_measured() -> None:
         values=space.values([DEFAULT, *configurations]),
         measured=tuple((float(v),) for v in rng.lognormal(1, 0.1, 31)),
     )
-    found = pool(space, samples, seed=1)
-    changed = np.count_nonzero(found.values != 50, axis=1)
-    assert changed[found.scattered].max() <= 3
+    result = pool(space, samples, seed=1)
+    changed = np.count_nonzero(result.values != 50, axis=1)
+    assert changed[result.scattered].max() <= 3
     assert np.median(changed) <= 9  # a child moves a few more, three times
     # All of them have their turns.
-    assert np.count_nonzero(found.values[found.scattered] != 50, axis=0).min() > 20
+    assert np.count_nonzero(result.values[result.scattered] != 50, axis=0).min() > 20

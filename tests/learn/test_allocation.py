@@ -16,11 +16,11 @@ def test_a_textbook_case_by_hand() -> None:
 
 def test_variances_count_as_the_formula_says() -> None:
     """Shares 4 / 1 and 1 / 4; the best has variance 9: sqrt(9 * (16 / 4 + 1 / 16))."""
-    found = ocba([0, 1, 2], [9, 4, 1], 100)
+    result = ocba([0, 1, 2], [9, 4, 1], 100)
     assert [math.sqrt(9 * (4 + 1 / 16)), 4, 0.25] == pytest.approx(
-        [share / found[1] * 4 for share in found]
+        [share / result[1] * 4 for share in result]
     )
-    assert pytest.approx(sum(found)) == 100
+    assert pytest.approx(sum(result)) == 100
 
 
 def test_a_noisy_and_a_promising_one_get_more_than_a_quiet_bad_one() -> None:
@@ -36,9 +36,9 @@ def test_a_tie_takes_not_everything() -> None:
 
 
 def test_equal_ones_are_equal_but_for_the_one_that_is_called_the_best() -> None:
-    found = ocba([5.0] * 4, [1.0] * 4, 10)
-    assert len({round(share, 9) for share in found[1:]}) == 1
-    assert pytest.approx(sum(found)) == 10
+    result = ocba([5.0] * 4, [1.0] * 4, 10)
+    assert len({round(share, 9) for share in result[1:]}) == 1
+    assert pytest.approx(sum(result)) == 10
 
 
 def test_a_single_one_gets_all_and_none_get_nothing() -> None:

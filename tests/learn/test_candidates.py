@@ -103,31 +103,31 @@ class Predictions:
 
 
 def test_what_promises_nothing_is_taken_back() -> None:
-    found = simpler(SPACE, changed(), of(a=-1.0, c=-0.5))
-    assert found.configuration.values == {A: "90", C: "70"}
-    assert np.exp(-0.9 - 0.35) == pytest.approx(found.predicted_p99_ms)
-    assert (found.spread, found.penalised_p99_ms) == (0.0, None)
+    result = simpler(SPACE, changed(), of(a=-1.0, c=-0.5))
+    assert result.configuration.values == {A: "90", C: "70"}
+    assert np.exp(-0.9 - 0.35) == pytest.approx(result.predicted_p99_ms)
+    assert (result.spread, result.penalised_p99_ms) == (0.0, None)
 
 
 def test_what_harms_is_taken_back_and_predictions_alone_do() -> None:
     predict = of(a=-1.0, b=0.5, d=0.2)
-    found = simpler(SPACE, changed(), lambda values: predict(values).log_p99)
-    assert found.configuration.values == {A: "90"}
+    result = simpler(SPACE, changed(), lambda values: predict(values).log_p99)
+    assert result.configuration.values == {A: "90"}
 
 
 def test_many_small_promises_count_together() -> None:
     small = 0.6 * TOLERANCE
-    found = simpler(SPACE, changed(), of(a=-1.0, b=-small, c=-small, d=-small))
+    result = simpler(SPACE, changed(), of(a=-1.0, b=-small, c=-small, d=-small))
     # One or two of them are less than the tolerance, all three are more.
-    assert 1 < len(found.configuration.values) < 4
-    assert A in found.configuration.values
+    assert 1 < len(result.configuration.values) < 4
+    assert A in result.configuration.values
 
 
 def test_the_penalty_counts() -> None:
-    found = simpler(SPACE, changed(), Predictions(np.array([-1.0, -0.1, 0, 0]), spread=0.2))
-    assert found.configuration.values == {A: "90"}
-    assert pytest.approx(found.spread) == 0.2
-    assert np.exp(-0.7) == pytest.approx(found.penalised_p99_ms)
+    result = simpler(SPACE, changed(), Predictions(np.array([-1.0, -0.1, 0, 0]), spread=0.2))
+    assert result.configuration.values == {A: "90"}
+    assert pytest.approx(result.spread) == 0.2
+    assert np.exp(-0.7) == pytest.approx(result.penalised_p99_ms)
 
 
 def test_one_change_stays_at_least() -> None:
@@ -139,7 +139,7 @@ def test_one_change_stays_at_least() -> None:
 def test_what_only_changes_together_stays_together() -> None:
     space = up_to_100("abcd", Order(columns=(A, B)), a="10", b="20")
     both = Configuration({A: "30", B: "40", C: "70"})
-    found = simpler(space, changed(both), of(a=-1.0))
-    assert found.configuration.values == {A: "30", B: "40"}
-    assert space.broken(found.configuration) == ()
+    result = simpler(space, changed(both), of(a=-1.0))
+    assert result.configuration.values == {A: "30", B: "40"}
+    assert space.broken(result.configuration) == ()
     assert space.together(DEFAULT, DEFAULT) == []

@@ -30,15 +30,15 @@ def test_it_is_what_a_model_that_knows_the_truth_reaches(sd: float, spread: floa
     rng = np.random.default_rng(3)
     truth = rng.normal(3, spread, 300)
     samples = measured(truth, rng.choice([1, 2, 3], 300), sd, rng)
-    found = ceiling(samples)
-    assert found is not None
+    result = ceiling(samples)
+    assert result is not None
     target = samples.log_target
-    assert found.sd == pytest.approx(sd, rel=0.1)
-    assert found.mape == pytest.approx(mape(target, truth), rel=0.1)
-    assert found.r2 == pytest.approx(r_squared(target, truth), abs=0.06)
-    assert found.spearman == pytest.approx(rank_correlation(target, truth), abs=0.06)
-    assert found.configurations == sum(len(trials) > 1 for trials in samples.measured)
-    assert found == ceiling(samples)
+    assert result.sd == pytest.approx(sd, rel=0.1)
+    assert result.mape == pytest.approx(mape(target, truth), rel=0.1)
+    assert result.r2 == pytest.approx(r_squared(target, truth), abs=0.06)
+    assert result.spearman == pytest.approx(rank_correlation(target, truth), abs=0.06)
+    assert result.configurations == sum(len(trials) > 1 for trials in samples.measured)
+    assert result == ceiling(samples)
 
 
 def test_more_trials_of_each_row_raise_it() -> None:
@@ -59,9 +59,9 @@ def test_a_row_with_many_trials_counts_as_one() -> None:
     both = Samples(
         variables=noisy.variables, values=np.zeros((41, 1)), measured=(*noisy.measured, quiet)
     )
-    found = ceiling(both)
-    assert found is not None
-    assert found.sd == pytest.approx(0.3, rel=0.15)
+    result = ceiling(both)
+    assert result is not None
+    assert result.sd == pytest.approx(0.3, rel=0.15)
 
 
 def test_where_nothing_was_measured_twice_there_is_none() -> None:
@@ -71,10 +71,10 @@ def test_where_nothing_was_measured_twice_there_is_none() -> None:
 
 def test_noise_and_nothing_else_can_not_be_explained() -> None:
     rng = np.random.default_rng(7)
-    found = ceiling(measured(np.full(60, 3.0), np.full(60, 3), 0.2, rng))
-    assert found is not None
-    assert found.r2 < 0.2
-    assert 5 < found.mape < 25
+    result = ceiling(measured(np.full(60, 3.0), np.full(60, 3), 0.2, rng))
+    assert result is not None
+    assert result.r2 < 0.2
+    assert 5 < result.mape < 25
 
 
 def test_replicates_that_agree_leave_all_to_the_model() -> None:
@@ -83,10 +83,10 @@ def test_replicates_that_agree_leave_all_to_the_model() -> None:
         values=np.zeros((3, 1)),
         measured=((1.0, 1.0), (2.0, 2.0), (3.0,)),
     )
-    found = ceiling(samples)
-    assert found is not None
-    assert (found.mape, found.sd, found.configurations) == (0, 0, 2)
-    assert (found.r2, found.spearman) == pytest.approx((1, 1))
+    result = ceiling(samples)
+    assert result is not None
+    assert (result.mape, result.sd, result.configurations) == (0, 0, 2)
+    assert (result.r2, result.spearman) == pytest.approx((1, 1))
     alike = ceiling(samples.rows([0]))
     assert alike is not None
     assert (alike.mape, alike.r2, alike.spearman) == (0, 0, 0)
@@ -130,25 +130,25 @@ def loaded(
 @pytest.mark.parametrize("between", [0.0, 0.2])
 def test_latencies_tell_the_noise_and_replicates_what_they_miss(between: float) -> None:
     samples, histograms, truth = loaded(between, np.random.default_rng(8))
-    found = ceiling(samples, histograms)
-    assert found is not None
-    assert found.scale is not None
+    result = ceiling(samples, histograms)
+    assert result is not None
+    assert result.scale is not None
     # What trials differ in besides counts as proportional to each row's own noise, which it isn't.
-    assert found.mape == pytest.approx(mape(samples.log_target, truth), rel=0.25)
-    assert found.r2 == pytest.approx(r_squared(samples.log_target, truth), abs=0.06)
-    assert (found.scale > 1.5) == (between > 0)
-    assert found == ceiling(samples, histograms)
+    assert result.mape == pytest.approx(mape(samples.log_target, truth), rel=0.25)
+    assert result.r2 == pytest.approx(r_squared(samples.log_target, truth), abs=0.06)
+    assert (result.scale > 1.5) == (between > 0)
+    assert result == ceiling(samples, histograms)
 
 
 def test_latencies_tell_the_noise_where_nothing_was_measured_twice() -> None:
     samples, histograms, truth = loaded(0, np.random.default_rng(9))
     once = samples.rows([n for n, made in enumerate(histograms) if len(made) == 1])
     alone = [made for made in histograms if len(made) == 1]
-    found = ceiling(once, alone)
-    assert found is not None
-    assert (found.scale, found.configurations) == (1, 0)
+    result = ceiling(once, alone)
+    assert result is not None
+    assert (result.scale, result.configurations) == (1, 0)
     judged = truth[[len(made) == 1 for made in histograms]]
-    assert found.mape == pytest.approx(mape(once.log_target, judged), rel=0.2)
+    assert result.mape == pytest.approx(mape(once.log_target, judged), rel=0.2)
 
 
 def test_latencies_that_are_all_alike_have_no_noise() -> None:
@@ -158,7 +158,7 @@ def test_latencies_that_are_all_alike_have_no_noise() -> None:
         values=np.zeros((3, 1)),
         measured=tuple((made[0].percentile_ms(99.0),) for made in alike),
     )
-    found = ceiling(samples, alike)
-    assert found is not None
-    assert (found.sd, found.scale) == (0, 1)
-    assert found.mape == pytest.approx(0)
+    result = ceiling(samples, alike)
+    assert result is not None
+    assert (result.sd, result.scale) == (0, 1)
+    assert result.mape == pytest.approx(0)

@@ -34,39 +34,39 @@ def table(columns: dict[str, np.ndarray], rows: int = ROWS) -> Performance:
 
 
 def test_metrics_with_a_common_cause_are_found_together() -> None:
-    found = components(table(PLANTED))
-    assert found.groups == (
+    result = components(table(PLANTED))
+    assert result.groups == (
         (P99, "log max", "achieved rate"),
         ("balancer's CPU", "backends' CPU"),
     )
-    assert found.needed == 3
-    assert found.constant == ("error share",)
-    assert pytest.approx(sum(found.explained)) == 1
-    assert sorted(found.explained, reverse=True) == list(found.explained)
+    assert result.needed == 3
+    assert result.constant == ("error share",)
+    assert pytest.approx(sum(result.explained)) == 1
+    assert sorted(result.explained, reverse=True) == list(result.explained)
 
 
 def test_a_loading_is_the_correlation_with_a_component_in_which_p99_grows() -> None:
-    found = components(table(PLANTED))
-    first = [found.loading(0, metric) for metric in (P99, "log max", "achieved rate")]
+    result = components(table(PLANTED))
+    first = [result.loading(0, metric) for metric in (P99, "log max", "achieved rate")]
     assert pytest.approx(first, abs=0.03) == [0.97, 0.97, -0.97]
-    assert all(found.loading(n, P99) >= 0 for n in range(len(found.loadings)))
-    assert found.loading(0, "error share") == 0
+    assert all(result.loading(n, P99) >= 0 for n in range(len(result.loadings)))
+    assert result.loading(0, "error share") == 0
     # What all components explain of a standardised metric is the whole of it.
-    squares = np.square(found.loadings).sum(axis=0)
+    squares = np.square(result.loadings).sum(axis=0)
     assert np.ones(6) == pytest.approx(squares)
 
 
 def test_a_chain_of_correlations_is_one_group() -> None:
     steps = [DELAY, DELAY + 0.6 * WORK, DELAY + 1.4 * WORK]
     assert abs(np.corrcoef(steps[0], steps[2])[0, 1]) < 0.8
-    found = components(table(dict(zip("abc", steps, strict=True))))
-    assert found.groups == (("a", "b", "c"),)
+    result = components(table(dict(zip("abc", steps, strict=True))))
+    assert result.groups == (("a", "b", "c"),)
 
 
 def test_metrics_that_say_the_same_are_one_component() -> None:
-    found = components(table({P99: DELAY, "log max": 2 * DELAY, "log P90": -DELAY}))
-    assert (len(found.loadings), found.needed) == (1, 1)
-    assert pytest.approx(found.loadings[0]) == (1.0, 1.0, -1.0)
+    result = components(table({P99: DELAY, "log max": 2 * DELAY, "log P90": -DELAY}))
+    assert (len(result.loadings), result.needed) == (1, 1)
+    assert pytest.approx(result.loadings[0]) == (1.0, 1.0, -1.0)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_metrics_that_say_the_same_are_one_component() -> None:
 def test_of_too_little_there_are_none(
     given: dict[str, np.ndarray], rows: int, metrics: int
 ) -> None:
-    found = components(table(given, rows))
-    assert (found.loadings, found.explained, found.needed, found.groups) == ((), (), 0, ())
-    assert (rows, metrics) == (found.trials, len(found.metrics))
+    result = components(table(given, rows))
+    assert (result.loadings, result.explained, result.needed, result.groups) == ((), (), 0, ())
+    assert (rows, metrics) == (result.trials, len(result.metrics))
     with pytest.raises(ValueError, match=f"10 trials and 2 metrics .* {rows} and {metrics}$"):
         p99_equivalent(table(given, rows))
 

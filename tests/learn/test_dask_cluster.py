@@ -35,14 +35,14 @@ def test_training_on_two_workers_gives_the_same_table_to_the_last_digit(
     samples = table(rng.random((24, 4)), rng.normal(4, 1, 24))
 
     def trained(dask: str | None) -> list[tuple[FittedFamily, ModelError]]:
-        found = train_all(
+        result = train_all(
             ["SVR", "RFR", "LightGBM"],
             samples,
             Effort(folds=2, trials=2, seed=1),
             jobs=1,
             dask=dask,
         )
-        return [(fitted, replace(error, seconds=0.0)) for fitted, error in found]
+        return [(fitted, replace(error, seconds=0.0)) for fitted, error in result]
 
     assert trained(None) == trained(cluster.address)
     assert capfd.readouterr() == ("", "")
@@ -50,8 +50,8 @@ def test_training_on_two_workers_gives_the_same_table_to_the_last_digit(
 
 def test_both_workers_are_at_work(cluster: DaskCluster) -> None:
     check(cluster.address)
-    found = set(each(slept_in, [(0.2,)] * 8, dask=cluster.address))
-    assert {p.pid for p in cluster.processes[1:]} == found
+    result = set(each(slept_in, [(0.2,)] * 8, dask=cluster.address))
+    assert {p.pid for p in cluster.processes[1:]} == result
 
 
 def test_what_fails_there_fails_here(cluster: DaskCluster) -> None:
@@ -90,9 +90,9 @@ def test_what_is_no_address_is_one_sentence(
     address: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("intop.learn.dask_cluster.TIMEOUT_S", 1)
-    told = f"--fit-on dask={address}: no Dask scheduler answers"
+    message = f"--fit-on dask={address}: no Dask scheduler answers"
     before = loops()
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         check(address)
     assert capfd.readouterr() == ("", "")
     assert before == loops(), "Python would collect it when it likes, and another client may hang"
@@ -113,7 +113,7 @@ OTHER_VERSION = (
 
 
 @pytest.mark.parametrize(
-    ("threads", "before", "told"),
+    ("threads", "before", "message"),
     [
         (0, "", "the cluster has no workers. Start some: dask worker tcp:"),
         (2, "", "has 2 threads, and models need a process each. Start it again: dask worker tcp:"),
@@ -122,7 +122,7 @@ OTHER_VERSION = (
     ],
 )
 def test_a_cluster_that_would_not_compute_the_same_is_refused(
-    threads: int, before: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    threads: int, before: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not threads:
         monkeypatch.setattr("intop.learn.dask_cluster.TIMEOUT_S", 2)
@@ -130,7 +130,7 @@ def test_a_cluster_that_would_not_compute_the_same_is_refused(
         if threads:
             made.add_worker(threads, before)
             wait_for(lambda: "Registered to" in made.log(), "a worker")
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=message):
             check(made.address)
 
 

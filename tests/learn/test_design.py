@@ -142,16 +142,16 @@ def test_open_parameters_take_turns_the_likelier_ones_more_often(
     design = latin_hypercube(space, 60, seed=1)
     keys = [p.key for p in space.parameters]
     likely, *others = keys[1:]
-    found = sparse(space, design, {likely: 0.9} | dict.fromkeys(others, 0.05), 2, seed=1)
-    counts = {key: sum(key in c.values for c in found) for key in keys}
-    assert 60 == len(found) == counts[keys[0]]
+    result = sparse(space, design, {likely: 0.9} | dict.fromkeys(others, 0.05), 2, seed=1)
+    counts = {key: sum(key in c.values for c in result) for key in keys}
+    assert 60 == len(result) == counts[keys[0]]
     assert counts[likely] > max(counts[key] for key in others)
     assert all(counts[key] for key in others)
-    for before, after in zip(design, found, strict=True):
+    for before, after in zip(design, result, strict=True):
         assert after.values.items() <= before.values.items()
         assert is_feasible(Configuration({**space.defaults, **after.values}))
-    assert 1 < np.mean([len(c.values) for c in found]) - 1 < 3
-    assert found == sparse(space, design, {likely: 0.9} | dict.fromkeys(others, 0.05), 2, seed=1)
+    assert 1 < np.mean([len(c.values) for c in result]) - 1 < 3
+    assert result == sparse(space, design, {likely: 0.9} | dict.fromkeys(others, 0.05), 2, seed=1)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -162,8 +162,8 @@ def test_each_open_parameter_has_a_turn_where_there_are_places_enough(
     likely, *others = keys[1:]
     priors = {likely: 0.9} | dict.fromkeys(others, 0.01)
     count = len(others)
-    found = sparse(space, latin_hypercube(space, count, seed=1), priors, 2, seed=seed)
-    counts = {key: sum(key in c.values for c in found) for key in priors}
+    result = sparse(space, latin_hypercube(space, count, seed=1), priors, 2, seed=seed)
+    counts = {key: sum(key in c.values for c in result) for key in priors}
     assert all(counts.values())
     assert counts[likely] > 1
 
@@ -173,9 +173,9 @@ def test_a_likely_parameter_gives_up_half_of_its_turns_at_most(space: Space) -> 
     likely, *others = (p.key for p in space.parameters)
     assert len(others) > 8
     design = latin_hypercube(space, 8, seed=1)
-    found = sparse(space, design, {likely: 1.0} | dict.fromkeys(others, 1e-9), 1, seed=1)
-    assert sum(likely in c.values for c in found) == 4
-    assert len({key for c in found for key in c.values} - {likely}) == 4
+    result = sparse(space, design, {likely: 1.0} | dict.fromkeys(others, 1e-9), 1, seed=1)
+    assert sum(likely in c.values for c in result) == 4
+    assert len({key for c in result for key in c.values} - {likely}) == 4
 
 
 def test_what_only_changes_together_is_left_out_together(space: Space) -> None:

@@ -77,10 +77,10 @@ def screened(
 
 
 def test_what_acts_is_chosen_and_what_does_not_is_frozen() -> None:
-    found = screened(six)
-    assert set(found.keys("chosen")) == SIX
-    assert len(found.keys("frozen")) > 25
-    by_key = {e.key: e for e in found.effects}
+    result = screened(six)
+    assert set(result.keys("chosen")) == SIX
+    assert len(result.keys("frozen")) > 25
+    by_key = {e.key: e for e in result.effects}
     assert len(by_key) == len({v.key for v in VARIABLES})
     slope = by_key["n0"]
     assert math.exp(0.7) == pytest.approx(slope.ratio, rel=0.1)
@@ -88,12 +88,12 @@ def test_what_acts_is_chosen_and_what_does_not_is_frozen() -> None:
     assert slope.ratio < slope.high < 2.5
     assert slope.probability > 0.9
     assert all(
-        e.high is not None and e.high < MATTERS for e in found.effects if e.state == "frozen"
+        e.high is not None and e.high < MATTERS for e in result.effects if e.state == "frozen"
     )
     assert (
-        found.configurations,
-        found.responses,
-        found.discovery_rate,
+        result.configurations,
+        result.responses,
+        result.discovery_rate,
     ) == (80, ("P99",), DISCOVERY_RATE)
 
 
@@ -103,12 +103,12 @@ def test_what_never_varied_is_never_frozen() -> None:
 
 
 def test_where_nothing_matters_something_is_left_to_search() -> None:
-    found = screened(nothing, count=120, noise=0.02)
-    assert len(found.keys("chosen", "open")) == effects.LEAST_LEFT
-    limits = {e.key: e.high for e in found.effects if e.high is not None}
+    result = screened(nothing, count=120, noise=0.02)
+    assert len(result.keys("chosen", "open")) == effects.LEAST_LEFT
+    limits = {e.key: e.high for e in result.effects if e.high is not None}
     assert max(limits.values()) < MATTERS
-    frozen = found.keys("frozen")
-    assert min(limits[k] for k in found.keys("open") if k in limits) >= max(
+    frozen = result.keys("frozen")
+    assert min(limits[k] for k in result.keys("open") if k in limits) >= max(
         limits[k] for k in frozen
     )
 
@@ -120,10 +120,10 @@ def test_few_configurations_freeze_nothing() -> None:
 
 
 def test_where_noise_hides_it_nothing_that_acts_is_frozen() -> None:
-    found = screened(six, noise=0.6)
-    assert not SIX & set(found.keys("frozen"))
-    assert found.detectable is None or found.detectable > 1.8
-    assert not found.is_sharp
+    result = screened(six, noise=0.6)
+    assert not SIX & set(result.keys("frozen"))
+    assert result.detectable is None or result.detectable > 1.8
+    assert not result.is_sharp
 
 
 def test_where_nothing_acts_hardly_anything_is_chosen() -> None:
@@ -143,24 +143,24 @@ def test_what_is_expected_to_act_is_held_to_a_lower_bar() -> None:
     def weak(values: Matrix) -> Vector:
         return np.asarray(0.075 * of(values, "s5"))
 
-    found: dict[str, list[Screening]] = {
+    result: dict[str, list[Screening]] = {
         name: [screened(weak, seed=seed, hinted=hinted) for seed in range(8)]
         for name, hinted in {"none": (), "right": ("s5",), "wrong": ("s4",)}.items()
     }
     times = {
-        name: sum("s5" in one.keys("chosen") for one in several) for name, several in found.items()
+        name: sum("s5" in one.keys("chosen") for one in several) for name, several in result.items()
     }
     assert times["wrong"] <= times["none"] < times["right"]
     # The test itself is the same.
     assert all(
         {e.key: e.p_value for e in a.effects} == {e.key: e.p_value for e in b.effects}
-        for a, b in zip(found["none"], found["right"], strict=True)
+        for a, b in zip(result["none"], result["right"], strict=True)
     )
-    assert {one.hinted for one in found["right"]} == {("s5",)}
+    assert {one.hinted for one in result["right"]} == {("s5",)}
     # What was expected is likelier.
     likely = {
         name: [e.probability for one in several for e in one.effects if e.key == "s5"]
-        for name, several in found.items()
+        for name, several in result.items()
     }
     assert all(a < b for a, b in zip(likely["none"], likely["right"], strict=True))
 
@@ -199,15 +199,15 @@ def test_of_several_responses_the_clearest_tells() -> None:
 
 
 def test_effects_of_the_size_that_is_told_are_found() -> None:
-    told = screened(six).detectable
-    assert told is not None
-    assert 1.05 < told < 1.5
+    message = screened(six).detectable
+    assert message is not None
+    assert 1.05 < message < 1.5
 
     def one_more(values: Matrix) -> Vector:
-        return np.asarray(six(values) + math.log(told) * of(values, "s5"))
+        return np.asarray(six(values) + math.log(message) * of(values, "s5"))
 
-    found = ["s5" in screened(one_more, seed=seed).keys("chosen") for seed in range(5)]
-    assert sum(found) >= 3
+    result = ["s5" in screened(one_more, seed=seed).keys("chosen") for seed in range(5)]
+    assert sum(result) >= 3
 
 
 def test_the_seed_decides() -> None:
@@ -217,8 +217,8 @@ def test_the_seed_decides() -> None:
 @pytest.mark.parametrize("level", [4.0, 4.5])
 def test_a_constant_response_says_nothing(level: float) -> None:
     values = drawn(20, np.random.default_rng(1))
-    found = screening(VARIABLES, values, {"P99": np.full(20, level)}, seed=1)
-    assert found.keys("chosen") == ()
+    result = screening(VARIABLES, values, {"P99": np.full(20, level)}, seed=1)
+    assert result.keys("chosen") == ()
 
 
 def test_says_what_it_can_not_use() -> None:

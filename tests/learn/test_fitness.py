@@ -18,17 +18,17 @@ VALUES = np.array([[4.0, 0.0], [6.0, 0.0], [4.0, 1.0]])
 
 
 def test_the_prediction_is_the_mean_of_the_models() -> None:
-    told = Fitness(Fixed({}), weight=3.0)(VALUES)
-    assert told.log_p99.tolist() == [4.0, 5.0, 4.5]
+    message = Fitness(Fixed({}), weight=3.0)(VALUES)
+    assert message.log_p99.tolist() == [4.0, 5.0, 4.5]
 
 
 def test_spread_is_of_disagreement_and_of_a_forests_trees() -> None:
-    told = Fitness(Fixed({}))(VALUES)
+    message = Fitness(Fixed({}))(VALUES)
     # Models at 4 and 6; models at 4 and 5, of which the latter has trees at 4 and 6.
-    assert [0.0, 1.0, np.sqrt(0.25 + 0.5)] == pytest.approx(told.spread.tolist())
+    assert [0.0, 1.0, np.sqrt(0.25 + 0.5)] == pytest.approx(message.spread.tolist())
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.5, 2.0])
 def test_the_penalty_is_so_many_spreads(weight: float) -> None:
-    told = Fitness(Fixed({}), weight)(VALUES)
-    assert told.score == pytest.approx(told.log_p99 + weight * told.spread)
+    message = Fitness(Fixed({}), weight)(VALUES)
+    assert message.score == pytest.approx(message.log_p99 + weight * message.spread)

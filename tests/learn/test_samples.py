@@ -91,8 +91,8 @@ def test_what_models_learn_of_replicates_is_the_median_in_code_and_documents() -
     )
     assert pytest.approx(np.exp(samples.log_target)) == [11.0, 100.0]
     docs = Path(__file__).parents[2] / "docs"
-    for name, said in (
+    for name, output in (
         ("measurement.md", "the models and the search get the median of its trials' log P99"),
         ("models.md", "What models learn is the median of their log P99"),
     ):
-        assert said in " ".join((docs / name).read_text().split())
+        assert output in " ".join((docs / name).read_text().split())

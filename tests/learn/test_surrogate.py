@@ -82,9 +82,9 @@ def test_every_family_learns_what_is_easy(
 ) -> None:
     features = space.encode(space.values(latin_hypercube(space, 200, seed=1)))
     samples = table(features, log_p99(features))
-    (found,) = with_defaults(name)
+    (result,) = with_defaults(name)
     model = fit(
-        FAMILIES[name].build(samples.variables, found.hyperparameters, 1),
+        FAMILIES[name].build(samples.variables, result.hyperparameters, 1),
         samples.rows(range(140)),
     )
     held_out = samples.rows(range(140, 200))
@@ -107,14 +107,14 @@ def test_the_ensemble_is_the_mean_of_the_tree_families() -> None:
 def test_a_predictor_says_what_the_models_pipelines_say() -> None:
     rng = np.random.default_rng(1)
     samples = table(rng.random((40, 6)), rng.random(40))
-    found = with_defaults(*TREES)
-    found[0].hyperparameters["kept_percent"] = 50
+    result = with_defaults(*TREES)
+    result[0].hyperparameters["kept_percent"] = 50
     # Ours never have a PCA; a saved model may.
-    found[1].hyperparameters["pca_variance"] = 0.8
-    predictor = fit_trees(found, samples, seed=1)
+    result[1].hyperparameters["pca_variance"] = 0.8
+    predictor = fit_trees(result, samples, seed=1)
     values = rng.random((30, 6))
-    for name, said in predictor.each(values).items():
-        assert said == pytest.approx(predicted(predictor.models[name], values), rel=1e-12)
+    for name, output in predictor.each(values).items():
+        assert output == pytest.approx(predicted(predictor.models[name], values), rel=1e-12)
     members = predictor.members(values)
     assert members["RFR"].shape == (100, 30)
     assert {members[name].shape for name in TREES[1:]} == {(1, 30)}
@@ -216,12 +216,12 @@ def test_rows_are_told_by_models_that_lack_them() -> None:
     values = np.random.default_rng(1).random((24, 2))
     target = np.where(values[:, 0] > 0.5, 2.0, 0.0)
     target[5] = 9.0
-    said: list[str] = []
-    guesses = held_out(few_trees(), table(values, target), folds=3, seed=1, progress=said.append)
+    output: list[str] = []
+    guesses = held_out(few_trees(), table(values, target), folds=3, seed=1, progress=output.append)
     assert guesses[5] < 4
     others = np.delete(np.arange(24), 5)
     assert np.mean(np.abs(guesses - target)[others]) < 1
-    assert said == ["fold 1", "fold 2", "fold 3"]
+    assert output == ["fold 1", "fold 2", "fold 3"]
 
 
 def test_a_target_that_never_varies_in_a_fold_is_no_obstacle() -> None:

@@ -44,25 +44,25 @@ def scratch(family: str = "SVR") -> float:
 
 @pytest.mark.parametrize("family", ["SVR", "LightGBM"])
 def test_a_related_source_saves_most_of_the_error(family: str) -> None:
-    found = warm(SOURCE, family)
-    assert error(found(REST.values)) < 0.75 * scratch(family)
-    assert found.shares[MAPPED] + found.shares[CORRECTED] > 0.8
-    assert pytest.approx(sum(found.shares.values())) == 1
+    result = warm(SOURCE, family)
+    assert error(result(REST.values)) < 0.75 * scratch(family)
+    assert result.shares[MAPPED] + result.shares[CORRECTED] > 0.8
+    assert pytest.approx(sum(result.shares.values())) == 1
 
 
 def test_a_shuffled_source_does_hardly_any_harm() -> None:
     order = np.random.default_rng(2).permutation(len(SOURCE))
     shuffled = replace(SOURCE, measured=tuple(SOURCE.measured[n] for n in order))
-    found = warm(shuffled)
-    assert found.shares[MAPPED] < 0.1
-    assert error(found(REST.values)) < 1.1 * scratch()
+    result = warm(shuffled)
+    assert result.shares[MAPPED] < 0.1
+    assert error(result(REST.values)) < 1.1 * scratch()
 
 
 def test_without_a_variable_in_common_it_is_from_scratch() -> None:
     others = tuple(replace(v, name=f"y{n}") for n, v in enumerate(SOURCE.variables))
-    found = warm(replace(SOURCE, variables=others))
-    assert dict(found.shares) == {SCRATCH: 1.0}
-    assert scratch() == pytest.approx(error(found(REST.values)))
+    result = warm(replace(SOURCE, variables=others))
+    assert dict(result.shares) == {SCRATCH: 1.0}
+    assert scratch() == pytest.approx(error(result(REST.values)))
 
 
 def test_a_source_that_always_says_the_same_is_no_obstacle() -> None:

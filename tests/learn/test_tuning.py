@@ -46,8 +46,8 @@ def trained(
     """In this process, and without the times."""
     names = [field.name for field in fields(Effort) if field.name in wanted]
     effort = {"folds": 4, "trials": 2, "seed": 1} | {name: wanted.pop(name) for name in names}
-    found = train_all(families, samples, Effort(**effort), **{"jobs": 1, **wanted})
-    return [(fitted, replace(error, seconds=0.0)) for fitted, error in found]
+    result = train_all(families, samples, Effort(**effort), **{"jobs": 1, **wanted})
+    return [(fitted, replace(error, seconds=0.0)) for fitted, error in result]
 
 
 def error_of(family: str, samples: Samples, **wanted: Any) -> ModelError:
@@ -241,9 +241,9 @@ class Kept:
         self.seen = 0
 
     def new(self, fingerprint: str) -> list[SearchRecord]:
-        found = [record for name, record in self.rows[self.seen :] if name == fingerprint]
+        result = [record for name, record in self.rows[self.seen :] if name == fingerprint]
         self.seen = len(self.rows)
-        return found
+        return result
 
     def add(self, fingerprint: str, records: Sequence[SearchRecord]) -> None:
         self.rows += [(fingerprint, record) for record in records]
@@ -252,9 +252,9 @@ class Kept:
 
     def again(self) -> "Kept":
         """As the next process finds them."""
-        found = Kept()
-        found.rows = self.rows
-        return found
+        result = Kept()
+        result.rows = self.rows
+        return result
 
     @property
     def ends(self) -> int:

@@ -24,7 +24,7 @@ TIMES: list[tuple[str, float]] = []
 @pytest.fixture(scope="session")
 def machine() -> Iterator[Machine]:
     try:
-        made = lab.up(SPEC, lambda said: TIMES.append((said, float("nan"))))
+        made = lab.up(SPEC, lambda output: TIMES.append((output, float("nan"))))
         password = Secret(lab.sudo_password(SPEC.name).read_text().rstrip("\n"))
         yield Machine(SPEC, made, password, TIMES)
     finally:
@@ -36,9 +36,9 @@ def before(machine: Machine) -> Iterator[dict[str, str]]:
     """The machine's own values, of which none is one of ours, and nothing of us on it."""
     with machine.connected() as host:
         assert left(host) == ""
-        found = values(host)
-    assert not set(found.items()) & set(VALUES.items())
-    yield found
+        result = values(host)
+    assert not set(result.items()) & set(VALUES.items())
+    yield result
     # What one test has shown to be left must not fail the others, too.
     machine.switch_on()
     with machine.connected() as host:

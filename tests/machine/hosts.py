@@ -167,8 +167,8 @@ class Session:
         heard = self.process.stdout.readline().rstrip("\n")
         if heard != expected:
             self.process.kill()
-            _, said = self.process.communicate()
-            raise AssertionError(f"{expected!r} expected, heard {heard!r}: {said}")
+            _, text = self.process.communicate()
+            raise AssertionError(f"{expected!r} expected, heard {heard!r}: {text}")
 
     def stop(self) -> float:
         """It stands still: no sign of life any more. When that was."""
@@ -191,14 +191,14 @@ class Session:
 
 def values(host: SshHost) -> dict[str, str]:
     """Of the keys of VALUES, what they are."""
-    said = output(host, f"sysctl -n {' '.join(VALUES)}").splitlines()
-    return dict(zip(VALUES, said, strict=True))
+    text = output(host, f"sysctl -n {' '.join(VALUES)}").splitlines()
+    return dict(zip(VALUES, text, strict=True))
 
 
 def nginx_files(host: SshHost) -> str:
     """Of each file of nginx's: its name, mode and owner, and the SHA-256 of what is in it."""
-    found = "find /etc/nginx -type f -o -type l | sort"
-    return output(host, f"{found} | xargs stat -c '%n %A %u %g'; {found} | xargs sha256sum")
+    result = "find /etc/nginx -type f -o -type l | sort"
+    return output(host, f"{result} | xargs stat -c '%n %A %u %g'; {result} | xargs sha256sum")
 
 
 def workers(host: SshHost) -> int:

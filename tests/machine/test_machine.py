@@ -85,8 +85,8 @@ def serves_again(host: SshHost) -> None:
 def test_it_is_a_host_as_users_have_it(machine: Machine) -> None:
     address = machine.cluster.load_balancer
     with machine.connected() as host:
-        found = facts(host)
-        assert (found.is_root, found.in_namespace) == (True, False)
+        result = facts(host)
+        assert (result.is_root, result.in_namespace) == (True, False)
         assert output(host, "cat /proc/1/comm").strip() == "systemd"
         assert output(host, "systemctl is-active nginx ssh").split() == ["active"] * 2
         assert (
@@ -107,12 +107,12 @@ def test_it_is_a_host_as_users_have_it(machine: Machine) -> None:
 def test_the_command_line_knows_its_password_and_finds_nothing_wrong(
     study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (found,) = study.json("doctor")
-    assert found["problems"] == []
-    assert sorted(VALUES) == sorted(found["offered"])
+    (result,) = study.json("doctor")
+    assert result["problems"] == []
+    assert sorted(VALUES) == sorted(result["offered"])
     monkeypatch.delenv("INTOP_SUDO_PASSWORD")
-    _, said = study.run("doctor", expected=(2,))
-    assert "set INTOP_SUDO_PASSWORD" in said
+    _, printed = study.run("doctor", expected=(2,))
+    assert "set INTOP_SUDO_PASSWORD" in printed
 
 
 # -- the controller and the watchdog die ---------------------------------------------------------
@@ -265,15 +265,15 @@ def test_the_power_fails_in_a_trial(
 ) -> None:
     """Once values are set, or later: while the load is at work, or they are given back."""
     process = study.start("collect", "--samples", "8", "--workload", "slt")
-    machine.wait_for_values(process, lambda found: found != before)
+    machine.wait_for_values(process, lambda result: result != before)
     time.sleep(later_s)
     machine.cut_power()
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 1, said
-    assert "Traceback" not in said
-    assert "What was measured is stored" in said
-    _, said = study.run("doctor", expected=(1,))
-    assert f"lab {machine.spec.name} is damaged: start it again with intop lab up" in said
+    _, printed = process.communicate(timeout=300)
+    assert process.returncode == 1, printed
+    assert "Traceback" not in printed
+    assert "What was measured is stored" in printed
+    _, printed = study.run("doctor", expected=(1,))
+    assert f"lab {machine.spec.name} is damaged: start it again with intop lab up" in printed
 
     since = time.monotonic()
     machine.switch_on()
@@ -356,15 +356,15 @@ def test_the_power_fails_while_directives_are_kept(
     machine.switch_on()
     with machine.connected() as host:
         serves_again(host)
-        found = status(host)
-        told = (nginx_files(host) == files, workers(host))
-        if found.applied is None:
+        result = status(host)
+        message = (nginx_files(host) == files, workers(host))
+        if result.applied is None:
             machine.times.append((f"directives, {part:.0%}: nothing is left", float("nan")))
-            assert (True, serving) == told
+            assert (True, serving) == message
         else:
             machine.times.append((f"directives, {part:.0%}: all of it is there", float("nan")))
-            assert told == (False, 2)
-            assert {file.state for file in found.applied.nginx_files} == {"ours"}
+            assert message == (False, 2)
+            assert {file.state for file in result.applied.nginx_files} == {"ours"}
             assert rollback(host).outcome == "restored"
         assert (files, serving, before) == (nginx_files(host), workers(host), values(host))
         assert left(host) == ""
@@ -377,12 +377,12 @@ def test_the_power_fails_in_an_apply(
     """While the canary is measured: nothing is left."""
     finish(study, machine)
     process = study.start("apply", "--persist", "--yes", "--rounds", "2", "--accept-no-loss")
-    machine.wait_for_values(process, lambda found: found == VALUES)
+    machine.wait_for_values(process, lambda result: result == VALUES)
     time.sleep(later_s)
     machine.cut_power()
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 1, said
-    assert "Traceback" not in said
+    _, printed = process.communicate(timeout=300)
+    assert process.returncode == 1, printed
+    assert "Traceback" not in printed
     machine.switch_on()
     assert before == machine.values()
     with machine.connected() as host:
@@ -419,15 +419,15 @@ def test_the_power_fails_while_values_are_kept(
     machine.took(f"{fault}, until all servers answer", since)
     with machine.connected() as host:
         booted, file = values(host), output(host, f"cat {FILE} 2>/dev/null || :")
-        found = status(host)
-        if found.applied is None:
+        result = status(host)
+        if result.applied is None:
             machine.times.append(("  nothing is left", float("nan")))
             assert (before, "") == (booted, file)
         else:
             # Where it was cut off between two renames, `status` has put the file in its place.
             machine.times.append((f"  all of it is there, file: {bool(file)}", float("nan")))
             assert (VALUES if file else before) == booted
-            assert found.applied.file_is == "ours"
+            assert result.applied.file_is == "ours"
             assert rollback(host).outcome == "restored"
         assert before == values(host)
         assert left(host) == ""

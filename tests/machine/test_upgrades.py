@@ -73,9 +73,9 @@ def test_what_a_package_sets_under_a_session_is_left_to_it(
         upgrades.install(host, vendor(tmp_path, loading))
         assert values(host) == {**VALUES, KEY: THEIRS}
         session.tell("write")
-        _, said = session.process.communicate(timeout=120)
+        _, text = session.process.communicate(timeout=120)
         assert session.process.returncode == 1
-        assert f"{KEY}: it was left at '{VALUES[KEY]}' and is '{THEIRS}'" in said
+        assert f"{KEY}: it was left at '{VALUES[KEY]}' and is '{THEIRS}'" in text
     # The session has given back all others at once, and a new one does not mind.
     assert theirs == values(host)
     with guarded(host, VALUES) as guard:
@@ -96,9 +96,9 @@ def test_what_a_package_sets_when_the_controller_is_dead_is_left_to_it(
         theirs = {**before, KEY: THEIRS}
         machine.given_back(host, theirs, session.kill(), "a package sets a key, killed")
     until(lambda: machine.watchdog(host) == ("", 0), "the watchdog's unit to be gone")
-    (_, told) = status(host).reports
-    assert f"somebody else has changed {KEY}, so it was left alone" in told
-    assert f"sysctl -w {KEY}={before[KEY]}" in told
+    (_, message) = status(host).reports
+    assert f"somebody else has changed {KEY}, so it was left alone" in message
+    assert f"sysctl -w {KEY}={before[KEY]}" in message
     output(host, f"sysctl -w {KEY}={before[KEY]}")
     assert rollback(host).outcome == "restored"
     assert before == values(host)

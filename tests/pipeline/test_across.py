@@ -110,18 +110,18 @@ def test_the_winner_is_measured_under_all_workloads(make_study: Make) -> None:
     interrupted = study.start(*COMMAND)
     wait_for(lambda: len(study.trials("across")) >= 3, "the first trials")
     interrupted.send_signal(signal.SIGINT)
-    _, told = interrupted.communicate(timeout=60)
-    assert interrupted.returncode == 130, told
+    _, message = interrupted.communicate(timeout=60)
+    assert interrupted.returncode == 130, message
     assert study.balancer("cat /proc/sys/net/ipv4/tcp_slow_start_after_idle").strip() == "1"
-    found = study.json(*COMMAND, expected=(0, 3))["x86 slt"]
+    result = study.json(*COMMAND, expected=(0, 3))["x86 slt"]
     assert len({place for place, *_ in study.trials("across")}) == 20
 
     assert (
-        [one["workload"] for one in found["workloads"]],
-        found["reference"],
-        found["rounds"],
+        [one["workload"] for one in result["workloads"]],
+        result["reference"],
+        result["rounds"],
     ) == (NAMES, "default", 2)
-    for one in found["workloads"]:
+    for one in result["workloads"]:
         assert one["verdict"] is not None, one["problem"]
         sides = one["verdict"]["sides"]
         assert sides["error_share"]["default"] == 0

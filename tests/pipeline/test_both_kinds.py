@@ -19,9 +19,9 @@ def test_both_are_tuned_and_given_back(make_study: Make) -> None:
     conf = STATE_FOLDER / study.labs[0] / "host-lb/nginx.conf"
     before = conf.read_bytes(), conf.stat().st_mode
 
-    (found,) = study.json("doctor")
-    assert found["problems"] == []
-    offered = found["offered"]
+    (result,) = study.json("doctor")
+    assert result["problems"] == []
+    offered = result["offered"]
     directives = [key for key in offered if key.startswith("nginx:")]
     assert set(offered) - set(directives) == {"net.core.somaxconn", "net.ipv4.tcp_rmem"}
     assert {"nginx:main.worker_processes", "nginx:listen.backlog"} < set(directives)
@@ -29,9 +29,9 @@ def test_both_are_tuned_and_given_back(make_study: Make) -> None:
 
     few = ["net.core.somaxconn", "nginx:main.worker_processes", "nginx:listen.*"]
     path.write_text(path.read_text().replace(json.dumps(KEYS), json.dumps(few)))
-    found = study.json("collect", "--workload", "slt", "--samples", "8")["x86 slt"]
+    result = study.json("collect", "--workload", "slt", "--samples", "8")["x86 slt"]
     # Beside other tests one may be so slow that it is pruned.
-    assert {t["status"] for t in found["trials"]} <= {"ok", "pruned"}
+    assert {t["status"] for t in result["trials"]} <= {"ok", "pruned"}
     varied = {key for *_, values in study.trials("collect") for key in json.loads(values)}
     assert {"net.core.somaxconn", "nginx:main.worker_processes", "nginx:listen.backlog"} < varied
     assert varied < set(offered)

@@ -76,18 +76,18 @@ def shared(cluster: Cluster, generators: int) -> Cluster:
 def pids(lab: Any, part: str, program: str) -> list[int]:
     """The processes of a program on one of the lab's hosts."""
     words = ["ip", "netns", "pids", f"intop-{lab.labs[0]}-{part}"]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
-    return [pid for pid in map(int, said) if processes.command_name(pid) == program]
+    output = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+    return [pid for pid in map(int, output) if processes.command_name(pid) == program]
 
 
 def pause_a_generator(lab: Any, seconds: float, over: threading.Event) -> None:
     """Stop the first engine that is seen at work, once its load has begun."""
     while not over.is_set():
-        if found := pids(lab, "lg", "luajit"):
+        if result := pids(lab, "lg", "luajit"):
             time.sleep(1)
-            os.kill(found[-1], signal.SIGSTOP)
+            os.kill(result[-1], signal.SIGSTOP)
             time.sleep(seconds)
-            os.kill(found[-1], signal.SIGCONT)
+            os.kill(result[-1], signal.SIGCONT)
             return
         time.sleep(0.02)
 

@@ -90,8 +90,8 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     assert study.json("tune", *slt, "--resume", expected=(0, 3)) == tuned
     assert len(study.trials("judge")) == count
 
-    found = study.json("verify", "--workload", "slt", expected=(0, 3))
-    assert found["x86 slt"] == tuned[0]["verdict"]
+    result = study.json("verify", "--workload", "slt", expected=(0, 3))
+    assert result["x86 slt"] == tuned[0]["verdict"]
     (half,) = study.json("sweep", "--workload", "slt", "--points", "0.5x")["x86 slt"]["points"]
     assert [(a["arm"], a["trials"]) for a in half["arms"]] == [("default", 3), ("tuned", 3)]
     assert half["arms"][0]["achieved_rps"] == pytest.approx(150, rel=0.1)
@@ -190,11 +190,11 @@ def test_stopped_by_a_signal_it_gives_the_hosts_back(
 @pytest.mark.long
 def test_two_replicas_are_measured_on_at_once(make_study: Make) -> None:
     study = make_study("x86", replicas=2)
-    found = study.json("collect", "--workload", "slt", "--samples", "10")["x86 slt"]
+    result = study.json("collect", "--workload", "slt", "--samples", "10")["x86 slt"]
     names = [f"{lab}-lb" for lab in study.labs]
-    assert [r["name"] for r in found["replicas"]["replicas"]] == names
+    assert [r["name"] for r in result["replicas"]["replicas"]] == names
     # Were they found to disagree, which noise may bring about, the first one does it all.
-    assert {t["replica"] for t in found["trials"]} == set(found["replicas"]["in_use"])
+    assert {t["replica"] for t in result["trials"]} == set(result["replicas"]["in_use"])
     compared = study.trials("replicas")
     assert len(compared) == 6
     (diagnosis, other) = study.json("doctor")
@@ -212,8 +212,8 @@ def test_two_clusters_compared(make_study: Make) -> None:
     assert "intop collect --arch arm --workload slt" in refusal
 
     study.run("collect", "--arch", "arm", *slt)
-    found = study.json("compare", "x86", "arm", *slt)
-    (comparison,) = found["comparisons"]
+    result = study.json("compare", "x86", "arm", *slt)
+    (comparison,) = result["comparisons"]
     assert [side["arch"] for side in comparison["sides"]] == ["x86", "arm"]
     for side in comparison["sides"]:
         mean = side["default"]["mean_ms"]
@@ -255,9 +255,9 @@ def test_a_study_without_a_duration_has_a_pilot(make_study: Make) -> None:
     assert [trial[:2] for trial in study.trials("pilot")] == [(0, 0), (1, 0), (2, 0)]
     assert len(study.trials("collect")) == 13
     assert study.durations() == {2}
-    found = study.json("pilot", "--workload", "slt")["x86 slt"]
-    assert (found["duration_s"], [one["duration_s"] for one in found["tried"]]) == (2, [2])
-    assert found["tried"][0]["seconds"] > 2
+    result = study.json("pilot", "--workload", "slt")["x86 slt"]
+    assert (result["duration_s"], [one["duration_s"] for one in result["tried"]]) == (2, [2])
+    assert result["tried"][0]["seconds"] > 2
     out, _ = study.run("pilot", "--workload", "slt")
     assert "chosen" in out
     assert len(study.trials("pilot")) == 3

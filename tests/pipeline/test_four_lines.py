@@ -25,32 +25,32 @@ def study(make_study: Make) -> Any:
 
 @pytest.mark.long
 def test_the_four_lines_in_their_order(study: Any) -> None:
-    _, told = typed(study, "intop collect --arch arm")
-    assert "left out" not in told
+    _, message = typed(study, "intop collect --arch arm")
+    assert "left out" not in message
 
-    out, told = typed(study, "intop train")
+    out, message = typed(study, "intop train")
     assert "arm slt: error of the models" in out
     assert "arm dlt: error of the models" in out
     assert "x86" not in out
-    (line,) = (line for line in told.splitlines() if "x86" in line)
+    (line,) = (line for line in message.splitlines() if "x86" in line)
     assert line == (
         "left out: x86: nothing is collected yet: intop lab up --arch x86 && "
         "intop collect --arch x86 && intop train --arch x86"
     )
 
-    out, told = typed(study, "intop search --workload dlt")
+    out, message = typed(study, "intop search --workload dlt")
     assert "arm dlt" in out
     assert "slt" not in out
-    (line,) = (line for line in told.splitlines() if "x86" in line)
+    (line,) = (line for line in message.splitlines() if "x86" in line)
     assert line.endswith(
         "intop lab up --arch x86 && intop collect --arch x86 --workload dlt && "
         "intop train --arch x86 --workload dlt && intop search --arch x86 --workload dlt"
     )
 
     # Before the other half is made, what is missing is named once, with all that makes it.
-    out, told = typed(study, "intop compare x86 arm", expected=(1,))
+    out, message = typed(study, "intop compare x86 arm", expected=(1,))
     assert out == ""
-    (line,) = told.splitlines()
+    (line,) = message.splitlines()
     assert line.startswith("intop: x86: nothing to compare (0 usable trials of the default")
     assert line.endswith(
         ": intop lab up --arch x86 && intop collect --arch x86 && intop compare x86 arm"

@@ -71,8 +71,8 @@ def stored(folder: Path, what: str) -> list[str]:
 
 def lost(folder: Path) -> list[str]:
     """The status of each trial whose connection broke."""
-    found = zip(stored(folder, "status"), stored(folder, "detail"), strict=True)
-    return [status for status, detail in found if "SSH" in detail]
+    result = zip(stored(folder, "status"), stored(folder, "detail"), strict=True)
+    return [status for status, detail in result if "SSH" in detail]
 
 
 def values(name: str) -> str:
@@ -125,9 +125,9 @@ def test_trials_on_the_other_architecture_survive_its_power_failing(
 ) -> None:
     study = guest_study
     (name,) = study.labs
-    _, said = study.run("lab", "up", "--arch", OTHER)
+    _, printed = study.run("lab", "up", "--arch", OTHER)
     by = f"TCG on {os.uname().machine}"
-    assert f"a virtual machine by {by}" in said
+    assert f"a virtual machine by {by}" in printed
     fresh = values(name)
 
     (diagnosis,) = study.json("doctor", "--arch", OTHER)
@@ -148,19 +148,19 @@ def test_trials_on_the_other_architecture_survive_its_power_failing(
         wait_for(in_the_middle, f"trials to be {fault.__name__} in")
         before = study.trials("collect")
         fault(name)
-        _, said = process.communicate(timeout=90)  # the kernel itself would hope for 15 minutes
+        _, printed = process.communicate(timeout=90)  # the kernel itself would hope for 15 minutes
         assert process.returncode == 1
-        assert f"{name}-lb: the SSH connection" in said
-        assert "What was measured is stored. Look at it with intop doctor; then the same" in said
-        assert "Traceback" not in said
+        assert f"{name}-lb: the SSH connection" in printed
+        assert "What was measured is stored. Look at it with intop doctor; then the same" in printed
+        assert "Traceback" not in printed
         assert not Path(f"/proc/{pid}").exists()
 
         assert study.trials("collect")[: len(before)] == before
         assert set(lost(study.folder)) <= {"disturbed"}
         out, _ = study.run("lab", "status")
         assert "lb: the guest does not run any more" in out
-        _, said = study.run("doctor", "--arch", OTHER, expected=(1,))
-        assert f"lab {name} is damaged: start it again with intop lab up" in said
+        _, printed = study.run("doctor", "--arch", OTHER, expected=(1,))
+        assert f"lab {name} is damaged: start it again with intop lab up" in printed
         study.run("lab", "up", "--arch", OTHER)
         assert values(name) == fresh
     # A trial may have ended by the time of the fault, and the next one waits for quiet.
@@ -173,9 +173,9 @@ def test_trials_on_the_other_architecture_survive_its_power_failing(
     assert "htcp" in output(balancer, "sysctl -n net.ipv4.tcp_allowed_congestion_control")
     balancer.close()
     study.run(*collect)
-    found = study.trials("collect")
+    result = study.trials("collect")
     details = stored(study.folder, "detail")
-    last = {trial[0]: detail for trial, detail in zip(found, details, strict=True)}
+    last = {trial[0]: detail for trial, detail in zip(result, details, strict=True)}
     assert len(last) == 10  # 8 configurations, and the default before and after them
     assert not any("SSH" in detail for detail in last.values())  # what was lost is made again
     assert values(name) == fresh

@@ -47,8 +47,8 @@ def test_doctor_of_two_hosts_needs_no_nginx_luajit_or_qemu_here(
     make_study: Make, installed: Path, tmp_path: Path
 ) -> None:
     made = make_study("x86")
-    found = cluster(made.labs[0])
-    balancer = asdict(found.load_balancer)
+    result = cluster(made.labs[0])
+    balancer = asdict(result.load_balancer)
     study = "\n".join(
         [
             "[study]",
@@ -56,14 +56,14 @@ def test_doctor_of_two_hosts_needs_no_nginx_luajit_or_qemu_here(
             toml(
                 "cluster.x86",
                 {
-                    "url": found.url,
-                    "server_restart": found.server_restart,
-                    "static_paths": list(found.static_paths),
-                    "dynamic_path": found.dynamic_path,
+                    "url": result.url,
+                    "server_restart": result.server_restart,
+                    "static_paths": list(result.static_paths),
+                    "dynamic_path": result.dynamic_path,
                     "machines": [platform.machine()],
                 },
             ),
-            toml("cluster.x86.load_generator", asdict(found.load_generator)),
+            toml("cluster.x86.load_generator", asdict(result.load_generator)),
             toml("cluster.x86.load_balancer", balancer),
             "["
             + toml("cluster.x86.backends", {**balancer, "name": "served-by-itself"}).replace(

@@ -44,22 +44,22 @@ def test_what_is_applied_is_soaked_through_a_kill_and_given_back_at_a_limit(
     process.communicate()
     before = study.trials("soak")
     # Within seconds a few connections more look like a leak.
-    found = study.json(*SOAK, expected=(0, 3))[f"{native_arch()} slt"]
+    result = study.json(*SOAK, expected=(0, 3))[f"{native_arch()} slt"]
 
     assert before == study.trials("soak")[: len(before)]
     assert list(range(9)) == [place for place, _, _ in study.trials("soak")]
-    assert found["applied"] == "x86 slt of study small, campaign 3, since 2026-11-25T00:00:00Z"
+    assert result["applied"] == "x86 slt of study small, campaign 3, since 2026-11-25T00:00:00Z"
     assert ("31", began) == (value(), nginx())
     assert (address.name, 9, 0, []) == (
-        found["host"],
-        len(found["blocks"]),
-        found["restarts"],
-        found["changed"],
+        result["host"],
+        len(result["blocks"]),
+        result["restarts"],
+        result["changed"],
     )
-    assert all(b["nginx_memory_mib"] > 1 and b["nginx_files"] > 5 for b in found["blocks"])
-    assert all(b["p99_ms"] > 0 and b["achieved_rps"] > 200 for b in found["blocks"])
+    assert all(b["nginx_memory_mib"] > 1 and b["nginx_files"] > 5 for b in result["blocks"])
+    assert all(b["p99_ms"] > 0 and b["achieved_rps"] > 200 for b in result["blocks"])
     assert {"P99", "nginx memory", "nginx files", "host memory"} <= {
-        one["quantity"] for one in found["trends"]
+        one["quantity"] for one in result["trends"]
     }
 
     limit = ("--limit-ms", "0.001", "--in-a-row", "1", "--on-limit", "roll-back")

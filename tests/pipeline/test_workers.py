@@ -39,13 +39,13 @@ def test_a_worker_that_is_killed_in_a_trial_leaves_it_to_the_next_one(
         first.kill()
         # The lease of the first one lasts for half a minute, in which there is nothing to do.
         second = begun(stack, study, "worker", "--name", "second", "--until-idle", "40")
-        _, said, code = asking.communicate(300)
-        assert code == 0, said
-        _, said, code = second.communicate(300)
-        assert code == 0, said
+        _, output, code = asking.communicate(300)
+        assert code == 0, output
+        _, output, code = second.communicate(300)
+        assert code == 0, output
     assert before == study.balancer("sysctl net.ipv4 net.core.somaxconn")
-    found = trials(url)
-    assert len(found) == len(set(found)) > 8
+    result = trials(url)
+    assert len(result) == len(set(result)) > 8
     out, _ = study.run("status", "--workers")
     assert "1 campaign" in out
     assert "second" not in out
@@ -53,8 +53,8 @@ def test_a_worker_that_is_killed_in_a_trial_leaves_it_to_the_next_one(
 
 def begun(stack: ExitStack, study: Any, *words: str) -> Forked:
     """A command that is at work until the stack is closed."""
-    said = Path(tempfile.mkdtemp(dir=study.folder))
-    process = Forked([*words], folder=study.folder, said=said)
+    output = Path(tempfile.mkdtemp(dir=study.folder))
+    process = Forked([*words], folder=study.folder, said=output)
     stack.callback(process.kill)
     return process
 

@@ -38,13 +38,13 @@ def case(campaign: int = 1, **changes: Any) -> Case:
         arch="x86",
         workload="slt",
     )
-    found = Case(
+    result = Case(
         source=source,
         conditions=CONDITIONS,
         verdict=GAIN,
         defaults={ONE: "4096", OTHER: "1"},
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 def explained(*contributions: Contribution, smallest: Verdict = VERDICT) -> Explanation:
@@ -78,15 +78,15 @@ def test_a_change_has_a_direction(before: str, after: str, expected: str) -> Non
 
 
 def test_an_interval_above_1_helps_and_one_that_holds_it_shows_nothing() -> None:
-    told = ["helped", "hurt", "not shown", "not measured"]
-    assert told == [effect(ratio) for ratio in (GOOD, BAD, UNCLEAR, None)]
+    message = ["helped", "hurt", "not shown", "not measured"]
+    assert message == [effect(ratio) for ratio in (GOOD, BAD, UNCLEAR, None)]
 
 
 def test_a_winners_changes_are_counted_with_what_was_measured_of_each() -> None:
     helps = contribution(alone=GOOD, left_out=UNCLEAR, missed=GOOD)
     only_beside = contribution(OTHER, before=("1",), after=("0",), alone=UNCLEAR, left_out=GOOD)
-    found = changes(case(explanation=explained(helps, only_beside)))
-    one, other = found[f"{ONE} lowered"], found[f"{OTHER} lowered"]
+    result = changes(case(explanation=explained(helps, only_beside)))
+    one, other = result[f"{ONE} lowered"], result[f"{OTHER} lowered"]
     assert (one.winners, one.gains) == (1, 1)
     assert (tally(helped=1), tally(helped=1)) == (one.by_itself, one.beside_others)
     assert (tally(not_shown=1), tally(helped=1)) == (other.by_itself, other.beside_others)
@@ -94,9 +94,9 @@ def test_a_winners_changes_are_counted_with_what_was_measured_of_each() -> None:
 
 def test_without_an_explanation_a_winner_says_nothing_of_its_single_keys() -> None:
     worse = replace(GAIN, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
-    found = changes(case(1), case(2, verdict=worse))
-    assert set(found) == {f"{ONE} lowered", f"{OTHER} lowered"}
-    one = found[f"{ONE} lowered"]
+    result = changes(case(1), case(2, verdict=worse))
+    assert set(result) == {f"{ONE} lowered", f"{OTHER} lowered"}
+    one = result[f"{ONE} lowered"]
     assert (one.winners, one.gains) == (2, 1)
     both = tally(not_measured=2)
     assert (both, both) == (one.by_itself, one.beside_others)
@@ -124,9 +124,9 @@ def test_the_smallest_sets_verdict_counts_where_it_has_one_change_and_before_the
 ):
     worse = replace(VERDICT, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
     kept, dropped = contribution(alone=GOOD), contribution(OTHER, alone=GOOD, dropped="why")
-    found = changes(case(explanation=explained(kept, dropped, smallest=worse)))
+    result = changes(case(explanation=explained(kept, dropped, smallest=worse)))
     assert [tally(hurt=1), tally(helped=1)] == [
-        found[f"{key} lowered"].by_itself for key in (ONE, OTHER)
+        result[f"{key} lowered"].by_itself for key in (ONE, OTHER)
     ]
     both = explained(kept, replace(dropped, dropped=""), smallest=worse)
     assert tally(helped=1) == changes(case(explanation=both))[f"{ONE} lowered"].by_itself
@@ -145,8 +145,8 @@ def test_what_a_set_of_one_change_lacks_without_it_is_not_beside_others() -> Non
 def test_beside_a_baseline_only_an_explanation_says_what_was_changed() -> None:
     verdict = replace(GAIN, against="web")
     assert changes(case(verdict=verdict)) == {}
-    found = explained(contribution(alone=GOOD), contribution(OTHER))
-    (one,) = changes(case(verdict=verdict, explanation=found))[f"{ONE} lowered"].evidence
+    result = explained(contribution(alone=GOOD), contribution(OTHER))
+    (one,) = changes(case(verdict=verdict, explanation=result))[f"{ONE} lowered"].evidence
     assert one.verdict == "gain, against web"
 
 
@@ -166,7 +166,7 @@ def contest(*contestants: Contestant, reference: str = "default") -> Contest:
 
 
 def contestant(name: str, values: dict[str, str], **changes: Any) -> Contestant:
-    found = Contestant(
+    result = Contestant(
         name=name,
         title=f"about {name}",
         configuration=Configuration(values),
@@ -175,7 +175,7 @@ def contestant(name: str, values: dict[str, str], **changes: Any) -> Contestant:
         left_out={},
         ratio=BAD,
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 def test_a_contest_is_told_by_sets_and_one_of_a_single_key_by_key() -> None:
@@ -183,15 +183,15 @@ def test_a_contest_is_told_by_sets_and_one_of_a_single_key_by_key() -> None:
     several = contestant("web", {ONE: "64", OTHER: "0"})
     single = contestant("small", {OTHER: "0"})
     same = contestant("twin", {OTHER: "0"}, same_as="small", ratio=None)
-    found = advice([case(verdict=None, contests=(contest(reference, several, single, same),))])
-    assert [(one.name, one.outcome, one.keys) for one in found.sets] == [
+    result = advice([case(verdict=None, contests=(contest(reference, several, single, same),))])
+    assert [(one.name, one.outcome, one.keys) for one in result.sets] == [
         ("web", "worse", 2),
         ("small", "worse", 1),
     ]
-    (change,) = found.changes
+    (change,) = result.changes
     assert (f"{OTHER} lowered", 0, tally(hurt=1)) == (change.name, change.winners, change.by_itself)
-    assert (found.intervals, found.called, found.by_chance) == (1, 1, pytest.approx(0.01))
-    assert found.verdicts == ()
+    assert (result.intervals, result.called, result.by_chance) == (1, 1, pytest.approx(0.01))
+    assert result.verdicts == ()
     other = advice([case(verdict=None, contests=(contest(single, reference="web"),))])
     assert other.changes == ()
 
@@ -199,24 +199,24 @@ def test_a_contest_is_told_by_sets_and_one_of_a_single_key_by_key() -> None:
 def test_situations_are_told_apart_by_load_link_and_machine_and_not_by_fingerprints() -> None:
     changed = replace(CONDITIONS, kernel="6.1")
     same = replace(CONDITIONS, nginx_conf="other", script="other", duration_s=99)
-    found = advice([case(1), case(2, conditions=changed), case(3, conditions=same)])
-    assert [(one.number, one.campaigns) for one in found.situations] == [(1, 2), (2, 1)]
-    assert same == found.situations[0].conditions
-    assert [one.situation for one in found.verdicts] == [1, 2, 1]
-    counts = {one.situation: one.winners for one in found.changes_in(found.situations[0])}
+    result = advice([case(1), case(2, conditions=changed), case(3, conditions=same)])
+    assert [(one.number, one.campaigns) for one in result.situations] == [(1, 2), (2, 1)]
+    assert same == result.situations[0].conditions
+    assert [one.situation for one in result.verdicts] == [1, 2, 1]
+    counts = {one.situation: one.winners for one in result.changes_in(result.situations[0])}
     assert counts == {1: 2}
 
 
 def test_how_many_intervals_would_be_called_by_chance() -> None:
     three = contribution(alone=GOOD, left_out=UNCLEAR, missed=BAD)
     found_so = explained(three, contribution(OTHER, alone=UNCLEAR))
-    found = advice([case(n, explanation=found_so) for n in (1, 2)])
-    assert (found.intervals, found.called) == (8, 4)
-    assert pytest.approx(found.by_chance) == 0.4
+    result = advice([case(n, explanation=found_so) for n in (1, 2)])
+    assert (result.intervals, result.called) == (8, 4)
+    assert pytest.approx(result.by_chance) == 0.4
 
 
 def test_what_most_campaigns_found_to_help_comes_first() -> None:
     helps, hurts = contribution(alone=GOOD), contribution(OTHER, alone=BAD)
     nothing = contribution("a", alone=UNCLEAR)
-    found = advice([case(explanation=explained(nothing, hurts, helps))])
-    assert [one.keys[0] for one in found.changes] == [ONE, OTHER, "a"]
+    result = advice([case(explanation=explained(nothing, hurts, helps))])
+    assert [one.keys[0] for one in result.changes] == [ONE, OTHER, "a"]

@@ -27,20 +27,20 @@ def _study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return campaign(tmp_path_factory.mktemp("study"))
 
 
-@pytest.fixture(scope="module", name="found")
+@pytest.fixture(scope="module", name="result")
 def _found(study: Path) -> Advice:
     return gather_advice([str(study.with_name("made-up.db"))])
 
 
-def section(found: Advice, name: str) -> Section:
-    (one,) = [s for s in document(found).sections if s.name == name]
+def section(result: Advice, name: str) -> Section:
+    (one,) = [s for s in document(result).sections if s.name == name]
     return one
 
 
-def told(found: Advice, name: str) -> str:
+def told(result: Advice, name: str) -> str:
     """The sentences of a section."""
     lines: list[str] = []
-    for block in section(found, name).blocks:
+    for block in section(result, name).blocks:
         if isinstance(block, Paragraph):
             lines.append(f"{block.lead} {block.text} {block.command}")
         elif isinstance(block, Notes):
@@ -48,8 +48,8 @@ def told(found: Advice, name: str) -> str:
     return "\n".join(lines)
 
 
-def test_it_says_first_what_helped_and_what_is_not_known(found: Advice) -> None:
-    x86, arm, chance = told(found, "found").splitlines()
+def test_it_says_first_what_helped_and_what_is_not_known(result: Advice) -> None:
+    x86, arm, chance = told(result, "result").splitlines()
     assert x86.startswith("Situation 1 (x86 slt, made-up): 1 gain in 1 verdict. By itself lowered")
     assert f"P99: {ONE} lowered, 3." in x86
     assert "there is one verdict only" in x86
@@ -59,27 +59,27 @@ def test_it_says_first_what_helped_and_what_is_not_known(found: Advice) -> None:
     assert "about 0.2 would not" in chance
 
 
-def test_what_several_campaigns_found_is_counted_and_what_hurt_is_said(found: Advice) -> None:
-    first, *others = found.changes
+def test_what_several_campaigns_found_is_counted_and_what_hurt_is_said(result: Advice) -> None:
+    first, *others = result.changes
     (one,) = first.evidence
     bad = Interval(0.5, 0.4, 0.6)
     worse = replace(one, judged=bad, alone=None, left_out=None, missed=bad)
     mixed = replace(first, evidence=(one, worse, worse))
-    text = told(replace(found, changes=(mixed, *others)), "found")
+    text = told(replace(result, changes=(mixed, *others)), "result")
     assert f"By itself lowered P99: {ONE} lowered (in 1 of 3 measurements, 0.50 to 3.0" in text
     assert f"Raised P99: {ONE} lowered (in 2 of 3 measurements, 0.50 to " in text
 
 
-def test_a_change_that_helps_only_beside_others_is_said_to_be_so(found: Advice) -> None:
-    first, *others = found.changes
+def test_a_change_that_helps_only_beside_others_is_said_to_be_so(result: Advice) -> None:
+    first, *others = result.changes
     one = replace(first.evidence[0], judged=None, alone=Interval(1, 0.9, 1.1))
-    text = told(replace(found, changes=(replace(first, evidence=(one,)), *others)), "found")
+    text = told(replace(result, changes=(replace(first, evidence=(one,)), *others)), "result")
     assert f"Only beside other changes lowered it: {ONE} lowered, 3." in text
     assert "By itself lowered" not in text
 
 
-def test_every_campaigns_name_leads_to_its_trials(found: Advice) -> None:
-    made = document(found)
+def test_every_campaigns_name_leads_to_its_trials(result: Advice) -> None:
+    made = document(result)
     tables = {table.name: table for table in made.tables()}
     links = [c for t in tables.values() for row in t.rows for c in row if isinstance(c, Link)]
     assert {link.table for link in links} == {"trials-1", "trials-2"}
@@ -92,26 +92,26 @@ def test_every_campaigns_name_leads_to_its_trials(found: Advice) -> None:
 
 
 def test_what_differs_between_situations_is_told_and_what_does_not_is_left_out(
-    found: Advice,
+    result: Advice,
 ) -> None:
-    names = [c.name for t in document(found).tables() if t.name == "situations" for c in t.columns]
+    names = [c.name for t in document(result).tables() if t.name == "situations" for c in t.columns]
     assert {"architecture", "kernel", "CPU", "link", "workload", "requests/s asked"} < set(names)
     assert "emulated by" not in names
-    one, other = found.situations
+    one, other = result.situations
     guest = replace(other, conditions=replace(other.conditions, emulation="TCG on x86_64"))
-    changed = replace(found, situations=(one, guest))
+    changed = replace(result, situations=(one, guest))
     assert "TCG on x86_64" in html(document(changed))
     assert "Emulated: situation 2." in told(changed, "limits")
 
 
-def test_nothing_general_is_claimed(found: Advice) -> None:
-    assert "Nothing here is general wisdom" in told(found, "limits")
-    assert {table.origin for table in document(found).tables()} == {"measured", ""}
+def test_nothing_general_is_claimed(result: Advice) -> None:
+    assert "Nothing here is general wisdom" in told(result, "limits")
+    assert {table.origin for table in document(result).tables()} == {"measured", ""}
 
 
-def test_a_store_of_contests_only_has_sets_and_no_verdicts(found: Advice) -> None:
+def test_a_store_of_contests_only_has_sets_and_no_verdicts(result: Advice) -> None:
     one = JudgedSet(
-        source=found.verdicts[0].source,
+        source=result.verdicts[0].source,
         situation=1,
         name="web",
         title="hand-tuned",
@@ -120,8 +120,8 @@ def test_a_store_of_contests_only_has_sets_and_no_verdicts(found: Advice) -> Non
         ratio=None,
         outcome="failed",
     )
-    contests = replace(found, verdicts=(), changes=(), intervals=0, sets=(one,))
-    assert "No verdict, only contests." in told(contests, "found")
+    contests = replace(result, verdicts=(), changes=(), intervals=0, sets=(one,))
+    assert "No verdict, only contests." in told(contests, "result")
     assert "There is no verdict yet. Make one with intop tune" in told(contests, "verdicts")
     assert "No verdict has changed a key" in told(contests, "changes")
     page = html(document(contests))
@@ -129,14 +129,14 @@ def test_a_store_of_contests_only_has_sets_and_no_verdicts(found: Advice) -> Non
     assert "evidence" not in {s.name for s in document(contests).sections}
 
 
-def test_the_figure_shows_what_says_most_and_no_more_than_fits(found: Advice) -> None:
-    svg = effects(found).svg()
+def test_the_figure_shows_what_says_most_and_no_more_than_fits(result: Advice) -> None:
+    svg = effects(result).svg()
     assert f"{ONE} lowered" in svg
     assert OTHER not in svg  # of which nothing was measured
-    first = found.changes[0]
+    first = result.changes[0]
     one = first.evidence[0]
     bare = replace(one, judged=None, left_out=None, missed=None, alone=Interval(1, 0.001, 1e9))
-    many = replace(found, changes=(replace(first, evidence=(bare,) * 40 + (one,)),))
+    many = replace(result, changes=(replace(first, evidence=(bare,) * 40 + (one,)),))
     assert len(shown_rows(many)) == MOST_ROWS
     assert one in [e for _, e in shown_rows(many)]
     assert effects(many).svg()
@@ -144,8 +144,8 @@ def test_the_figure_shows_what_says_most_and_no_more_than_fits(found: Advice) ->
         effects(advice(()))
 
 
-def test_as_markdown_it_has_the_same_words_and_no_links(found: Advice) -> None:
-    text = as_page(document(found))
+def test_as_markdown_it_has_the_same_words_and_no_links(result: Advice) -> None:
+    text = as_page(document(result))
     assert text.startswith("# What the verdicts say of each key\n\n2 verdicts of 1 campaign, begun")
     assert "| made-up 1, x86 slt |" in text
     assert not set("\u202e\x1b") & set(text)
@@ -162,10 +162,10 @@ def _browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_it_opens_without_errors_and_a_link_opens_the_trials(
-    browser: Browser, found: Advice, tmp_path: Path, width: int
+    browser: Browser, result: Advice, tmp_path: Path, width: int
 ) -> None:
     path = tmp_path / "advice.html"
-    path.write_text(html(document(found)), encoding="utf-8")
+    path.write_text(html(document(result)), encoding="utf-8")
     page = browser.open(path, width=width)
     seen = page.seen()
     assert seen.errors == []
@@ -207,12 +207,12 @@ def test_the_command_writes_a_page_tables_or_markdown(
 
 def test_json_has_counts_and_outcomes(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     intop("report", "--advice", "-c", study, "--arch", "x86", "--json")
-    found = json.loads(capsys.readouterr().out)
-    first = found["changes"][0]
+    result = json.loads(capsys.readouterr().out)
+    first = result["changes"][0]
     assert (first["keys"], first["winners"], first["gains"]) == ([ONE], 1, 1)
     assert first["by_itself"]["helped"] == 1
     assert first["evidence"][0]["outcome_by_itself"] == "helped"
-    assert {row["stage"] for row in found["trials"][0][1]} == {"judge"}
+    assert {row["stage"] for row in result["trials"][0][1]} == {"judge"}
 
 
 def test_what_can_not_be_is_said(study: Path, tmp_path: Path) -> None:

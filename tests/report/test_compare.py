@@ -81,10 +81,10 @@ def probe(arch: str) -> Probe:
         "net.ipv4.tcp_notsent_lowat": "4294967295",
     }
     known = probe_of(readings)
-    found = dict(known.readings)
+    result = dict(known.readings)
     if arch == "arm":
-        found["net.ipv4.tcp_fin_timeout"] = Reading("missing", "")
-    return replace(known, readings=found)
+        result["net.ipv4.tcp_fin_timeout"] = Reading("missing", "")
+    return replace(known, readings=result)
 
 
 @pytest.fixture
@@ -112,30 +112,30 @@ def test_before_a_verdict_the_default_is_of_all_its_trials_and_nothing_is_tuned(
 ) -> None:
     campaign.collected("x86")
     campaign.collected("arm")
-    (found,) = compare(campaign.context, "x86", "arm").comparisons
-    for side in found.sides:
+    (result,) = compare(campaign.context, "x86", "arm").comparisons
+    for side in result.sides:
         assert pytest.approx(side.default.trials_ms) == (0.9, 1.6)
         assert pytest.approx(side.default.mean_ms.value) == 1.2
         assert side.tuned is None
         assert side.trials == 3
-    assert found.tuned is None
-    assert found.values == ()
+    assert result.tuned is None
+    assert result.values == ()
 
 
 def test_with_a_verdict_both_are_of_the_judging_pairs_alone(campaign: Campaign) -> None:
     for arch, tuned_us in (("x86", (200, 800)), ("arm", (400, 1600))):
         campaign.collected(arch)
         campaign.judged(arch, (500, 2000), tuned_us)
-    (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert [pytest.approx(s.default.trials_ms) for s in found.sides] == [(0.5, 2.0)] * 2
-    x86, arm = (side.tuned for side in found.sides)
+    (result,) = compare(campaign.context, "x86", "arm").comparisons
+    assert [pytest.approx(s.default.trials_ms) for s in result.sides] == [(0.5, 2.0)] * 2
+    x86, arm = (side.tuned for side in result.sides)
     assert x86 is not None
     assert arm is not None
     assert pytest.approx((x86.mean_ms.value, arm.mean_ms.value)) == (0.4, 0.8)
-    assert found.tuned is not None
-    assert pytest.approx((found.tuned.ratio.value, found.tuned.difference_ms.value)) == (2.0, 0.4)
-    assert found.tuned.outcome == "not separated"
-    assert [side.trials for side in found.sides] == [7, 7]
+    assert result.tuned is not None
+    assert pytest.approx((result.tuned.ratio.value, result.tuned.difference_ms.value)) == (2.0, 0.4)
+    assert result.tuned.outcome == "not separated"
+    assert [side.trials for side in result.sides] == [7, 7]
 
 
 def test_a_verdict_against_a_baseline_has_that_as_its_default(campaign: Campaign) -> None:
@@ -151,8 +151,8 @@ def test_a_verdict_against_a_baseline_has_that_as_its_default(campaign: Campaign
         ]
         campaign.add(campaign.subject(arch, "slt"), judged)
         campaign.context.store.put(campaign.subject(arch, "slt"), replace(VERDICT, against="web"))
-    (found,) = compare(campaign.context, "x86", "arm").comparisons
-    for side in found.sides:
+    (result,) = compare(campaign.context, "x86", "arm").comparisons
+    for side in result.sides:
         assert side.tuned is not None
         assert (side.default.trials_ms, side.tuned.trials_ms) == ((1.0, 1.0), (0.5, 0.5))
 
@@ -168,11 +168,11 @@ def test_a_round_without_both_arms_is_no_pair(campaign: Campaign) -> None:
     campaign.context.store.put(subject, probe("x86"))
     campaign.context.store.put(subject, VERDICT)
     campaign.collected("arm")
-    (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert pytest.approx(found.sides[0].default.trials_ms) == (0.5, 2.0)
-    assert found.sides[0].tuned is not None
-    assert pytest.approx(found.sides[0].tuned.trials_ms) == (0.2, 0.8)
-    assert found.sides[0].trials == 5
+    (result,) = compare(campaign.context, "x86", "arm").comparisons
+    assert pytest.approx(result.sides[0].default.trials_ms) == (0.5, 2.0)
+    assert result.sides[0].tuned is not None
+    assert pytest.approx(result.sides[0].tuned.trials_ms) == (0.2, 0.8)
+    assert result.sides[0].trials == 5
 
 
 def test_a_trial_that_was_measured_again_counts_once(campaign: Campaign) -> None:
@@ -184,8 +184,8 @@ def test_a_trial_that_was_measured_again_counts_once(campaign: Campaign) -> None
     again = trial(p99_us=1000, conditions=first.conditions)
     campaign.context.store.add(subject, replace(again, attempt=1))
     campaign.context.store.put(subject, probe("x86"))
-    (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert pytest.approx(found.sides[0].default.trials_ms) == (1.0, 0.001)
+    (result,) = compare(campaign.context, "x86", "arm").comparisons
+    assert pytest.approx(result.sides[0].default.trials_ms) == (1.0, 0.001)
 
 
 def test_what_the_stages_found_is_laid_side_by_side(campaign: Campaign) -> None:
@@ -199,16 +199,16 @@ def test_what_the_stages_found_is_laid_side_by_side(campaign: Campaign) -> None:
         store.put(subject, samples.search(samples.run("RFR", 3.0, 2.0)))
     campaign.judged("x86", (500, 2000), (200, 800))
 
-    (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert [side.errors[0].family for side in found.sides] == ["RFR"] * 2
-    assert [side.convergences[0].generations for side in found.sides] == [1, 1]
+    (result,) = compare(campaign.context, "x86", "arm").comparisons
+    assert [side.errors[0].family for side in result.sides] == ["RFR"] * 2
+    assert [side.convergences[0].generations for side in result.sides] == [1, 1]
     assert [
         (keys[0], (True, False), ("", "this kernel doesn't have it")),
         (keys[1], (True, False), ("", "")),
         (keys[2], (False, True), ("", "")),
-    ] == [(p.key, p.chosen, p.refused) for p in found.parameters]
+    ] == [(p.key, p.chosen, p.refused) for p in result.parameters]
     # tcp_fin_timeout is judged at its default, so it isn't changed.
-    assert [(v.key, v.defaults, v.tuned) for v in found.values] == [
+    assert [(v.key, v.defaults, v.tuned) for v in result.values] == [
         ("net.core.somaxconn", ("4096", "4096"), ("64", None))
     ]
 
@@ -218,8 +218,8 @@ def test_no_prediction_gets_into_a_comparison(campaign: Campaign) -> None:
     for arch in ("x86", "arm"):
         campaign.collected(arch)
         guess = Candidate(configuration=TUNED, predicted_p99_ms=predicted, model="RFR")
-        found = samples.search(samples.run("RFR", predicted), candidates=(guess,))
-        campaign.context.store.put(campaign.subject(arch, "slt"), found)
+        result = samples.search(samples.run("RFR", predicted), candidates=(guess,))
+        campaign.context.store.put(campaign.subject(arch, "slt"), result)
     assert str(predicted) not in repr(compare(campaign.context, "x86", "arm"))
 
 
@@ -236,11 +236,11 @@ def test_two_campaigns_are_compared_and_what_else_changed_is_named(campaign: Cam
     campaign.collected("x86", cpu="Xeon")
     later = another(campaign)
     later.collected("x86", cpu="EPYC")
-    found = compare(later.context, "campaign:1", "campaign:2")
-    assert [about.campaign for about in found.provenance] == [1, 2]
-    assert found.chosen_by == ("campaign",)
-    assert not found.is_of_architectures
-    (one,) = found.comparisons
+    result = compare(later.context, "campaign:1", "campaign:2")
+    assert [about.campaign for about in result.provenance] == [1, 2]
+    assert result.chosen_by == ("campaign",)
+    assert not result.is_of_architectures
+    (one,) = result.comparisons
     assert [side.name for side in one.sides] == ["campaign:1", "campaign:2"]
     assert one.warnings == ("cpu: Xeon against EPYC",)
     assert one.default.outcome == "not separated"
@@ -252,9 +252,9 @@ def test_a_condition_is_looked_for_in_the_latest_campaign_that_has_it(campaign: 
     middle.collected("x86", kernel="6.1.0-56")
     later = another(middle)
     later.collected("x86", kernel="6.12.3")
-    found = compare(later.context, "kernel:6.1", "kernel:6.12")
-    assert [about.campaign for about in found.provenance] == [2, 3]
-    assert found.comparisons[0].warnings == ()
+    result = compare(later.context, "kernel:6.1", "kernel:6.12")
+    assert [about.campaign for about in result.provenance] == [2, 3]
+    assert result.comparisons[0].warnings == ()
     # Of the latest campaign, though an earlier one has it, too.
     assert [
         about.campaign for about in compare(later.context, "x86", "kernel:6.1.0-9").provenance
@@ -267,9 +267,9 @@ def test_a_workload_that_was_measured_otherwise_is_not_compared(campaign: Campai
     later = another(campaign)
     later.collected("x86", kernel="6.12")
     later.collected("x86", "dlt", kernel="6.13")
-    found = compare(later.context, "kernel:6.1", "kernel:6.12")
-    assert [c.workload for c in found.comparisons] == ["slt"]
-    assert found.missing == ("kernel:6.12 dlt: not measured so in campaign 2",)
+    result = compare(later.context, "kernel:6.1", "kernel:6.12")
+    assert [c.workload for c in result.comparisons] == ["slt"]
+    assert result.missing == ("kernel:6.12 dlt: not measured so in campaign 2",)
 
 
 def test_other_loads_are_refused_between_campaigns_too(campaign: Campaign) -> None:
@@ -288,8 +288,8 @@ def test_a_side_of_another_study_in_the_same_store(campaign: Campaign) -> None:
     )
     other.collected("x86")
     campaign.collected("x86")
-    found = compare(context, "study:other", "x86")
-    assert ["other", context.study.name] == [about.study for about in found.provenance]
+    result = compare(context, "study:other", "x86")
+    assert ["other", context.study.name] == [about.study for about in result.provenance]
     with pytest.raises(UsageError, match="nothing that is 'campaign:2'"):
         compare(context, "campaign:2", "x86")
 
@@ -307,7 +307,7 @@ def test_what_the_store_does_not_have_is_told_with_what_it_has(campaign: Campaig
 
 
 @pytest.mark.parametrize(
-    ("sides", "told"),
+    ("sides", "message"),
     [
         (("campaign:1", "arm"), "'campaign:1' is x86 and arm in campaign 1: say which one, such"),
         (("x86", "x86"), "x86 and x86 are the same: x86 in campaign 1"),
@@ -316,11 +316,11 @@ def test_what_the_store_does_not_have_is_told_with_what_it_has(campaign: Campaig
     ],
 )
 def test_what_is_not_two_sides_is_refused(
-    campaign: Campaign, sides: tuple[str, str], told: str
+    campaign: Campaign, sides: tuple[str, str], message: str
 ) -> None:
     campaign.collected("x86")
     campaign.collected("arm")
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         compare(campaign.context, *sides)
 
 
@@ -376,11 +376,11 @@ def test_a_workload_measured_on_one_side_is_named_and_the_other_one_compared(
     campaign.collected("x86")
     campaign.collected("arm")
     campaign.collected("x86", "dlt")
-    found = compare(campaign.context, "x86", "arm")
-    assert [c.workload for c in found.comparisons] == ["slt"]
-    (told,) = found.missing
-    assert told.startswith("arm dlt: nothing to compare (0 usable trials of the default")
-    assert "intop collect --arch arm --workload dlt" in told
+    result = compare(campaign.context, "x86", "arm")
+    assert [c.workload for c in result.comparisons] == ["slt"]
+    (message,) = result.missing
+    assert message.startswith("arm dlt: nothing to compare (0 usable trials of the default")
+    assert "intop collect --arch arm --workload dlt" in message
 
 
 def test_without_any_workload_measured_on_both_sides_all_that_is_missing_is_named(
@@ -426,9 +426,9 @@ def test_the_trials_of_a_pilot_are_not_compared(campaign: Campaign) -> None:
         stage="pilot", p99_us=1, conditions=campaign.conditions("x86", "slt", duration_s=4)
     )
     campaign.add(campaign.subject("x86", "slt"), [piloted])
-    (found,) = compare(campaign.context, "x86", "arm").comparisons
-    assert found.differences == ()
-    assert pytest.approx(found.sides[0].default.trials_ms) == (0.9, 1.6)
+    (result,) = compare(campaign.context, "x86", "arm").comparisons
+    assert result.differences == ()
+    assert pytest.approx(result.sides[0].default.trials_ms) == (0.9, 1.6)
 
 
 def test_other_loads_are_refused_by_name_with_both_values_and_the_way_out(
@@ -440,18 +440,18 @@ def test_other_loads_are_refused_by_name_with_both_values_and_the_way_out(
     campaign.collected("arm", "dlt", script="f" * 16)
     with pytest.raises(IncomparableError) as caught:
         compare(campaign.context, "x86", "arm")
-    told = str(caught.value)
-    assert "slt: rate_rps: 100.0 against 200.0" in told
-    assert "slt: link: tbf against 10 Gbit/s" in told
-    assert f"dlt: script: {CONDITIONS.script} against {'f' * 16}" in told
-    assert "kernel" not in told
-    assert "--force" in told
-    assert "--new" in told
+    message = str(caught.value)
+    assert "slt: rate_rps: 100.0 against 200.0" in message
+    assert "slt: link: tbf against 10 Gbit/s" in message
+    assert f"dlt: script: {CONDITIONS.script} against {'f' * 16}" in message
+    assert "kernel" not in message
+    assert "--force" in message
+    assert "--new" in message
 
 
 def test_by_force_other_loads_are_compared_and_marked(campaign: Campaign) -> None:
     campaign.collected("x86")
     campaign.collected("arm", rate_rps=200.0, kernel="6.1.0")
-    (found,) = compare(campaign.context, "x86", "arm", force=True).comparisons
-    assert found.differences == ("rate_rps: 100.0 against 200.0",)
-    assert found.warnings == (f"kernel: {CONDITIONS.kernel} against 6.1.0",)
+    (result,) = compare(campaign.context, "x86", "arm", force=True).comparisons
+    assert result.differences == ("rate_rps: 100.0 against 200.0",)
+    assert result.warnings == (f"kernel: {CONDITIONS.kernel} against 6.1.0",)

@@ -17,8 +17,8 @@ GUEST = replace(ARM, conditions=replace(ARM.conditions, emulation="TCG on x86_64
 def row(text: str, name: str) -> list[str]:
     """Of the table of what was measured."""
     measured = text.partition("## What it can tell")[0]
-    (found,) = re.findall(rf"^\| {re.escape(name)} \| (.*) \|$", measured, re.MULTILINE)
-    return found.split(" | ")
+    (result,) = re.findall(rf"^\| {re.escape(name)} \| (.*) \|$", measured, re.MULTILINE)
+    return result.split(" | ")
 
 
 def emulated(**changes: Any) -> Compared:

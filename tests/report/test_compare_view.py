@@ -46,9 +46,9 @@ def bare(**changes: Any) -> Comparison:
     return comparison(**(nothing | changes))
 
 
-def every(found: Iterable[Block]) -> Iterator[Section]:
+def every(result: Iterable[Block]) -> Iterator[Section]:
     """All sections, also those within others."""
-    for block in found:
+    for block in result:
         if isinstance(block, Section):
             yield block
             yield from every(block.blocks)
@@ -68,22 +68,22 @@ def lines(section: Section) -> tuple[str, ...]:
     return tuple(n for block in section.blocks if isinstance(block, Notes) for n in block.lines)
 
 
-def titled(found: Compared, title: str) -> Section:
-    (section,) = [s for s in every(sections(found)) if s.title.startswith(title)]
+def titled(result: Compared, title: str) -> Section:
+    (section,) = [s for s in every(sections(result)) if s.title.startswith(title)]
     return section
 
 
-def table(found: Compared, title: str) -> dict[str, tuple[str, ...]]:
+def table(result: Compared, title: str) -> dict[str, tuple[str, ...]]:
     """The rows of the one table below a title that starts so, by their first cell."""
-    return {row[0]: row[1:] for row in rows(titled(found, title))}
+    return {row[0]: row[1:] for row in rows(titled(result, title))}
 
 
-def notes(found: Compared, title: str) -> tuple[str, ...]:
-    return lines(titled(found, title))
+def notes(result: Compared, title: str) -> tuple[str, ...]:
+    return lines(titled(result, title))
 
 
-def matrix(found: Compared) -> list[tuple[str, ...]]:
-    return rows(titled(found, "x86 and arm: measured P99 in ms"))
+def matrix(result: Compared) -> list[tuple[str, ...]]:
+    return rows(titled(result, "x86 and arm: measured P99 in ms"))
 
 
 # The matrix ---------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def test_a_verdict_of_another_level_and_failed_tuned_trials_are_said() -> None:
 
 def test_differences_are_told_in_sentences() -> None:
     flat = Contrast(difference_ms=Interval(1, -5, 7), ratio=Interval(0.999, 0.95, 1.07))
-    found = compared(comparison(), bare(workload="dlt", default=flat))
-    assert notes(found, "x86 and arm") == (
+    result = compared(comparison(), bare(workload="dlt", default=flat))
+    assert notes(result, "x86 and arm") == (
         "slt, default: P99 on arm is 100 % higher than on x86 (50 to 167 %)",
         "slt, tuned: P99 on arm is 94 % lower than on x86 (92 to 96 %)",
         "dlt, default: P99 on arm and on x86 is not separated: +0 % (-5 to +7 %)",
@@ -125,20 +125,20 @@ def test_differences_are_told_in_sentences() -> None:
 
 def test_a_warning_of_one_workload_names_it_and_one_of_all_is_told_once() -> None:
     kernel, nginx = "kernel: 6.18 against 6.12", "nginx: 1.22 against 1.26"
-    found = compared(
+    result = compared(
         comparison(tuned=None, warnings=(kernel, nginx)),
         comparison(tuned=None, workload="dlt", warnings=(kernel,)),
     )
-    assert notes(found, "x86 and arm")[2:] == (f"Warning: {kernel}", f"slt: Warning: {nginx}")
+    assert notes(result, "x86 and arm")[2:] == (f"Warning: {kernel}", f"slt: Warning: {nginx}")
 
 
 def test_what_emulation_means_is_said_with_the_side_it_is_on() -> None:
     guest = replace(ARM, conditions=replace(ARM.conditions, emulation="TCG on x86_64"))
-    told = notes(compared(comparison(sides=(X86, guest))), "x86 and arm")[-1]
-    assert told.startswith(
+    message = notes(compared(comparison(sides=(X86, guest))), "x86 and arm")[-1]
+    assert message.startswith(
         "Emulated: arm (TCG on x86_64). An emulated machine's speed says nothing"
     )
-    assert "are not differences of the architectures" in told
+    assert "are not differences of the architectures" in message
     by_kvm = replace(ARM, conditions=replace(ARM.conditions, emulation="KVM"))
     for sides in ((X86, ARM), (X86, by_kvm)):
         everything = as_markdown(sections(compared(comparison(sides=sides))))
@@ -155,11 +155,11 @@ def test_what_was_not_compared_is_said_with_the_next_step() -> None:
 def test_by_force_the_first_thing_is_that_it_is_not_comparable() -> None:
     line = "rate_rps: 100.0 against 200.0"
     other = replace(ARM, conditions=replace(ARM.conditions, rate_rps=200.0))
-    found = compared(comparison(sides=(X86, other), differences=(line,)))
-    first = sections(found)[0]
+    result = compared(comparison(sides=(X86, other), differences=(line,)))
+    first = sections(result)[0]
     assert (first.title, lines(first)) == ("NOT COMPARABLE, shown by --force", (f"slt: {line}",))
-    assert table(found, "Sides")["rate_rps"] == ("100.0", "200.0")
-    assert "rate_rps" not in notes(found, "Sides")[0]
+    assert table(result, "Sides")["rate_rps"] == ("100.0", "200.0")
+    assert "rate_rps" not in notes(result, "Sides")[0]
     assert "NOT COMPARABLE" not in as_markdown(sections(compared()))
 
 
@@ -192,14 +192,14 @@ def test_bars_share_a_scale_within_a_workload() -> None:
 
 
 def test_the_sides_say_what_was_measured_on_what() -> None:
-    found = compared(bare())
-    rows = table(found, "Sides")
+    result = compared(bare())
+    rows = table(result, "Sides")
     assert rows["machine"] == ("x86_64", "aarch64")
     assert rows["cpu"] == ("EPYC", "-")
     assert (CONDITIONS.kernel, CONDITIONS.kernel) == rows["kernel"]
     assert rows["usable trials"] == ("30", "5")
     assert rows["P99 from"] == ("8 judging pairs", "all 4 trials of the default")
-    same = notes(found, "Sides")[0]
+    same = notes(result, "Sides")[0]
     assert "rate_rps 100.0, connections 8, threads 2" in same
     assert "link tbf" in same
     assert "kernel" not in same
@@ -212,15 +212,15 @@ def test_reference_metrics_of_both_sides_as_far_as_their_verdicts_have_them() ->
     both = Pairwise(default=12.5, tuned=6.25)
     sides = replace(X86.verdict.sides, received_mb_s=both)
     with_metrics = replace(X86, verdict=replace(X86.verdict, sides=sides))
-    found = compared(comparison(sides=(with_metrics, ARM)))
-    text = as_markdown(sections(found))
+    result = compared(comparison(sides=(with_metrics, ARM)))
+    text = as_markdown(sections(result))
     assert title in text
     assert "| received MB/s | 12.5 | 6.25 | - | - |" in text
 
 
 def test_errors_of_both_sides_by_family() -> None:
-    found = compared()
-    assert table(found, "Error of the models") == {
+    result = compared()
+    assert table(result, "Error of the models") == {
         "RFR": ("40 %", "0.50", "0.75", "50 %", "0.50", "0.75"),
         "DNN": ("80 %", "0.50", "0.75", "-", "-", "-"),
         "SVR": ("-", "-", "-", "70 %", "0.50", "0.75"),
@@ -229,49 +229,49 @@ def test_errors_of_both_sides_by_family() -> None:
 
 
 def test_convergence_of_both_sides_by_model() -> None:
-    found = compared()
-    assert table(found, "Convergence") == {
+    result = compared()
+    assert table(result, "Convergence") == {
         "RFR": ("29", "0.5 s", "31", "0.2 s"),
         "XGBoost": ("7", "12.0 s", "-", "-"),
     }
-    assert notes(found, "Convergence") == ()
+    assert notes(result, "Convergence") == ()
     assert notes(compared(bare()), "Convergence") == ("arm: not searched",)
 
 
 def test_parameters_say_where_they_matter_and_why_not_elsewhere() -> None:
-    found = compared()
-    assert table(found, "Parameters") == {
+    result = compared()
+    assert table(result, "Parameters") == {
         "a": ("0.500 ± 0.062", "0.250 ± 0.062", "both"),
         "b": ("0.250 ± 0.062", "0.001 ± 0.062", "x86; not chosen by arm"),
         "vm.c": ("-", "0.500 ± 0.062", "arm; not offered by x86"),
     }
-    refused, caution = notes(found, "Parameters")
+    refused, caution = notes(result, "Parameters")
     assert refused == "Not offered by x86 (this kernel doesn't have it): vm.c"
     assert caution.startswith("Chosen on one side only does not prove")
 
 
 def test_ranks_stand_side_by_side_where_both_are_screened() -> None:
-    found = compared()
-    assert table(found, "Ranks of the 1") == {"b": ("2", "7", "x86")}
-    correlation, chosen = notes(found, "Ranks")
+    result = compared()
+    assert table(result, "Ranks of the 1") == {"b": ("2", "7", "x86")}
+    correlation, chosen = notes(result, "Ranks")
     assert correlation.startswith("Rank correlation of the importances: 0.46 (Spearman), 0.30")
     assert chosen == "Chosen by both: 1 of 2 in x86 and 1 in arm: a"
     assert "Ranks of" not in as_markdown(sections(compared(bare())))
 
 
 def test_a_side_that_was_not_screened_has_not_left_anything_out() -> None:
-    found = compared(bare())
-    assert table(found, "Parameters") == {"b": ("0.250 ± 0.062", "-", "x86; arm is not screened")}
-    assert notes(found, "Parameters")[0] == "arm: not screened"
+    result = compared(bare())
+    assert table(result, "Parameters") == {"b": ("0.250 ± 0.062", "-", "x86; arm is not screened")}
+    assert notes(result, "Parameters")[0] == "arm: not screened"
 
 
 def test_tuned_values_side_by_side() -> None:
-    found = compared()
-    assert table(found, "Tuned values") == {
+    result = compared()
+    assert table(result, "Tuned values") == {
         LONGEST: ("4096 131072 6291456", "4677 29946 66011", "-", "-"),
         "b": ("1", "-", "2", "3"),
     }
-    assert notes(found, "Tuned values") == ("x86: gain", "arm: gain")
+    assert notes(result, "Tuned values") == ("x86: gain", "arm: gain")
 
 
 def test_values_without_a_gain_are_not_recommended() -> None:
@@ -293,15 +293,15 @@ def test_as_text_it_is_no_wider_than_120_columns_and_nothing_is_cut(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("TTY_COMPATIBLE", "1" if terminal else "0")
-    found = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
-    show(*sections(found))
+    result = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
+    show(*sections(result))
     out = capsys.readouterr().out
     assert terminal == ("\x1b" in out)
     out = re.sub(r"\x1b\[[0-9;]*m", "", out)
     assert "…" not in out
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 120
     plain = " ".join(out.split())
-    for section in every(sections(found)):
+    for section in every(sections(result)):
         assert " ".join(section.title.split()) in plain
         for note in lines(section):
             assert " ".join(note.split()) in plain
@@ -316,10 +316,10 @@ def test_square_brackets_are_no_markup(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_as_markdown_it_has_the_same_tables() -> None:
-    found = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
-    made = as_markdown(sections(found)).splitlines()
+    result = compared(comparison(), bare(workload="dlt"), missing=(NOT_MEASURED,))
+    made = as_markdown(sections(result)).splitlines()
     tables = [line.replace("`", "") for line in made if line.startswith("|")]  # keys are code
-    by_table = [rows(section) for section in every(sections(found)) if rows(section)]
+    by_table = [rows(section) for section in every(sections(result)) if rows(section)]
     assert sum(map(len, by_table)) + 2 * len(by_table) == len(tables)
     for row in (row for each in by_table for row in each):
         assert f"| {' | '.join(row)} |" in tables

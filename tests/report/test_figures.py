@@ -94,7 +94,7 @@ def tradeoff(*names: str) -> Tradeoff:
     """Three points of a front beside two measured configurations and the default."""
     values = {"p99": (20.0, 30.0, 40.0), "cpu": (0.3, 0.2, 0.1), "throughput": (90.0, 95.0, 99.0)}
     rows = list(zip(*(values[name] for name in names), strict=True))
-    told = [Configuration({"a.b": str(n)}) for n in range(3)]
+    message = [Configuration({"a.b": str(n)}) for n in range(3)]
     return Tradeoff(
         front=Front(
             objectives=tuple(
@@ -111,7 +111,7 @@ def tradeoff(*names: str) -> Tradeoff:
             ),
             points=tuple(
                 FrontPoint(configuration=c, predicted=row)
-                for c, row in zip(told, rows, strict=True)
+                for c, row in zip(message, rows, strict=True)
             ),
             knee=1,
             default=FrontPoint(configuration=DEFAULT, predicted=rows[2]),
@@ -121,7 +121,7 @@ def tradeoff(*names: str) -> Tradeoff:
         ),
         measured=tuple(
             MeasuredPoint(configuration=c, measured=row)
-            for c, row in zip((DEFAULT, *told[:2]), rows, strict=True)
+            for c, row in zip((DEFAULT, *message[:2]), rows, strict=True)
         ),
         rate_rps=100.0,
     )
@@ -148,8 +148,8 @@ class Picture:
         return [e for e in self.root.iter(f"{SVG}g") if e.get("id", "").startswith(begin)]
 
     def count(self, group: str, kind: str = "use") -> int:
-        (found,) = self.groups(group)
-        return len(list(found.iter(f"{SVG}{kind}")))
+        (result,) = self.groups(group)
+        return len(list(result.iter(f"{SVG}{kind}")))
 
 
 @pytest.mark.parametrize(
@@ -253,8 +253,8 @@ def test_a_ranking_has_a_bar_for_each_parameter_and_the_level_of_the_probes() ->
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("weight", [0.0, -0.02])
 def test_parameters_of_no_or_less_use_are_drawn_too(weight: float) -> None:
-    found = samples.ranking(*(samples.importance(key, weight) for key in "ab"), chosen="ab")
-    assert len(Picture(importance("x86 slt", found)).groups("bar-")) == 2
+    result = samples.ranking(*(samples.importance(key, weight) for key in "ab"), chosen="ab")
+    assert len(Picture(importance("x86 slt", result)).groups("bar-")) == 2
 
 
 def test_a_long_ranking_is_cut_and_says_so() -> None:
@@ -351,7 +351,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "said"),
+    ("draw", "output"),
     [
         (lambda: predictions("x", replace(TRAINING, errors=())), "no family has predictions"),
         (lambda: importance("x", ranking()), "no parameters"),
@@ -368,6 +368,6 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_not_there_cannot_be_drawn(draw: Callable[[], Drawing], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_what_is_not_there_cannot_be_drawn(draw: Callable[[], Drawing], output: str) -> None:
+    with pytest.raises(ValueError, match=output):
         draw()

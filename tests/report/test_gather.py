@@ -25,11 +25,11 @@ def gathered(path: Path, arch: str | None = None) -> Report:
 
 
 def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
-    found = gathered(campaign(tmp_path))
-    x86, arm = found.findings
+    result = gathered(campaign(tmp_path))
+    x86, arm = result.findings
     assert (x86.title, arm.title) == ("x86 slt", "arm slt")
-    assert (found.study, found.seed, found.tool_versions) == ("made-up", 7, ("0.1.0",))
-    assert found.compared is not None
+    assert (result.study, result.seed, result.tool_versions) == ("made-up", 7, ("0.1.0",))
+    assert result.compared is not None
     assert x86.verdict is not None
     assert x86.verdict.outcome == "gain"
     assert x86.deployment is not None
@@ -47,8 +47,8 @@ def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
 
 
 def test_another_process_can_hand_it_over(tmp_path: Path) -> None:
-    found = gathered(campaign(tmp_path))
-    assert found == pickle.loads(pickle.dumps(found))
+    result = gathered(campaign(tmp_path))
+    assert result == pickle.loads(pickle.dumps(result))
 
 
 def test_sweeps_are_those_with_the_winner(tmp_path: Path) -> None:
@@ -97,15 +97,15 @@ def test_what_was_refused_is_told_by_reason(tmp_path: Path) -> None:
 
 def test_what_is_not_there_yet_is_named_with_its_command(tmp_path: Path) -> None:
     path = campaign(tmp_path, archs=("x86",), rest=False)
-    found = gathered(path)
-    x86, arm = found.findings
+    result = gathered(path)
+    x86, arm = result.findings
     assert x86.ranking is not None
     assert x86.verdict is None
     # Not all of the design is measured yet; an ablation may turn out not to be wanted.
     assert [m.stage for m in x86.missing] == ["collect", "refine", "train", "search", "verify"]
     assert arm.missing[0].command == "intop screen --arch arm --workload slt"
-    assert found.compared is None
-    assert "Only x86 was measured" in found.not_compared
+    assert result.compared is None
+    assert "Only x86 was measured" in result.not_compared
     assert "Only x86 was asked for" in gathered(path, "x86").not_compared
 
 

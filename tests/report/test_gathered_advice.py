@@ -50,10 +50,10 @@ def test_every_trial_behind_a_verdict_is_told_with_its_place(recorded: Advice) -
 
 def test_an_explanation_of_another_winner_is_not_heeded(tmp_path: Path) -> None:
     path = campaign(tmp_path)
-    found = gather_advice([str(path.with_name("made-up.db"))])
-    assert [one.source.arch for one in found.verdicts] == ["x86", "arm"]
-    assert [one.is_explained for one in found.verdicts] == [True, False]
-    assert {one.keys for one in found.changes} == {(ONE,), (OTHER,)}
+    result = gather_advice([str(path.with_name("made-up.db"))])
+    assert [one.source.arch for one in result.verdicts] == ["x86", "arm"]
+    assert [one.is_explained for one in result.verdicts] == [True, False]
+    assert {one.keys for one in result.changes} == {(ONE,), (OTHER,)}
 
 
 def test_several_stores_are_told_apart(tmp_path: Path) -> None:
@@ -62,12 +62,12 @@ def test_several_stores_are_told_apart(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         path = campaign(tmp_path / name, archs=("x86",)).with_name("made-up.db")
         stores.append(str(path.rename(tmp_path / f"{name}.db")))
-    found = gather_advice(stores)
+    result = gather_advice(stores)
     titles = [f"{name}: made-up 1, x86 slt" for name in ("a", "b")]
-    assert titles == [one.source.title for one in found.verdicts]
-    (situation,) = found.situations
+    assert titles == [one.source.title for one in result.verdicts]
+    (situation,) = result.situations
     assert situation.campaigns == 2
-    assert {one.winners for one in found.changes} == {2}
+    assert {one.winners for one in result.changes} == {2}
 
 
 def test_only_what_was_asked_for_is_told(tmp_path: Path) -> None:

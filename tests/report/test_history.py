@@ -9,13 +9,13 @@ from intop.report.moments import Moment
 
 
 def moment(campaign: int, *default_ms: float, **changes: Any) -> Moment:
-    found = Moment(
+    result = Moment(
         campaign=campaign,
         started_at=f"2026-01-0{campaign}T00:00:00+00:00",
         conditions=CONDITIONS,
         default=latency(default_ms, 0.95),
     )
-    return replace(found, **changes)
+    return replace(result, **changes)
 
 
 def test_a_step_holds_the_later_campaign_against_the_earlier_one() -> None:
@@ -23,8 +23,8 @@ def test_a_step_holds_the_later_campaign_against_the_earlier_one() -> None:
     one = moment(1, 10.0, 11.0, tuned=tuned, verdict=VERDICT)
     two = moment(2, 20.0, 22.0, tuned=tuned, verdict=VERDICT)
     three = moment(3, 20.0, 22.0)
-    found = history("lab", "x86", "slt", [one, two, three], level=0.95)
-    first, second = found.steps
+    result = history("lab", "x86", "slt", [one, two, three], level=0.95)
+    first, second = result.steps
     assert first.default is not None
     assert (round(first.default.ratio.value, 9), first.default.outcome) == (2.0, "higher")
     assert first.tuned is not None

@@ -61,6 +61,6 @@ def test_the_figure_has_both_series_and_marks_where_conditions_changed() -> None
     (drawing,) = figures_of(made(), "x86 slt")
     assert (drawing.name, drawing.title) == ("x86-slt-over-time", "x86 slt: P99 by campaign")
     svg = drawing.svg()
-    for told in ("default", "tuned", "not comparable", "other conditions"):
-        assert svg.count(f">{told}<") == 1, told
+    for message in ("default", "tuned", "not comparable", "other conditions"):
+        assert svg.count(f">{message}<") == 1, message
     assert "2026-02-01" in svg

@@ -54,19 +54,19 @@ class Read(HTMLParser):
             self.headings.append(int(tag[1]))
 
 
-@pytest.fixture(scope="module", name="found")
+@pytest.fixture(scope="module", name="result")
 def _found(tmp_path_factory: pytest.TempPathFactory) -> Report:
     with stored_context(campaign(tmp_path_factory.mktemp("study")), None, None) as context:
         return gather(context)
 
 
 @pytest.fixture(scope="module", name="page")
-def _page(found: Report) -> str:
-    return html(document(found))
+def _page(result: Report) -> str:
+    return html(document(result))
 
 
-def test_it_has_every_section_and_each_figure_has_its_data(found: Report, page: str) -> None:
-    made = document(found)
+def test_it_has_every_section_and_each_figure_has_its_data(result: Report, page: str) -> None:
+    made = document(result)
     # Nobody has soaked anything here.
     assert [name for name, *_ in SECTIONS if name != "soak"] == [s.name for s in made.sections]
     for section in made.sections:
@@ -125,8 +125,8 @@ def test_it_is_in_order_for_those_who_hear_it(page: str) -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_measured_and_predicted_stand_in_tables_of_their_own(found: Report) -> None:
-    by_name = {table.name: table for table in document(found).tables()}
+def test_measured_and_predicted_stand_in_tables_of_their_own(result: Report) -> None:
+    by_name = {table.name: table for table in document(result).tables()}
     assert by_name["x86-slt-candidates"].origin == "predicted"
     assert by_name["verdicts"].origin == "measured"
     for table in by_name.values():
@@ -141,43 +141,43 @@ def columns(report: Report) -> dict[str, list[str]]:
     return {t.name: [column.heading for column in t.columns] for t in document(report).tables()}
 
 
-def test_a_baseline_in_place_of_the_default_is_named(found: Report) -> None:
-    x86 = found.findings[0]
+def test_a_baseline_in_place_of_the_default_is_named(result: Report) -> None:
+    x86 = result.findings[0]
     assert x86.verdict is not None
     assert x86.judged is not None
     verdict = replace(x86.verdict, against="ubuntu-18.04")
     judged = replace(x86.judged, latencies=replace(x86.judged.latencies, against="ubuntu-18.04"))
-    made = replace(found, findings=(replace(x86, verdict=verdict, judged=judged),), compared=None)
+    made = replace(result, findings=(replace(x86, verdict=verdict, judged=judged),), compared=None)
     page = html(document(made))
     assert "ubuntu-18.04 has 1.5 ms, the winner 0.5 ms" in page
     assert "1 of the winner&#39;s 2 keys, beside values of ubuntu-18.04" in page
     assert "ubuntu-18.04 max 1." in page  # in the figure
     by_name = columns(made)
     assert "in place of the default" in by_name["verdicts"]
-    assert "in place of the default" not in columns(found)["verdicts"]
+    assert "in place of the default" not in columns(result)["verdicts"]
     for table in ("percentiles", "pairs", "sides"):
         assert "ubuntu-18.04" in " ".join(by_name[f"x86-slt-{table}"])
         assert "default" not in " ".join(by_name[f"x86-slt-{table}"])
 
 
-def with_verdict(found: Report, **changes: object) -> Report:
+def with_verdict(result: Report, **changes: object) -> Report:
     """The report with these changes of the first verdict."""
-    x86 = found.findings[0]
+    x86 = result.findings[0]
     assert x86.verdict is not None
     verdict = replace(x86.verdict, **changes)  # type: ignore[arg-type]
     deployment = x86.deployment if verdict.is_gain else None
     changed = replace(x86, verdict=verdict, deployment=deployment)
-    return replace(found, findings=(changed, *found.findings[1:]))
+    return replace(result, findings=(changed, *result.findings[1:]))
 
 
-def test_the_reason_stands_beside_the_sides(found: Report) -> None:
-    page = html(document(with_verdict(found, causes=CAUSES)))
+def test_the_reason_stands_beside_the_sides(result: Report) -> None:
+    page = html(document(with_verdict(result, causes=CAUSES)))
     assert "less of syn-backlog (TcpExt.ListenDrops 51.2 to 0 a trial)" in page
     assert "What the kernel counted" in page
 
 
-def test_guardrails_stand_beside_the_sides(found: Report) -> None:
-    made = with_verdict(found, guardrails=DOUBTED.guardrails)
+def test_guardrails_stand_beside_the_sides(result: Report) -> None:
+    made = with_verdict(result, guardrails=DOUBTED.guardrails)
     (table,) = (t for t in document(made).tables() if t.name == "x86-slt-guardrails")
     assert [(row[0], row[-1]) for row in table.rows] == [
         ("P50 in ms", "kept"),
@@ -188,21 +188,21 @@ def test_guardrails_stand_beside_the_sides(found: Report) -> None:
     assert "gain, but CPU is unclear" in page  # in the table of verdicts
     assert "within the guardrails" in page
     assert "intop apply --arch x86 --workload slt" in page
-    none = with_verdict(found, guardrails=())
+    none = with_verdict(result, guardrails=())
     assert "x86-slt-guardrails" not in columns(none)
 
 
-def test_what_costs_too_much_is_not_to_be_deployed(found: Report) -> None:
-    page = html(document(with_verdict(found, guardrails=COSTLY.guardrails)))
+def test_what_costs_too_much_is_not_to_be_deployed(result: Report) -> None:
+    page = html(document(with_verdict(result, guardrails=COSTLY.guardrails)))
     assert "No gain: it costs CPU: CPU is higher by 12 points" in page
     assert "Nothing: keep the defaults. P99 was shown to be lower, at more than was" in page
     assert "<code>intop plan --accept-costs --arch x86 --workload slt</code>" in page
     assert "intop apply --arch x86 --workload slt" not in page
 
 
-def test_percentiles_with_too_few_requests_are_not_told(found: Report) -> None:
+def test_percentiles_with_too_few_requests_are_not_told(result: Report) -> None:
     """Five trials of a hundred requests a side."""
-    by_name = {table.name: table for table in document(found).tables()}
+    by_name = {table.name: table for table in document(result).tables()}
     rows = {row[0]: row[1:] for row in by_name["x86-slt-percentiles"].rows}
     assert {name for name, values in rows.items() if None not in values} == {
         "P50",
@@ -215,15 +215,15 @@ def test_percentiles_with_too_few_requests_are_not_told(found: Report) -> None:
     sides = {str(row[0]): row[1:] for row in by_name["x86-slt-sides"].rows}
     assert sides["P99 in ms"][:2] == (None, None)
     assert sides["P99 in ms"][2] is not None
-    page = html(document(found))
+    page = html(document(result))
     assert "not told (-): P99 takes 1,000 requests of a side" in page
     assert "A single trial has as few as 100 requests" in page
 
 
-def test_a_sweep_has_a_figure_with_a_table_of_its_own(found: Report) -> None:
-    assert "x86-slt-sweep-rate-open" not in columns(found)
-    x86 = replace(found.findings[0], sweeps=(SWEEP,))
-    made = replace(found, findings=(x86, *found.findings[1:]))
+def test_a_sweep_has_a_figure_with_a_table_of_its_own(result: Report) -> None:
+    assert "x86-slt-sweep-rate-open" not in columns(result)
+    x86 = replace(result.findings[0], sweeps=(SWEEP,))
+    made = replace(result, findings=(x86, *result.findings[1:]))
     (table,) = (t for t in document(made).tables() if t.name == "x86-slt-sweep-rate-open")
     both = [(rate, arm) for rate in ("50", "100", "150") for arm in ("default", "tuned")]
     assert both == [row[:2] for row in table.rows]
@@ -234,31 +234,33 @@ def test_a_sweep_has_a_figure_with_a_table_of_its_own(found: Report) -> None:
     assert "Along the rate" in page
 
 
-def test_a_sweep_of_which_nothing_is_usable_has_its_table_only(found: Report) -> None:
+def test_a_sweep_of_which_nothing_is_usable_has_its_table_only(result: Report) -> None:
     arms = tuple(replace(one, p99_ms=None) for one in TOO_MUCH.arms)
     sweep = replace(SWEEP, points=(replace(TOO_MUCH, arms=arms),))
-    made = replace(found, findings=(replace(found.findings[0], sweeps=(sweep,)),))
+    made = replace(result, findings=(replace(result.findings[0], sweeps=(sweep,)),))
     page = html(document(made))
     assert "Along the rate" not in page
     assert "tuned: 2 of 5 overloaded, 1 of 5 failed" in page
 
 
-def test_a_soak_has_a_section_with_its_figure_and_tables(found: Report) -> None:
-    assert "Hours of load" not in html(document(found))
-    made = replace(found, findings=(replace(found.findings[0], soak=SOAK), *found.findings[1:]))
+def test_a_soak_has_a_section_with_its_figure_and_tables(result: Report) -> None:
+    assert "Hours of load" not in html(document(result))
+    made = replace(result, findings=(replace(result.findings[0], soak=SOAK), *result.findings[1:]))
     assert {"x86-slt-soak-trends", "x86-slt-soak-blocks"} <= set(columns(made))
     page = html(document(made))
     assert "Hours of load on what is applied" in page
     assert "Soak of 1 h 2 min: no leak" in page
     assert "minutes since the first block" in page
     blocks = tuple(replace(block, p99_ms=None) for block in SOAK.blocks)
-    silent = replace(found.findings[0], soak=replace(SOAK, blocks=blocks))
-    assert "since the first block" not in html(document(replace(found, findings=(silent,))))
+    silent = replace(result.findings[0], soak=replace(SOAK, blocks=blocks))
+    assert "since the first block" not in html(document(replace(result, findings=(silent,))))
 
 
-def test_the_winner_under_all_workloads_has_a_section(found: Report) -> None:
-    assert "x86-slt-across" not in columns(found)
-    made = replace(found, findings=(replace(found.findings[0], across=ACROSS), *found.findings[1:]))
+def test_the_winner_under_all_workloads_has_a_section(result: Report) -> None:
+    assert "x86-slt-across" not in columns(result)
+    made = replace(
+        result, findings=(replace(result.findings[0], across=ACROSS), *result.findings[1:])
+    )
     tables = {t.name: t for t in document(made).tables()}
     assert [row[0] for row in tables["x86-slt-across"].rows] == ["small", "api", "large", "tls"]
     assert len(tables["x86-slt-across-sides"].rows) == 6
@@ -266,25 +268,25 @@ def test_the_winner_under_all_workloads_has_a_section(found: Report) -> None:
     assert "Under all workloads" in page
     assert "Worse here: api (CPU is higher by 12 points (9 to 15; accepted: 5)), large (P99" in page
     unmeasured = replace(ACROSS, workloads=(UNMEASURED,))
-    made = replace(found, findings=(replace(found.findings[0], across=unmeasured),))
+    made = replace(result, findings=(replace(result.findings[0], across=unmeasured),))
     assert "Worse here: tls (2 of 2 trials fail)." in html(document(made))
 
 
-def test_each_models_own_winner_has_its_speed_up(found: Report, page: str) -> None:
+def test_each_models_own_winner_has_its_speed_up(result: Report, page: str) -> None:
     assert "x86 slt, best: XGBoost" in page  # in the figure
     assert "best XGBoost 4.50 (2.50 to 8.10)." in page
     assert page.count("The best of several is flattered by luck; the verdict is") == 1
-    (table,) = (t for t in document(found).tables() if t.name == "model-speed-ups")
+    (table,) = (t for t in document(result).tables() if t.name == "model-speed-ups")
     assert [row[2] for row in table.rows[:4]] == ["RFR", "XGBoost", "LightGBM", "mean over 2"]
     assert [r[6] for r in table.rows[:3]] == [None, "same as candidate 1", "failed in 1 round"]
-    x86 = found.findings[0]
+    x86 = result.findings[0]
     assert x86.verdict is not None
     earlier = replace(x86, verdict=replace(x86.verdict, models=None))
-    assert "model-speed-ups" not in columns(replace(found, findings=(earlier,), compared=None))
+    assert "model-speed-ups" not in columns(replace(result, findings=(earlier,), compared=None))
 
 
-def test_the_papers_figures_stand_beside_ours_also_for_one_architecture(found: Report) -> None:
-    for report in (found, replace(found, findings=found.findings[:1], compared=None)):
+def test_the_papers_figures_stand_beside_ours_also_for_one_architecture(result: Report) -> None:
+    for report in (result, replace(result, findings=result.findings[:1], compared=None)):
         (table,) = (t for t in document(report).tables() if t.name == "paper")
         rows = {str(row[0]): row[1:] for row in table.rows}
         here = "slt: 31 %" if len(report.findings) > 1 else "not measured"
@@ -292,23 +294,23 @@ def test_the_papers_figures_stand_beside_ours_also_for_one_architecture(found: R
         html(document(report))
 
 
-def test_what_a_search_for_a_component_predicts_is_not_called_p99(found: Report) -> None:
-    x86 = found.findings[0]
+def test_what_a_search_for_a_component_predicts_is_not_called_p99(result: Report) -> None:
+    x86 = result.findings[0]
     assert x86.search is not None
     search = replace(x86.search, objective="component")
-    by_name = columns(replace(found, findings=(replace(x86, search=search),)))
+    by_name = columns(replace(result, findings=(replace(x86, search=search),)))
     assert "predicted P99 equivalent in ms" in by_name["x86-slt-candidates"]
     assert "best predicted P99 equivalent in ms" in by_name["x86-slt-convergence"]
 
 
-def test_ratios_of_a_change_say_what_they_are_of(found: Report) -> None:
-    names = columns(found)["x86-slt-changes"]
+def test_ratios_of_a_change_say_what_they_are_of(result: Report) -> None:
+    names = columns(result)["x86-slt-changes"]
     assert "left out of the winner: times higher" in names
     assert "left out of the smallest set: times higher" in names
 
 
-def test_its_tables_are_files_for_other_programs(found: Report, tmp_path: Path) -> None:
-    made = document(found)
+def test_its_tables_are_files_for_other_programs(result: Report, tmp_path: Path) -> None:
+    made = document(result)
     written = write_tables(tmp_path, made)
     assert [f"{table.name}.csv" for table in made.tables()] == [path.name for path in written]
     with (tmp_path / "verdicts.csv").open(newline="") as file:
@@ -316,7 +318,7 @@ def test_its_tables_are_files_for_other_programs(found: Report, tmp_path: Path) 
     assert [r["configuration"] for r in rows] == ["whole winner", "smallest set", "whole winner"]
     low, ratio, high = (float(rows[0][f"times lower{end}"]) for end in (", low", "", ", high"))
     assert low < ratio < high
-    verdict = found.findings[0].verdict
+    verdict = result.findings[0].verdict
     assert verdict is not None
     assert verdict.ratio == ratio
     with pytest.raises(IntopError, match="the table can't be written"):
@@ -395,9 +397,9 @@ def test_the_command_writes_what_it_says(
     path = campaign(tmp_path, archs=("x86",), rest=False)
     page, tables = tmp_path / "page.html", tmp_path / "new" / "tables"
     intop("report", "-c", path, "-o", page, "--csv", tables)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert f"written: {page} (" in told.err
+    message = capsys.readouterr()
+    assert message.out == ""
+    assert f"written: {page} (" in message.err
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert (tables / "x86-slt-importance.csv").exists()
     effects = (tables / "x86-slt-effects.csv").read_text()
@@ -414,8 +416,8 @@ def test_json_has_all_of_it_and_writes_no_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     intop("report", "-c", campaign(tmp_path), "--json")
-    found = json.loads(capsys.readouterr().out)
-    x86 = found["findings"][0]
+    result = json.loads(capsys.readouterr().out)
+    x86 = result["findings"][0]
     assert x86["verdict"]["outcome"] == "gain"
     assert len(x86["judged"]["pairs"]) == 5
     assert HOSTILE in x86["conditions"][0]["link"]

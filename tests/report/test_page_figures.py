@@ -79,7 +79,7 @@ def side(arch: str, default: float, tuned: float | None) -> Side:
 
 def comparison(*sides: Side) -> Compared:
     one, other = sides
-    found = Comparison(
+    result = Comparison(
         workload="slt",
         level=0.95,
         sides=(one, other),
@@ -91,7 +91,7 @@ def comparison(*sides: Side) -> Compared:
         differences=(),
         warnings=(),
     )
-    return Compared(comparisons=(found,), missing=(), provenance=(PROVENANCE, PROVENANCE))
+    return Compared(comparisons=(result,), missing=(), provenance=(PROVENANCE, PROVENANCE))
 
 
 COMPARED = comparison(side("x86", 100.0, 20.0), side("arm", 300.0, None))
@@ -115,7 +115,7 @@ def words(drawn_svg: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("draw", "told"),
+    ("draw", "message"),
     [
         (
             lambda: percentiles("x86 slt", LATENCIES),
@@ -159,12 +159,12 @@ def words(drawn_svg: str) -> list[str]:
     ],
 )
 def test_a_figure_has_its_words_in_a_page_and_in_a_file(
-    draw: Callable[[], Drawing], told: set[str]
+    draw: Callable[[], Drawing], message: set[str]
 ) -> None:
     drawing = draw()
-    assert told <= set(words(drawing.page_svg("figure-1", "a figure")))
+    assert message <= set(words(drawing.page_svg("figure-1", "a figure")))
     in_file = words(drawing.svg())
-    assert told | {drawing.title} <= set(in_file)
+    assert message | {drawing.title} <= set(in_file)
 
 
 def test_a_figure_of_a_page_has_the_pages_colours_and_a_label() -> None:
@@ -189,8 +189,8 @@ def test_figures_of_a_page_have_no_id_in_common() -> None:
 
 def test_every_band_and_line_is_there() -> None:
     def parts(drawing: Drawing) -> set[str]:
-        found = re.findall(rf'id="figure-{drawing.name}-([a-z]+-[\w-]*[a-z0-9])"', drawing.svg())
-        return set(found)
+        result = re.findall(rf'id="figure-{drawing.name}-([a-z]+-[\w-]*[a-z0-9])"', drawing.svg())
+        return set(result)
 
     wanted = {"side-default", "side-tuned", "trials-default", "trials-tuned"}
     assert wanted <= parts(percentiles("x86 slt", LATENCIES))
@@ -199,22 +199,22 @@ def test_every_band_and_line_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requests_of_a_side", "told"),
+    ("requests_of_a_side", "message"),
     [(4, set()), (100, {"P50", "P90"}), (10_000, {"P50", "P90", "P99", "P99.9"})],
 )
 def test_a_percentile_with_fewer_than_ten_slower_requests_is_not_drawn(
-    requests_of_a_side: int, told: set[str]
+    requests_of_a_side: int, message: set[str]
 ) -> None:
     trials = (Histogram.from_pairs([(1500, requests_of_a_side // 2)]),) * 2
     seen = set(words(percentiles("x", Latencies(default=trials, tuned=trials)).svg()))
-    assert told == {word for word in seen if re.fullmatch(r"P[\d.]+", word)}
-    assert ("default 1.5 ms" in seen) == ("P99" in told)
+    assert message == {word for word in seen if re.fullmatch(r"P[\d.]+", word)}
+    assert ("default 1.5 ms" in seen) == ("P99" in message)
     assert {w for w in seen if w.startswith(("default max", "tuned max"))}
 
 
 def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:
-    found = {"x86 slt": (VERDICT, LATENCIES), "x86 and arm": COMPARED, "arm slt": (VERDICT, None)}
-    assert [path.name for path in write_figures(tmp_path, "svg", found)] == [
+    result = {"x86 slt": (VERDICT, LATENCIES), "x86 and arm": COMPARED, "arm slt": (VERDICT, None)}
+    assert [path.name for path in write_figures(tmp_path, "svg", result)] == [
         "x86-slt-percentiles.svg",
         "x86-and-arm-speed-up.svg",
         "x86-and-arm-p99.svg",
@@ -225,7 +225,7 @@ def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "said"),
+    ("draw", "output"),
     [
         (lambda: percentiles("x", Latencies(default=(), tuned=())), "no requests"),
         (lambda: default_drift("x", sentinels([], level=0.95)), "no trials of the default"),
@@ -236,6 +236,6 @@ def test_files_are_named_by_what_they_show(tmp_path: Any) -> None:
         (lambda: search_time("x", {}), "there are no bars"),
     ],
 )
-def test_what_is_not_there_cannot_be_drawn(draw: Callable[[], Drawing], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_what_is_not_there_cannot_be_drawn(draw: Callable[[], Drawing], output: str) -> None:
+    with pytest.raises(ValueError, match=output):
         draw()

@@ -30,8 +30,8 @@ MEASURED = replace(
 BARE = replace(ARM, verdict=None, training=None, convergences=(), tuned=None)
 
 
-def rows(found: Compared) -> dict[str, paper.PaperRow]:
-    return {row.figure: row for row in paper.paper_rows(paper.outcomes(found), found)}
+def rows(result: Compared) -> dict[str, paper.PaperRow]:
+    return {row.figure: row for row in paper.paper_rows(paper.outcomes(result), result)}
 
 
 def both() -> Compared:

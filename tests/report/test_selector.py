@@ -14,9 +14,9 @@ def fits(text: str, **changes: Any) -> bool:
 
 
 def test_an_architecture_needs_no_name() -> None:
-    found = selector("arm")
-    assert found.wanted == (("arch", "arm"),)
-    assert found.is_architecture
+    result = selector("arm")
+    assert result.wanted == (("arch", "arm"),)
+    assert result.is_architecture
     assert not selector("arm,campaign:1").is_architecture
     assert not selector("arm,x86").is_architecture
     assert (fits("arm"), fits("x86")) == (False, True)
@@ -53,12 +53,12 @@ def test_with_commas_it_must_be_all_of_them() -> None:
 
 
 def test_studies_and_campaigns_are_no_conditions() -> None:
-    found = selector("study:lab,campaign:3")
-    assert found.fits(CONDITIONS)
-    assert found.wants("campaign", 3)
-    assert not found.wants("campaign", 30)
-    assert found.wants("study", "lab")
-    assert found.wants("kernel", "anything")
+    result = selector("study:lab,campaign:3")
+    assert result.fits(CONDITIONS)
+    assert result.wants("campaign", 3)
+    assert not result.wants("campaign", 30)
+    assert result.wants("study", "lab")
+    assert result.wants("kernel", "anything")
 
 
 def test_every_condition_but_the_workload_can_be_chosen_by() -> None:
@@ -66,7 +66,7 @@ def test_every_condition_but_the_workload_can_be_chosen_by() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("sparc", "'sparc' is no side of a comparison. Say x86, arm, campaign:3"),
         ("", "'' is no side"),
@@ -77,6 +77,6 @@ def test_every_condition_but_the_workload_can_be_chosen_by() -> None:
         ("arch:sparc", "an architecture is x86 or arm"),
     ],
 )
-def test_what_is_no_side_is_refused_with_what_is(text: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_what_is_no_side_is_refused_with_what_is(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         selector(text)

@@ -57,22 +57,22 @@ def test_a_trial_has_the_load_of_its_place(
     guard = SimpleNamespace(apply=lambda _: None, draining=0)
     ready = measuring(testbed, guard)
     planned = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, **coordinates)
-    found = ready.trial(planned, "sweep", 0)
+    result = ready.trial(planned, "sweep", 0)
     rate_rps, connections, duration_s, traffic = expected
     assert [(rate_rps or 150, connections, duration_s, traffic)] == [
         (w.rate_rps, w.connections, w.duration_s, w.traffic) for w in asked
     ]
     assert (
-        found.conditions.rate_rps,
-        found.conditions.connections,
-        found.conditions.duration_s,
-        found.conditions.traffic,
+        result.conditions.rate_rps,
+        result.conditions.connections,
+        result.conditions.duration_s,
+        result.conditions.traffic,
     ) == expected
     path = coordinates.get("path", "")
-    assert (path, path or CONDITIONS.paths) == (asked[0].only_path, found.conditions.paths)
+    assert (path, path or CONDITIONS.paths) == (asked[0].only_path, result.conditions.paths)
     guard.draining = 3
-    told = ready.trial(planned, "sweep", 0).detail
-    assert "lb still had 3 old workers of nginx with connections" in told
+    message = ready.trial(planned, "sweep", 0).detail
+    assert "lb still had 3 old workers of nginx with connections" in message
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,16 @@ def test_a_block_of_a_soak_is_measured_as_the_host_is(
 
     monkeypatch.setattr(cluster_testbed, "measure", measure)
     monkeypatch.setattr(cluster_testbed, "settle", pytest.fail)
-    found = Configuration({"net.core.somaxconn": "512"})
+    result = Configuration({"net.core.somaxconn": "512"})
     guard = SimpleNamespace(
         apply=applied.append,
-        as_found=found,
+        as_found=result,
         applied={"arch": "x86", "workload": "slt", "study": "s", "campaign": "3", "since": "then"},
     )
     ready = measuring(testbed, guard)
     planned = PlannedTrial(index=0, role="soak", configuration=DEFAULT, duration_s=60)
     ready.trial(planned, "soak", 0)
-    assert [found] == applied
+    assert [result] == applied
     assert [(one["points"], one["footprint"]) for one in asked] == [(1, True)]
     assert ready.applied == "x86 slt of study s, campaign 3, since then"
     assert measuring(testbed, SimpleNamespace(applied={})).applied == ""
@@ -151,13 +151,13 @@ def test_a_trial_under_another_workload_has_all_of_its_load(
     planned = PlannedTrial(
         index=0, role="sentinel", configuration=DEFAULT, duration_s=3, other_workload="dlt"
     )
-    found = ready.trial(planned, "across", 0)
+    result = ready.trial(planned, "across", 0)
     assert [replace(other, duration_s=3)] == asked
     assert ("dlt", "engine 2.1", other.rate_rps, 3) == (
-        found.conditions.workload,
-        found.conditions.load_tool,
-        found.conditions.rate_rps,
-        found.conditions.duration_s,
+        result.conditions.workload,
+        result.conditions.load_tool,
+        result.conditions.rate_rps,
+        result.conditions.duration_s,
     )
     gone = replace(planned, other_workload="cdn")
     with pytest.raises(UsageError, match=r"has no \[workload.cdn\] any more"):
@@ -356,13 +356,13 @@ def test_a_configuration_that_nginx_refuses_is_a_failed_trial_with_its_words(
     wanted = Configuration({"nginx:main.worker_processes": "2"})
     planned = PlannedTrial(index=0, role="design", configuration=wanted)
     ready = with_nginx(measuring(testbed, SimpleNamespace(apply=apply)))
-    found = ready.trial(planned, "screen", 0)
-    assert (found.status, found.detail) == ("failed", "lb: nginx: [emerg] no such thing")
+    result = ready.trial(planned, "screen", 0)
+    assert (result.status, result.detail) == ("failed", "lb: nginx: [emerg] no such thing")
 
 
 def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
     """What is said at the end of a session with this guard."""
-    said: list[str] = []
+    output: list[str] = []
     ready = ClusterTestbed(
         task=NOTHING,
         rig=SimpleNamespace(  # type: ignore[arg-type]
@@ -375,8 +375,8 @@ def ended(guard: Any, restart: str = "systemctl restart nginx") -> list[str]:
         probed=NOTHING,
         conditions=CONDITIONS,
     )
-    opening._end(ready, said.append)
-    return said
+    opening._end(ready, output.append)
+    return output
 
 
 @pytest.mark.parametrize(
@@ -405,8 +405,8 @@ def test_where_nginx_can_not_be_restarted_it_is_said_what_to_type() -> None:
         raise UnreachableError("lb", "the connection is gone")
 
     guard = SimpleNamespace(is_left=False, was_tuned=True, as_found=DEFAULT, apply=lost)
-    (told,) = ended(guard)
-    assert "as root there: systemctl restart nginx (the connection is gone)" in told
+    (message,) = ended(guard)
+    assert "as root there: systemctl restart nginx (the connection is gone)" in message
 
 
 def test_both_sides_at_a_rate_have_the_same_load_as_all_of_their_round() -> None:

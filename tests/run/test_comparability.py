@@ -38,32 +38,32 @@ def described(testbed: FakeTestbed, **changes: Any) -> Conditions:
 def test_the_load_tool_and_its_threads_are_told(testbed: FakeTestbed) -> None:
     assert testbed.task.workload.threads > 1
     facts, made = ClusterFacts(hosts=SAME), cluster()
-    found = conditions_of(testbed.task, made, facts, TOOL, PROBE)
-    assert (found.load_tool, found.threads) == ("engine LuaJIT 2.1.0", 1)
+    result = conditions_of(testbed.task, made, facts, TOOL, PROBE)
+    assert (result.load_tool, result.threads) == ("engine LuaJIT 2.1.0", 1)
     wrk2 = LoadTool(name="wrk2", version="4.0.0", path="wrk2")
-    found = conditions_of(testbed.task, made, facts, wrk2, PROBE)
-    assert ("wrk2 4.0.0", testbed.task.workload.threads) == (found.load_tool, found.threads)
+    result = conditions_of(testbed.task, made, facts, wrk2, PROBE)
+    assert ("wrk2 4.0.0", testbed.task.workload.threads) == (result.load_tool, result.threads)
 
 
 def test_traffic_is_told_where_it_is_not_the_usual_one(testbed: FakeTestbed) -> None:
     task = testbed.task
     assert conditions_of(task, cluster(), ClusterFacts(hosts=SAME), TOOL, PROBE).traffic == ""
     workload = replace(task.workload, arrivals="poisson", clients=(Clients(think_ms=5),))
-    found = conditions_of(
+    result = conditions_of(
         replace(task, workload=workload), cluster(), ClusterFacts(hosts=SAME), TOOL, PROBE
     )
-    assert found.traffic == "poisson arrivals; think_ms=5"
+    assert result.traffic == "poisson arrivals; think_ms=5"
 
 
 def test_all_generators_of_a_load_are_told(testbed: FakeTestbed) -> None:
     more = HostAddress(name="lg2", role="load-generator", hostname="lg2")
     hosts = {**SAME, "lg2": replace(FACTS, cpus=2)}
     made = cluster(more_generators=(more,))
-    found = conditions_of(testbed.task, made, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
-    assert found == "EPYC, 2 CPUs, Linux 6.1.0; EPYC, 4 CPUs, Linux 6.1.0"
+    result = conditions_of(testbed.task, made, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
+    assert result == "EPYC, 2 CPUs, Linux 6.1.0; EPYC, 4 CPUs, Linux 6.1.0"
     pinned = replace(made, more_generators=(replace(more, load_cpus="0"),))
-    found = conditions_of(testbed.task, pinned, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
-    assert found == "EPYC, 2 CPUs, Linux 6.1.0, load on CPUs 0; EPYC, 4 CPUs, Linux 6.1.0"
+    result = conditions_of(testbed.task, pinned, ClusterFacts(hosts=hosts), TOOL, PROBE).generator
+    assert result == "EPYC, 2 CPUs, Linux 6.1.0, load on CPUs 0; EPYC, 4 CPUs, Linux 6.1.0"
 
 
 def test_what_the_load_balancer_starts_with_is_told(testbed: FakeTestbed) -> None:
@@ -71,9 +71,9 @@ def test_what_the_load_balancer_starts_with_is_told(testbed: FakeTestbed) -> Non
     assert described(testbed).congestion_control == ""
     probe = probe_of({"net.ipv4.tcp_congestion_control": "cubic"})
     facts = ClusterFacts(hosts=SAME)
-    found = conditions_of(testbed.task, cluster(), facts, TOOL, probe)
-    assert found.congestion_control == "cubic"
-    (line,) = replace(found, congestion_control="bbr").differences(found)
+    result = conditions_of(testbed.task, cluster(), facts, TOOL, probe)
+    assert result.congestion_control == "cubic"
+    (line,) = replace(result, congestion_control="bbr").differences(result)
     assert line == "congestion_control: bbr against cubic"
 
 
@@ -81,32 +81,32 @@ def test_what_the_load_balancer_starts_with_is_told(testbed: FakeTestbed) -> Non
 
 
 def test_hosts_that_are_alike_are_counted(testbed: FakeTestbed) -> None:
-    found = described(testbed)
-    assert (found.cpus, found.generator) == (4, "EPYC, 4 CPUs, Linux 6.1.0")
-    assert found.backends == "3 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1"
+    result = described(testbed)
+    assert (result.cpus, result.generator) == (4, "EPYC, 4 CPUs, Linux 6.1.0")
+    assert result.backends == "3 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1"
 
 
 def test_hosts_that_differ_are_told_apart_in_any_order(testbed: FakeTestbed) -> None:
     small = replace(FACTS, cpus=1, nginx="")
     expected = "2 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1; EPYC, 1 CPU, Linux 6.1.0, no nginx"
     for name in ("b1", "b3"):
-        told = described(testbed, hosts={name: small}).backends
-        assert sorted(expected.split("; ")) == sorted(told.split("; "))
-    assert described(testbed, hosts={"b1": small}).backends == told
+        message = described(testbed, hosts={name: small}).backends
+        assert sorted(expected.split("; ")) == sorted(message.split("; "))
+    assert described(testbed, hosts={"b1": small}).backends == message
 
 
 def test_what_nobody_asked_is_not_recorded(testbed: FakeTestbed) -> None:
-    found = described(testbed, hosts={"lg": None, "b2": None})
-    assert (found.generator, found.backends, found.nginx_conf) == ("", "", "")
+    result = described(testbed, hosts={"lg": None, "b2": None})
+    assert (result.generator, result.backends, result.nginx_conf) == ("", "", "")
 
 
 def test_of_nginx_there_is_a_fingerprint_or_the_word_that_it_is_not_known(
     testbed: FakeTestbed,
 ) -> None:
-    found = [described(testbed, nginx_conf=(text,)).nginx_conf for text in ("a 1;", "a 2;", "")]
-    assert len(set(found[:2])) == 2
-    assert [len(text) for text in found[:2]] == [8, 8]
-    assert UNKNOWN == found[2] == described(testbed, nginx_conf=()).nginx_conf
+    result = [described(testbed, nginx_conf=(text,)).nginx_conf for text in ("a 1;", "a 2;", "")]
+    assert len(set(result[:2])) == 2
+    assert [len(text) for text in result[:2]] == [8, 8]
+    assert UNKNOWN == result[2] == described(testbed, nginx_conf=()).nginx_conf
 
 
 BACKEND = "EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1"
@@ -165,9 +165,9 @@ def test_a_campaign_does_not_go_on_where_its_hosts_have_changed(
 ) -> None:
     stored(testbed, ("lb", "0a1b2c3d"))
     assert refusal(testbed) == ""
-    told = refusal(testbed, **changes)
-    assert f"\n  {line}\n" in told
-    assert "Bring them back, or start anew with --new" in told
+    message = refusal(testbed, **changes)
+    assert f"\n  {line}\n" in message
+    assert "Bring them back, or start anew with --new" in message
 
 
 def test_what_an_earlier_intop_did_not_record_does_not_keep_a_campaign_from_going_on(
@@ -198,18 +198,18 @@ def test_what_could_not_be_read_then_and_can_be_now_is_a_difference(testbed: Fak
 def test_the_server_is_a_condition(testbed: FakeTestbed) -> None:
     facts = ClusterFacts(hosts=SAME | {"lb": replace(FACTS, nginx="haproxy/2.6.12")})
     made = cluster(server=SERVERS["haproxy"], backends=BACKENDS)
-    found = conditions_of(testbed.task, made, facts, TOOL, PROBE)
-    assert (found.server, found.nginx) == ("haproxy", "haproxy/2.6.12")
+    result = conditions_of(testbed.task, made, facts, TOOL, PROBE)
+    assert (result.server, result.nginx) == ("haproxy", "haproxy/2.6.12")
     assert described(testbed).server == "nginx"
 
 
 def test_trials_of_several_servers_are_never_mixed(testbed: FakeTestbed) -> None:
     stored(testbed, ("lb", "0a1b2c3d"))
     assert "\n  server: nginx against caddy\n" in refusal(testbed, server="caddy")
-    told = refusal(testbed, server="caddy", nginx_conf="22222222")
-    assert "Caddy's configuration on lb, or a file that it includes, was changed" in told
-    told = refusal(testbed, server="caddy", nginx_conf=UNKNOWN)
-    assert "no Caddy runs on lb, or its configuration can't be read there" in told
+    message = refusal(testbed, server="caddy", nginx_conf="22222222")
+    assert "Caddy's configuration on lb, or a file that it includes, was changed" in message
+    message = refusal(testbed, server="caddy", nginx_conf=UNKNOWN)
+    assert "no Caddy runs on lb, or its configuration can't be read there" in message
 
 
 # What is not tuned any more -----------------------------------------------------------------------

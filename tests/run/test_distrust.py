@@ -88,9 +88,9 @@ class Pair:
         return measured(self.task, "collect", plan)
 
     def agreement(self) -> Agreement:
-        found = self.task.store.get(self.task.subject, Agreement)
-        assert found is not None
-        return found
+        result = self.task.store.get(self.task.subject, Agreement)
+        assert result is not None
+        return result
 
 
 @pytest.fixture

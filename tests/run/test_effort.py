@@ -30,11 +30,11 @@ def test_where_time_wait_may_have_to_pass_that_is_the_most() -> None:
 
 def test_the_training_of_the_lab_takes_what_it_took() -> None:
     """93 s were measured with two processes, and 36 configurations."""
-    found = training(40, LAB, 2)
-    assert 0.75 < found.likely_s / 93 < 1.25
-    assert found.likely_s < found.most_s
-    assert found.likely_s == pytest.approx(2 * training(40, LAB, 4).likely_s)
-    assert found.likely_s < training(500, LAB, 2).likely_s
+    result = training(40, LAB, 2)
+    assert 0.75 < result.likely_s / 93 < 1.25
+    assert result.likely_s < result.most_s
+    assert result.likely_s == pytest.approx(2 * training(40, LAB, 4).likely_s)
+    assert result.likely_s < training(500, LAB, 2).likely_s
 
 
 def test_no_search_for_hyperparameters_outlasts_its_limit() -> None:

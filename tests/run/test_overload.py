@@ -169,24 +169,24 @@ def test_the_evidence_and_the_next_step_are_said(testbed: FakeTestbed) -> None:
     slow = Slow(testbed.task, statuses=[LOW, LOW], told=testbed.told)
     with pytest.raises(BaselineError) as caught:
         measured(testbed.task, "collect", PLAN, on=(slow,))
-    said = str(caught.value)
-    assert "x86 slt: lb does not carry this load with its default configuration" in said
+    output = str(caught.value)
+    assert "x86 slt: lb does not carry this load with its default configuration" in output
     line = (
         "\n  trial 0: 81 of 97 requests/s (answered: 81 requests/s, errors: 40 timeout, 3 status, "
         "P99 5.0 ms)"
     )
-    assert said.count(line) == 2
-    assert "intop doctor --arch x86" in said
-    assert "the same command measures this default again and goes on" in said
-    assert "lower rate_rps in [workload.slt] of" in said
-    assert "--new" in said
+    assert output.count(line) == 2
+    assert "intop doctor --arch x86" in output
+    assert "the same command measures this default again and goes on" in output
+    assert "lower rate_rps in [workload.slt] of" in output
+    assert "--new" in output
     assert "(81 of 97 requests/s), and measured again" in testbed.told.getvalue()
 
 
 def test_two_places_of_the_plan_are_both_named(testbed: FakeTestbed) -> None:
     testbed.statuses = ["ok", "ok", "ok", LOW, "ok", "ok", LOW]
-    said = ended(testbed)
-    assert " (answered: 100 requests/s, errors: none, P99 5.0 ms)\n  trial 6: " in said
+    output = ended(testbed)
+    assert " (answered: 100 requests/s, errors: none, P99 5.0 ms)\n  trial 6: " in output
 
 
 # Going on -----------------------------------------------------------------------------------------
@@ -227,9 +227,9 @@ def test_of_two_in_a_row_it_may_end_the_stage_again(testbed: FakeTestbed) -> Non
     testbed.statuses = ["ok", "ok", "ok", LOW, "ok", "ok", LOW]
     ended(testbed)
     testbed.statuses = [LOW]
-    said = ended(testbed)
-    assert "trial 3: " in said
-    assert "trial 6: " in said
+    output = ended(testbed)
+    assert "trial 3: " in output
+    assert "trial 6: " in output
     assert [*range(7), 6] == testbed.measured
 
 
@@ -267,9 +267,9 @@ def test_a_pilot_ends_by_it_and_goes_on(testbed: FakeTestbed) -> None:
         pilot.pilot(task)
     assert list(range(5)) == testbed.measured
     assert task.store.get(task.subject, Pilot) is None
-    found = pilot.pilot(task)
+    result = pilot.pilot(task)
     assert testbed.measured[5] == 4
-    assert found.tried[0].trials == 5
+    assert result.tried[0].trials == 5
     assert list(range(len(set(testbed.measured)))) == sorted(set(testbed.measured))
 
 
@@ -336,11 +336,11 @@ def test_a_cluster_that_does_not_carry_its_load_is_mended_and_goes_on(
     study = make_study("x86")
     collect = ("collect", "--arch", "x86", "--workload", "slt")
     study.balancer(SHAPE.format(mbit=4))
-    _, said = study.run(*collect, expected=(1,))
-    assert f"x86 slt: {study.labs[0]}-lb does not carry this load" in said
-    assert said.count("\n  trial 0: ") == 2
-    assert " requests/s (answered: " in said
-    assert "intop doctor --arch x86" in said
+    _, output = study.run(*collect, expected=(1,))
+    assert f"x86 slt: {study.labs[0]}-lb does not carry this load" in output
+    assert output.count("\n  trial 0: ") == 2
+    assert " requests/s (answered: " in output
+    assert "intop doctor --arch x86" in output
     assert [(place, attempt) for place, attempt, _ in study.trials("collect")] == [(0, 0), (0, 1)]
 
     study.balancer(SHAPE.format(mbit=300))

@@ -79,10 +79,10 @@ def made_up(tmp_path: Path, testbed: FakeTestbed) -> Iterator[Task]:
 def status_of(task: Task, *asked: str) -> StageStatus | None:
     """The stage, where `intop status` has it."""
     context = task.context
-    found = campaign_status(
+    results = campaign_status(
         context.study, task.store, context.archs, context.workloads, asked=asked
     )
-    return next((s for s in found.subjects[0].stages if s.name == "watch"), None)
+    return next((s for s in results.subjects[0].stages if s.name == "watch"), None)
 
 
 def test_every_stage_has_its_name_and_says_what_it_is_for() -> None:
@@ -120,10 +120,10 @@ def test_it_is_carried_out_and_goes_on_after_a_kill(testbed: FakeTestbed) -> Non
     with pytest.raises(KeyboardInterrupt):
         execute(Watch(testbed.task))
     testbed.dies_after = None
-    found = execute(Watch(testbed.task))
+    results = execute(Watch(testbed.task))
     assert testbed.measured == [0, 1, 2, 3]
-    assert found == execute(Watch(testbed.task))
-    assert 4 == len(found.p99_ms) == len(testbed.measured)
+    assert results == execute(Watch(testbed.task))
+    assert 4 == len(results.p99_ms) == len(testbed.measured)
 
 
 def test_tune_ends_with_it(made_up: Task, testbed: FakeTestbed) -> None:
@@ -142,9 +142,9 @@ def test_tune_leaves_out_what_is_begun_by_itself(
 
 def test_its_state_is_seen(made_up: Task, testbed: FakeTestbed) -> None:
     def seen() -> tuple[str, int, int]:
-        found = status_of(made_up)
-        assert found is not None
-        return found.state, found.done, found.trials
+        results = status_of(made_up)
+        assert results is not None
+        return results.state, results.done, results.trials
 
     assert seen() == ("to come", 0, 4)
     testbed.dies_after = 1
@@ -159,9 +159,9 @@ def test_its_state_is_seen(made_up: Task, testbed: FakeTestbed) -> None:
 def test_one_by_itself_is_seen_once_it_is_begun(made_up: Task, by_itself: None) -> None:
     assert status_of(made_up) is None
     execute(Watch(made_up))
-    found = status_of(made_up)
-    assert found is not None
-    assert (found.state, found.done) == ("done", 4)
+    results = status_of(made_up)
+    assert results is not None
+    assert (results.state, results.done) == ("done", 4)
 
 
 def test_one_that_tune_does_not_want_is_seen_where_it_is_asked_for(
@@ -175,14 +175,14 @@ def test_one_that_tune_does_not_want_is_seen_where_it_is_asked_for(
 @pytest.mark.parametrize("stages", [lambda: ("watch",), of_tune])
 def test_a_dry_run_has_it(made_up: Task, stages: Callable[[], tuple[str, ...]]) -> None:
     context = made_up.context
-    found = dry_run(
+    results = dry_run(
         context.study,
         made_up.store,
         context.archs,
         context.workloads,
         Request(stages=stages()),
     )
-    (intended,) = found.intended
+    (intended,) = results.intended
     assert next(s for s in intended.stages if s.name == "watch").left == 4
     assert intended.lacking == ()
 

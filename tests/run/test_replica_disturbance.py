@@ -41,10 +41,10 @@ def named(
 def test_a_replica_that_makes_another_one_slower_by_a_fifth_is_named(others: tuple[str]) -> None:
     loads = {"lb0": HALF, "lb1": ALL} | dict.fromkeys(others, SPANS[::2])
     for seed in range(20):
-        found = named(seed, 1.2, loads)
-        assert found is not None
-        assert (found.replica, found.disturbed) == ("lb0", "lb1")
-        assert 1.05 < found.ratio.low < 1.2 < found.ratio.high < 1.4
+        result = named(seed, 1.2, loads)
+        assert result is not None
+        assert (result.replica, result.disturbed) == ("lb0", "lb1")
+        assert 1.05 < result.ratio.low < 1.2 < result.ratio.high < 1.4
 
 
 def test_hardly_a_campaign_without_a_disturbance_has_an_alarm() -> None:

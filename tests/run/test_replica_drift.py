@@ -33,11 +33,11 @@ def test_a_replica_slowed_by_a_fifth_is_named_within_eight_sentinels(replicas: i
         made = latencies(replicas, 18, 0.03, seed, slower=1)
         alarm = first_alarm(made, 10)
         assert alarm is not None
-        found = replica_drift({name: values[:alarm] for name, values in made.items()})
-        assert found is not None
-        assert found.replica == "lb1"
-        assert 1.1 < found.ratio < 1.35
-        assert 8 <= found.first <= 12
+        result = replica_drift({name: values[:alarm] for name, values in made.items()})
+        assert result is not None
+        assert result.replica == "lb1"
+        assert 1.1 < result.ratio < 1.35
+        assert 8 <= result.first <= 12
 
 
 @pytest.mark.parametrize("replicas", [2, 3])
@@ -61,10 +61,10 @@ def test_too_few_sentinels_or_replicas_tell_nothing() -> None:
 
 
 def test_exact_values_have_no_doubt() -> None:
-    found = replica_drift({"lb0": [10.0] * 8, "lb1": [10.0] * 4 + [12.0] * 4})
-    assert found is not None
-    assert (found.replica, found.first) == ("lb1", 4)
-    assert found.ratio == pytest.approx(1.2)
+    result = replica_drift({"lb0": [10.0] * 8, "lb1": [10.0] * 4 + [12.0] * 4})
+    assert result is not None
+    assert (result.replica, result.first) == ("lb1", 4)
+    assert result.ratio == pytest.approx(1.2)
 
 
 def test_a_few_sentinels_that_met_the_same_trouble_are_no_drift() -> None:

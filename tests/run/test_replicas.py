@@ -88,9 +88,9 @@ def test_one_that_measures_something_else_is_left_out(
 ) -> None:
     made = cluster(5_000, 9_000)
     made.stage()
-    found = made.task.store.get(made.task.subject, Agreement)
-    assert found is not None
-    assert found.in_use == (0,)
+    result = made.task.store.get(made.task.subject, Agreement)
+    assert result is not None
+    assert result.in_use == (0,)
     assert "replica lb-1 is left out, it measures something else: the first one's P99 /" in (
         testbed.told.getvalue()
     )
@@ -150,9 +150,9 @@ def test_without_any_of_its_replicas_a_campaign_does_not_go_on(
 ) -> None:
     made = cluster(5_000, 5_000)
     made.stage()
-    found = made.task.store.get(made.task.subject, Agreement)
-    assert found is not None
-    made.task.store.put(made.task.subject, found.without("lb-0"))
+    result = made.task.store.get(made.task.subject, Agreement)
+    assert result is not None
+    made.task.store.put(made.task.subject, result.without("lb-0"))
     made = cluster(5_000)
     with pytest.raises(IncomparableError, match="it measured on lb-1 of 2 replicas"):
         measured(made.task, "screen", places(2))

@@ -57,10 +57,10 @@ def test_only_rounds_that_both_arms_have_are_pairs(testbed: FakeTestbed) -> None
     testbed.p99_us = {one.digest: 1_000, other.digest: 2_000}
     lost = {(1, "one"), (3, "other")}
     testbed.statuses = ["failed" if (p.round, p.arm) in lost else "ok" for p in made]
-    found = p99_by_round(measured(testbed.task, "contest", made))
-    assert set(found["one"]) == {(1, 2), (1, 3), (1, 4)}
-    assert set(found["other"]) == {(1, 1), (1, 2), (1, 4)}
-    before, after = paired(found["other"], found["one"])
+    result = p99_by_round(measured(testbed.task, "contest", made))
+    assert set(result["one"]) == {(1, 2), (1, 3), (1, 4)}
+    assert set(result["other"]) == {(1, 1), (1, 2), (1, 4)}
+    before, after = paired(result["other"], result["one"])
     assert (len(before), len(after)) == (2, 2)
     assert all(b > a for b, a in zip(before, after, strict=True))
 

@@ -229,12 +229,12 @@ TOO_FEW = "its 10 connections carried 5.0 of 100 requests/s"
 )
 def test_why_no_request_was_answered_is_named(errors: dict[str, int], expected: str) -> None:
     requests = sum(errors.values())
-    found = judged(requests=requests, errors=errors, achieved_rps=5.0, too_few=TOO_FEW)
-    assert found.status == "failed"
-    assert expected in found.detail
+    result = judged(requests=requests, errors=errors, achieved_rps=5.0, too_few=TOO_FEW)
+    assert result.status == "failed"
+    assert expected in result.detail
 
 
 def test_a_generator_without_ports_is_named_where_some_requests_fail() -> None:
-    found = judged(errors={"ports": 100})
-    assert found.status == "overloaded"
-    assert "the load generator itself had no port left" in found.detail
+    result = judged(errors={"ports": 100})
+    assert result.status == "overloaded"
+    assert "the load generator itself had no port left" in result.detail

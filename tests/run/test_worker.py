@@ -190,8 +190,8 @@ def test_a_replica_without_a_worker_leaves_its_trials_to_others(
 
 def agreed(task: Task, *names: str, drifted: str = "") -> None:
     """These replicas measure the same, but for one that has drifted since."""
-    found = agreement({name: [5.0, 5.1, 5.2] for name in names}, level=0.95)
-    task.store.put(task.subject, found.without(drifted) if drifted else found)
+    result = agreement({name: [5.0, 5.1, 5.2] for name in names}, level=0.95)
+    task.store.put(task.subject, result.without(drifted) if drifted else result)
 
 
 def test_no_trial_goes_to_a_replica_that_was_set_aside(
@@ -281,16 +281,16 @@ def test_a_trial_comes_back_to_a_replica_that_has_a_worker_again(
     hears("two", spots[1])
     for _ in range(4):  # the other one is busy meanwhile
         looks()
-    found = jobs.next(spots)
-    assert (job, spots[1]) == (found and found.id, found and found.spot)
+    result = jobs.next(spots)
+    assert (job, spots[1]) == (result and result.id, result and result.spot)
     task.store.workers.ended("two")
     hears("one", spots[0])
     looks()
-    found = jobs.next(spots)
-    assert (job, spots[0]) == (found and found.id, found and found.spot)
-    told = testbed.told.getvalue()
-    assert told.count("replica 1 has no worker: this trial goes to replica 2") == 1
-    assert told.count("replica 1 has a worker again: this trial comes back") == 1
+    result = jobs.next(spots)
+    assert (job, spots[0]) == (result and result.id, result and result.spot)
+    message = testbed.told.getvalue()
+    assert message.count("replica 1 has no worker: this trial goes to replica 2") == 1
+    assert message.count("replica 1 has a worker again: this trial comes back") == 1
 
 
 def test_workers_get_what_a_process_that_died_was_measuring_itself(

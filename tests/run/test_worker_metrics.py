@@ -64,13 +64,15 @@ def threads() -> int:
     return threading.active_count()
 
 
-@pytest.mark.parametrize("said", [b"", b"GET", b"GET / HTTP/1.1\r\nHost: a\r\n"], ids=repr)
-def test_silent_clients_hold_few_threads_and_keep_nobody_away(server: Server, said: bytes) -> None:
+@pytest.mark.parametrize("output", [b"", b"GET", b"GET / HTTP/1.1\r\nHost: a\r\n"], ids=repr)
+def test_silent_clients_hold_few_threads_and_keep_nobody_away(
+    server: Server, output: bytes
+) -> None:
     before = threads()
     with ExitStack() as stack:
         for _ in range(5 * MOST):
             client = stack.enter_context(connected(server))
-            client.sendall(said)
+            client.sendall(output)
         assert answer(server)[-5:] == b"up 1\n"
         wait_for(lambda: threads() <= before + MOST, "too many threads")
     wait_for(lambda: threads() <= before, "threads are left")
@@ -110,10 +112,10 @@ def test_clients_that_go_away_say_nothing_on_stderr(
     server: Server, impatient: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = threads()
-    for said in (b"", b"GET", REQUEST.replace(b"metrics", b"large"), b"\xff\n\n", b"x" * 70_000):
+    for output in (b"", b"GET", REQUEST.replace(b"metrics", b"large"), b"\xff\n\n", b"x" * 70_000):
         with connected(server) as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            client.sendall(said)
+            client.sendall(output)
     with connected(server) as late:
         wait_for(lambda: is_over(late), "it is still connected")
     wait_for(lambda: threads() <= before, "threads are left")

@@ -49,21 +49,21 @@ def planned(testbed: FakeTestbed) -> list[PlannedTrial]:
 def test_blocks_are_measured_one_after_the_other_as_the_host_is(testbed: FakeTestbed) -> None:
     testbed.applied = "x86 slt of study lab, campaign 1, since then"
     soaking(testbed, memory_mib=lambda n: 30 + n)
-    found = soak(testbed.task, REQUEST)
+    result = soak(testbed.task, REQUEST)
     assert list(range(12)) == testbed.measured
     assert {("soak", DEFAULT.digest, testbed.applied, 60, 150.0, 1)} == {
         (p.role, p.configuration.digest, p.arm, p.duration_s, p.rate_rps, p.series)
         for p in planned(testbed)
     }
     assert (testbed.applied, "lb", 12, 12, "leak", "") == (
-        found.applied,
-        found.host,
-        found.planned,
-        len(found.blocks),
-        found.leak,
-        found.broken,
+        result.applied,
+        result.host,
+        result.planned,
+        len(result.blocks),
+        result.leak,
+        result.broken,
     )
-    assert found == testbed.task.store.get(testbed.task.subject, Soak)
+    assert result == testbed.task.store.get(testbed.task.subject, Soak)
 
 
 def test_killed_it_goes_on_and_asked_again_it_is_read(testbed: FakeTestbed) -> None:
@@ -72,10 +72,10 @@ def test_killed_it_goes_on_and_asked_again_it_is_read(testbed: FakeTestbed) -> N
     with pytest.raises(KeyboardInterrupt):
         soak(testbed.task, REQUEST)
     testbed.dies_after = None
-    found = soak(testbed.task, REQUEST)
+    result = soak(testbed.task, REQUEST)
     assert list(range(12)) == testbed.measured
-    assert found.leak == "no leak"
-    assert found == soak(testbed.task, REQUEST)
+    assert result.leak == "no leak"
+    assert result == soak(testbed.task, REQUEST)
     assert len(testbed.measured) == 12
     # Anew only when that is said, or when it is another soak.
     soak(testbed.task, REQUEST, again=True)
@@ -91,12 +91,12 @@ def test_a_limit_ends_it_and_the_rest_stays_unmeasured(testbed: FakeTestbed) -> 
     soaking(testbed)
     testbed.latency = lambda p: 90_000 if p.index >= 4 else 5_000
     request = replace(REQUEST, limits=Limits(p99_ms=50.0))
-    found = soak(testbed.task, request)
-    assert (found.broken, len(found.blocks)) == ("P99", 7)
+    result = soak(testbed.task, request)
+    assert (result.broken, len(result.blocks)) == ("P99", 7)
     assert list(range(7)) == testbed.measured
     assert len(planned(testbed)) == 12
     # It has ended, and says so: nothing is measured when it is asked for again.
-    assert found == soak(testbed.task, request)
+    assert result == soak(testbed.task, request)
     assert len(testbed.measured) == 7
     task = testbed.task
     prospect = Prospect.of(task.context.study, task.workload, task.subject, task.store)
@@ -110,10 +110,10 @@ def test_a_disturbed_block_is_not_repeated_and_its_p99_does_not_count(
     testbed: FakeTestbed,
 ) -> None:
     soaking(testbed, status=lambda n: "disturbed" if n == 4 else "ok")
-    found = soak(testbed.task, REQUEST)
+    result = soak(testbed.task, REQUEST)
     assert (list(range(12)), 0) == (testbed.measured, testbed.waited)
-    assert [one.status for one in found.blocks if one.status != "ok"] == ["disturbed"]
-    assert {one.blocks for one in found.trends if one.quantity == "P99"} == {9}
+    assert [one.status for one in result.blocks if one.status != "ok"] == ["disturbed"]
+    assert {one.blocks for one in result.trends if one.quantity == "P99"} == {9}
 
 
 def test_a_lost_host_ends_it_before_it_uses_up_the_blocks(testbed: FakeTestbed) -> None:
@@ -129,12 +129,12 @@ def test_a_lost_host_ends_it_before_it_uses_up_the_blocks(testbed: FakeTestbed) 
 
 def test_blocks_without_answers_end_it(testbed: FakeTestbed) -> None:
     soaking(testbed, status=lambda n: "failed" if n >= 5 else "ok")
-    found = soak(testbed.task, REQUEST)
-    assert (found.broken, len(found.blocks)) == ("no answers", 8)
+    result = soak(testbed.task, REQUEST)
+    assert (result.broken, len(result.blocks)) == ("no answers", 8)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"replica": 3}, r"--replica 3: .* has \d of x86"),
         ({"rate_rps": 1e12}, r"--rate: rate_rps: .* equal to 10000000 .got 1000000000000"),
@@ -142,12 +142,12 @@ def test_blocks_without_answers_end_it(testbed: FakeTestbed) -> None:
     ],
 )
 def test_what_cannot_be_soaked_is_refused(
-    testbed: FakeTestbed, change: dict[str, Any], told: str
+    testbed: FakeTestbed, change: dict[str, Any], message: str
 ) -> None:
     context = testbed.task.context
     study = replace(context.study, clusters={"x86": context.study.clusters["x86"][:1]})
     task = replace(testbed.task, context=replace(context, study=study))
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=message):
         soak(task, replace(REQUEST, **change))
     assert testbed.measured == []
 

@@ -15,8 +15,8 @@ from kit.printed import shown
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
 
 
-def said(capsys: pytest.CaptureFixture[str], found: object) -> str:
-    return " ".join(shown(capsys, soak("x86 slt", found)).split())  # type: ignore[arg-type]
+def said(capsys: pytest.CaptureFixture[str], result: object) -> str:
+    return " ".join(shown(capsys, soak("x86 slt", result)).split())  # type: ignore[arg-type]
 
 
 def test_the_verdict_and_what_it_rests_on_are_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,7 +34,7 @@ def test_leaks_limits_interruptions_and_changes_are_told(
 ) -> None:
     memory = replace(SOAK.trends[0], per_hour=Interval(20.0, 19.0, 21.0))
     bad = replace(SOAK_BLOCK, status="overloaded", p99_ms=90.0)
-    found = replace(
+    result = replace(
         SOAK,
         applied="x86 slt of study lab, campaign 3, since 2026-11-25T00:00:00Z",
         trends=(memory, *SOAK.trends[1:]),
@@ -44,8 +44,8 @@ def test_leaks_limits_interruptions_and_changes_are_told(
         restarts=2,
         changed=("kernel: 6.1 against 6.2",),
     )
-    assert "ended early, P99 above 80.0 ms in 3 blocks in a row; leak" in soak_sentence(found)
-    out = said(capsys, found)
+    assert "ended early, P99 above 80.0 ms in 3 blocks in a row; leak" in soak_sentence(result)
+    out = said(capsys, result)
     assert "Ended after 4 blocks of 60" in out
     assert "lb has x86 slt of study lab, campaign 3, since" in out
     assert "1 interruption of more than 10 s" in out
@@ -55,16 +55,16 @@ def test_leaks_limits_interruptions_and_changes_are_told(
 
 
 @pytest.mark.parametrize(
-    ("broken", "told"),
+    ("broken", "message"),
     [
         ("errors", "more than 1 % of requests failed in 3 blocks in a row"),
         ("memory", "nginx's memory above 100 MiB in 3 blocks in a row"),
         ("no answers", "no request was answered in 3 blocks in a row"),
     ],
 )
-def test_each_limit_has_its_words(broken: str, told: str) -> None:
+def test_each_limit_has_its_words(broken: str, message: str) -> None:
     limits = Limits(errors=0.01, memory_mib=100.0)
-    assert told in soak_sentence(replace(SOAK, broken=broken, limits=limits))  # type: ignore[arg-type]
+    assert message in soak_sentence(replace(SOAK, broken=broken, limits=limits))  # type: ignore[arg-type]
 
 
 def test_what_is_not_known_asks_for_a_longer_soak(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,10 +40,10 @@ def test_a_finished_campaign_says_when(store: Store) -> None:
     first = begun(store).campaign
     second = begun(store).campaign
     store.finish(second)
-    found = store.latest("study")
-    assert found is not None
-    assert found.finished_at is not None
-    assert replace(second, finished_at=found.finished_at) == found
+    result = store.latest("study")
+    assert result is not None
+    assert result.finished_at is not None
+    assert replace(second, finished_at=result.finished_at) == result
     assert first.finished_at is None
 
 

@@ -37,15 +37,15 @@ def content(store: Store, campaign: int) -> list[object]:
 
     def read(connection: sa.Connection) -> list[object]:
         query = campaign_table.select().where(campaign_table.c.id == campaign)
-        found: list[object] = [tuple(connection.execute(query).one())[1:]]
+        result: list[object] = [tuple(connection.execute(query).one())[1:]]
         for table in (planned_table, result_table, search_table):
             query = table.select().where(table.c.campaign_id == campaign).order_by(table.c.id)
-            found += [tuple(row)[2:] for row in connection.execute(query)]
+            result += [tuple(row)[2:] for row in connection.execute(query)]
         at = (planned_table.c.arch, planned_table.c.stage, planned_table.c.position)
         query = sa.select(*at, *(c for c in trial_table.c if c.name not in ("id", "planned_id")))
         query = query.join(planned_table).where(planned_table.c.campaign_id == campaign)
-        found += [tuple(row) for row in connection.execute(query.order_by(trial_table.c.id))]
-        return found
+        result += [tuple(row) for row in connection.execute(query.order_by(trial_table.c.id))]
+        return result
 
     return store.session.read(read)
 
@@ -83,8 +83,8 @@ def test_a_campaign_that_is_there_is_left_alone_and_one_that_has_grown_is_refuse
         again = copied(source, target, subject.campaign)
         assert (again.was_there, again.copy) == (True, 1)
         source.add(subject, trial(attempt=1))
-        told = r"^campaign 1 \(study, begun .*\) is there already as campaign 1, with other rows"
-        with pytest.raises(UsageError, match=told):
+        message = r"^campaign 1 \(study, begun .*\) is there already as campaign 1, with other rows"
+        with pytest.raises(UsageError, match=message):
             copied(source, target, subject.campaign)
         assert len(target.campaigns()) == 1
         assert [trial()] == target.trials(subject)

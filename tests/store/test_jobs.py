@@ -18,9 +18,9 @@ REQUEST = JobSettings(workload=WORKLOAD, tunes=("kernel",), prune_above_ms=12.5)
 
 @pytest.fixture
 def subject(store: Store) -> Subject:
-    found = begun(store)
-    store.write_plan(found, "collect", PLAN)
-    return found
+    result = begun(store)
+    store.write_plan(result, "collect", PLAN)
+    return result
 
 
 def spot(subject: Subject, replica: int = 0) -> Spot:
@@ -273,10 +273,10 @@ def test_workers_are_known_by_their_signs_of_life(store: Store, subject: Subject
     store.workers.heard(one)
     store.workers.heard(replace(one, name="two"))
     store.workers.heard(replace(one, trials=3, doing="at work", reach=()))
-    found = store.workers.all()
-    assert {w.name for w in found} == {"one", "two"}
-    assert all(w.is_alive and w.silent_s < 60 for w in found)
-    (again,) = (w for w in found if w.name == "one")
+    result = store.workers.all()
+    assert {w.name for w in result} == {"one", "two"}
+    assert all(w.is_alive and w.silent_s < 60 for w in result)
+    (again,) = (w for w in result if w.name == "one")
     assert (again.trials, again.doing, again.reach) == (3, "at work", ())
     store.workers.ended("one")
     assert [w.name for w in store.workers.all()] == ["two"]

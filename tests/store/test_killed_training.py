@@ -30,14 +30,14 @@ def samples() -> Samples:
 
 
 def trained(records: SearchRecords | None, jobs: int = 1) -> list[tuple[FittedFamily, ModelError]]:
-    found = tuning.train_all(
+    result = tuning.train_all(
         FAMILIES,
         samples(),
         Effort(folds=FOLDS, trials=TRIALS, seed=1),
         jobs=jobs,
         records=records,
     )
-    return [(fitted, replace(error, seconds=0.0)) for fitted, error in found]
+    return [(fitted, replace(error, seconds=0.0)) for fitted, error in result]
 
 
 def train_in(url: str) -> None:

@@ -55,8 +55,8 @@ def test_of_several_programs_that_open_a_new_store_one_makes_it(url: str) -> Non
     for program in programs:
         assert program.stdin
         program.stdin.close()
-    said = [program.stdout.read() for program in programs if program.stdout]
-    assert sorted(said) == ["1\n", "2\n"]
+    output = [program.stdout.read() for program in programs if program.stdout]
+    assert sorted(output) == ["1\n", "2\n"]
     assert [program.wait(60) for program in programs] == [0, 0]
 
 
@@ -151,7 +151,7 @@ def test_a_postgresql_url_may_be_as_its_own_programs_have_it(
 
 
 @pytest.mark.parametrize(
-    ("place", "told"),
+    ("place", "words"),
     [
         ("intop:s3cret@/nosuch?host={folder}", 'database "nosuch" does not exist'),
         ("intop:s3cret@/postgres?host=/nosuch", "No such file or directory"),
@@ -161,10 +161,10 @@ def test_a_postgresql_url_may_be_as_its_own_programs_have_it(
     ],
 )
 def test_a_server_that_can_not_be_reached_is_named_without_a_password(
-    postgres_server: Server, place: str, told: str
+    postgres_server: Server, place: str, words: str
 ) -> None:
     url = f"postgresql://{place.format(folder=postgres_server.folder)}"
-    with pytest.raises(UsageError, match=rf"can't be opened: .*{told}") as caught, opened(url):
+    with pytest.raises(UsageError, match=rf"can't be opened: .*{words}") as caught, opened(url):
         pytest.fail("must not open")
     assert "s3cret" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -172,10 +172,10 @@ def test_a_server_that_can_not_be_reached_is_named_without_a_password(
 
 def test_without_psycopg_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    told = (
+    words = (
         r"^the store postgresql://me:\*\*\*@db/x needs psycopg.*pip install 'intop\[postgresql\]'$"
     )
-    with pytest.raises(UsageError, match=told), opened("postgresql://me:s3cret@db/x"):
+    with pytest.raises(UsageError, match=words), opened("postgresql://me:s3cret@db/x"):
         pytest.fail("must not open")
 
 

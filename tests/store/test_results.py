@@ -127,17 +127,19 @@ def test_a_result_that_lacks_something_is_named_with_its_campaign(
     subject = begun(sqlite_store)
     sqlite_store.put(subject, VERDICT)
     sql(path, "update result set document = json_remove(document, '$.looks')")
-    told = r"result verdict of campaign 1 is not as this intop writes it: looks: Field required\. B"
-    with pytest.raises(IntopError, match=told):
+    message = (
+        r"result verdict of campaign 1 is not as this intop writes it: looks: Field required\. B"
+    )
+    with pytest.raises(IntopError, match=message):
         sqlite_store.get(subject, Verdict)
 
 
 def test_hyperparameters_keep_their_types(store: Store) -> None:
     subject = begun(store)
     store.put(subject, TRAINING)
-    found = store.get(subject, Training)
-    assert found is not None
-    kept = found.fitted[0].hyperparameters
+    results = store.get(subject, Training)
+    assert results is not None
+    kept = results.fitted[0].hyperparameters
     assert [float, int, str, bool] == [type(value) for value in kept.values()]
 
 

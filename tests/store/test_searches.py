@@ -40,9 +40,9 @@ def subject(store: Store) -> Subject:
 
 def test_records_come_back_as_they_were_added(store: Store, subject: Subject) -> None:
     store.searches(subject).add("abc", RECORDS)
-    found = store.searches(subject).new("abc")
-    assert found == RECORDS
-    kinds = [type(v) for one in found[:1] for v in one.known.hyperparameters.values()]
+    result = store.searches(subject).new("abc")
+    assert result == RECORDS
+    kinds = [type(v) for one in result[:1] for v in one.known.hyperparameters.values()]
     assert [int, float, str, bool] == kinds
 
 

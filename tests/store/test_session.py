@@ -57,8 +57,8 @@ def test_a_second_trial_of_an_attempt_is_refused_after_a_lost_answer(cut: Cut) -
 
 
 def test_a_session_that_the_server_ends_is_begun_again(postgres_server: Server) -> None:
-    told: list[str] = []
-    with opened(postgres_server.database(), told.append) as store:
+    message: list[str] = []
+    with opened(postgres_server.database(), message.append) as store:
         subject = kept(store)
         end = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = "
         for attempt in range(3):
@@ -66,7 +66,7 @@ def test_a_session_that_the_server_ends_is_begun_again(postgres_server: Server) 
             store.add(subject, trial(attempt=attempt))
             postgres_server.sql(end + "'intop'")
             assert attempt + 1 == len(store.trials(subject))
-    assert told == [], "nobody waits for what is over at once"
+    assert message == [], "nobody waits for what is over at once"
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def test_trials_are_added_once_while_the_server_is_restarted(
     # A server that never comes back fails the test, and not each of forty trials after 300 s.
     monkeypatch.setattr(session, "PATIENCE_S", 60)
     url = own_server.database()
-    told: list[str] = []
-    with opened(url, told.append) as store, ThreadPoolExecutor(4) as pool:
+    message: list[str] = []
+    with opened(url, message.append) as store, ThreadPoolExecutor(4) as pool:
         subject = kept(store)
 
         def add(attempt: int) -> None:
@@ -109,11 +109,11 @@ def test_a_transaction_whose_id_a_crash_took_back_was_not_committed(own_server: 
 
 
 def test_who_waits_for_a_server_says_so_and_when_it_is_back(own_server: Server) -> None:
-    told: list[str] = []
+    message: list[str] = []
 
     def say(text: str) -> None:
-        told.append(text)
-        if len(told) == 1:
+        message.append(text)
+        if len(message) == 1:
             own_server.start()
 
     with opened(own_server.database(), say) as store:
@@ -121,14 +121,14 @@ def test_who_waits_for_a_server_says_so_and_when_it_is_back(own_server: Server) 
         own_server.stop()
         store.add(subject, trial())
         assert [trial()] == store.trials(subject)
-    waits, answers = told
+    waits, answers = message
     assert waits.startswith("the store does not answer, waiting up to 300 s: ")
     assert answers.startswith("the store answers again after ")
 
 
 def test_who_ends_does_not_wait_for_a_server(own_server: Server) -> None:
-    told: list[str] = []
-    with opened(own_server.database(), told.append) as store:
+    message: list[str] = []
+    with opened(own_server.database(), message.append) as store:
         subject = begun(store)
         store.write_plan(subject, "collect", PLAN)
         lease = store.jobs.take(
@@ -145,7 +145,7 @@ def test_who_ends_does_not_wait_for_a_server(own_server: Server) -> None:
         store.jobs.drop(lease)
         store.workers.ended("one")
         own_server.start()
-        assert told == []
+        assert message == []
         assert {subject.campaign.id: (0, 1)} == store.jobs.waiting()  # until its lease runs out
         store.jobs.drop(lease)
         assert store.jobs.waiting() == {}

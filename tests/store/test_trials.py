@@ -60,8 +60,8 @@ def test_conditions_are_those_of_each_stages_last_trial_in_order_of_measurement(
         ("screen", 0, early),
     ):
         store.add(subject, trial(stage=stage, planned=PLAN[place], conditions=conditions))
-    found = store.conditions(subject)
-    assert [("collect", late), ("screen", early)] == list(found.items())
+    result = store.conditions(subject)
+    assert [("collect", late), ("screen", early)] == list(result.items())
     assert {"screen": early} == store.conditions(subject, "screen")
     assert store.conditions(replace(subject, arch="arm")) == {}
 
@@ -93,8 +93,8 @@ def test_a_trial_without_a_place_in_a_plan_is_refused(url: str) -> None:
 
 def test_p99_is_there_for_people_with_an_sql_prompt(store: Store, url: str) -> None:
     kept(store, trial(), replace(FAILED, attempt=1))
-    found = rows(url, "select p99_ms, status from trial order by id")
-    assert [(trial().p99_ms, "ok"), (None, "failed")] == found
+    result = rows(url, "select p99_ms, status from trial order by id")
+    assert [(trial().p99_ms, "ok"), (None, "failed")] == result
 
 
 KILLED = """
@@ -141,8 +141,8 @@ def test_evidence_comes_back(store: Store) -> None:
     seen = replace(seen, softnet_drops=3, softnet_squeezes=4)
     seen = replace(seen, context_switches_per_s=1234.5, power_w=88.25)
     subject = kept(store, trial(metrics={"lg": seen}))
-    (found,) = store.trials(subject)
-    assert {"lg": seen} == found.metrics
+    (result,) = store.trials(subject)
+    assert {"lg": seen} == result.metrics
 
 
 def test_counters_come_back(store: Store, url: str) -> None:
@@ -154,7 +154,7 @@ def test_counters_come_back(store: Store, url: str) -> None:
         unread=("sockets",),
     )
     subject = kept(store, trial(counters={"lb": counted, "lg": HostCounters(at_s=(1.0,))}))
-    (found,) = store.trials(subject)
-    assert {"lb": counted, "lg": HostCounters(at_s=(1.0,))} == found.counters
+    (result,) = store.trials(subject)
+    assert {"lb": counted, "lg": HostCounters(at_s=(1.0,))} == result.counters
     rows(url, "update trial set counters = null")
     assert store.trials(subject)[0].counters == {}

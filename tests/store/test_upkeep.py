@@ -14,9 +14,9 @@ from intop.store import Store, opened, upkeep
 
 def checked(store: Store) -> Checked:
     steps: list[int] = []
-    found = upkeep.check(store, "here", begin=steps.append, step=lambda: steps.append(1))
-    assert steps[0] == found.amounts.trials
-    return found
+    result = upkeep.check(store, "here", begin=steps.append, step=lambda: steps.append(1))
+    assert steps[0] == result.amounts.trials
+    return result
 
 
 def test_a_sound_store_has_no_problem(store: Store) -> None:
@@ -26,7 +26,7 @@ def test_a_sound_store_has_no_problem(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "told"),
+    ("statement", "message"),
     [
         ("update trial set histogram = null", "its P99 is None ms, and the column has 50.015"),
         ("update trial set p99_ms = 7", "its P99 is 50.015 ms, and the column has 7.0"),
@@ -40,13 +40,13 @@ def test_a_sound_store_has_no_problem(store: Store) -> None:
     ],
 )
 def test_what_nobody_of_us_wrote_is_a_problem(
-    store: Store, url: str, statement: str, told: str
+    store: Store, url: str, statement: str, message: str
 ) -> None:
     store.put(kept(store, trial()), SEARCH)
     rows(url, statement)
     problems = checked(store).problems
-    assert bool(told) == bool(problems)
-    assert not told or any(told in problem for problem in problems)
+    assert bool(message) == bool(problems)
+    assert not message or any(message in problem for problem in problems)
 
 
 def test_rows_that_belong_to_none_are_named(path: Path) -> None:
@@ -80,10 +80,10 @@ def test_pages_that_are_damaged_are_told(path: Path) -> None:
 def test_of_many_problems_some_are_listed(store: Store, url: str) -> None:
     kept(store, *(trial(attempt=n) for n in range(30)))
     rows(url, "update trial set errors = ''")
-    found = checked(store)
+    result = checked(store)
     assert (
-        len(found.problems),
-        found.unlisted,
+        len(result.problems),
+        result.unlisted,
     ) == (upkeep.MOST_LISTED, 30 - upkeep.MOST_LISTED)
 
 
@@ -91,6 +91,6 @@ def test_a_vacuum_gives_space_back_and_loses_nothing(store: Store, url: str) -> 
     made = [trial(attempt=n, detail="x" * 5000) for n in range(300)]
     subject = kept(store, *made)
     rows(url, "delete from trial where attempt >= 5")
-    found = upkeep.vacuum(store, url)
-    assert found.after < found.before / 2
+    result = upkeep.vacuum(store, url)
+    assert result.after < result.before / 2
     assert made[:5] == store.trials(subject)

@@ -72,7 +72,7 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["contest", "nosuch"], "there is no baseline nosuch; there are kernel-6.1, openeuler"),
         (["contest", "--default", "tuned"], "tuned is no entrant of this contest"),
@@ -83,12 +83,12 @@ def test_a_stage_without_the_one_before_it_is_1_and_names_that(
     ],
 )
 def test_an_unknown_baseline_is_2_and_names_what_there_is(
-    study: Path, words: list[str], told: str
+    study: Path, words: list[str], message: str
 ) -> None:
     just_begun(study)
     done = intop(*words, "-c", study)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -100,11 +100,11 @@ def test_a_folder_of_figures_that_cant_be_made_is_2(study: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ratio_low", "code", "told"),
+    ("ratio_low", "code", "message"),
     [(2.2, 1, "ERROR  lab t-cli is not up"), (0.9, 3, "x86: no gain: keep the defaults")],
 )
 def test_plan_says_by_its_exit_code_what_there_is_to_do(
-    study: Path, ratio_low: float, code: int, told: str
+    study: Path, ratio_low: float, code: int, message: str
 ) -> None:
     just_begun(study)
     with opened(str(study.parent / "mine.db")) as store:
@@ -115,4 +115,4 @@ def test_plan_says_by_its_exit_code_what_there_is_to_do(
         store.put(subject, replace(VERDICT, ratio_low=ratio_low))
     done = intop("plan", "-c", study)
     assert (code, "") == (done.returncode, done.stderr)
-    assert told in done.stdout
+    assert message in done.stdout

@@ -84,9 +84,9 @@ def test_compare_goes_on_without_a_workload_that_is_not_measured(study: Path) ->
     measured(study, "x86", "arm")
     done = intop("compare", "x86", "arm", "-c", study)
     assert done.returncode == 0, done.stderr
-    told = " ".join(done.stdout.split())
-    assert "Not compared: arm dlt: nothing to compare" in told
-    assert "intop collect --arch arm --workload dlt" in told
+    message = " ".join(done.stdout.split())
+    assert "Not compared: arm dlt: nothing to compare" in message
+    assert "intop collect --arch arm --workload dlt" in message
     done = intop("compare", "x86", "arm", "-c", study, "--workload", "dlt")
     assert (done.returncode, done.stdout) == (1, "")
 
@@ -106,9 +106,9 @@ def test_compare_refuses_other_loads_by_name(study: Path, form: tuple[str, ...])
 def test_compare_for_programs(study: Path) -> None:
     measured(study, "x86", "arm")
     done = intop("compare", "x86", "arm", "-c", study, "--json")
-    found = json.loads(done.stdout)
-    (one,) = found["comparisons"]
-    assert (one["workload"], found["missing"]) == ("slt", [])
+    result = json.loads(done.stdout)
+    (one,) = result["comparisons"]
+    assert (one["workload"], result["missing"]) == ("slt", [])
     assert [side["arch"] for side in one["sides"]] == ["x86", "arm"]
     assert [side["trials"] for side in one["sides"]] == [3, 3]
     assert one["default"]["outcome"] == "not separated"
@@ -127,17 +127,17 @@ def test_collected_replicates_and_their_noise_for_programs(study: Path) -> None:
         store.add(subject, again)
     done = intop("collect", "-c", study, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["x86 slt"]
+    result = json.loads(done.stdout)["x86 slt"]
     assert (
-        found["replicates"],
-        found["noise"]["freedom"],
-        found["default_noise"]["freedom"],
+        result["replicates"],
+        result["noise"]["freedom"],
+        result["default_noise"]["freedom"],
     ) == (1, 1, 1)
-    assert 0 < found["noise"]["low"] < found["noise"]["sd"] < found["noise"]["high"]
-    assert [t["role"] for t in found["trials"]] == ["design"] * 3 + ["replicate"]
-    told = intop("collect", "-c", study).stdout
-    assert "1 of these trials are replicates" in told
-    assert "noise of configurations: a trial's P99 scatters by" in told
+    assert 0 < result["noise"]["low"] < result["noise"]["sd"] < result["noise"]["high"]
+    assert [t["role"] for t in result["trials"]] == ["design"] * 3 + ["replicate"]
+    message = intop("collect", "-c", study).stdout
+    assert "1 of these trials are replicates" in message
+    assert "noise of configurations: a trial's P99 scatters by" in message
 
 
 def test_compare_as_markdown(study: Path) -> None:

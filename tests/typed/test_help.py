@@ -142,7 +142,7 @@ def test_a_reader_that_has_heard_enough_is_no_traceback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["lab", "up"], "nothing is left of lab t-cli"),
         (["status"], "nothing was changed"),
@@ -151,7 +151,7 @@ def test_a_reader_that_has_heard_enough_is_no_traceback() -> None:
     ],
     ids=["lab up", "status", "dry run", "collect"],
 )
-def test_ctrl_c_is_130_and_one_line(study: Path, words: list[str], told: str) -> None:
+def test_ctrl_c_is_130_and_one_line(study: Path, words: list[str], message: str) -> None:
     stop = "import os, signal\nfrom intop.lab import cluster\n"
     stop += "def stop(*_):\n    os.kill(os.getpid(), signal.SIGINT)\n"
     stop += "cluster.up = cluster.down = cluster.cluster = stop"
@@ -160,7 +160,7 @@ def test_ctrl_c_is_130_and_one_line(study: Path, words: list[str], told: str) ->
     lines = [line for line in done.stderr.splitlines() if line != "lab t-cli: starting"]
     assert len(lines) == 1
     assert lines[0].startswith("intop: stopped")
-    assert told in lines[0]
+    assert message in lines[0]
 
 
 def test_a_signal_while_python_ends_is_no_traceback() -> None:

@@ -65,10 +65,10 @@ def test_a_host_is_taken_from_somebody_only_when_that_is_confirmed(
     stderr = Terminal()
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     monkeypatch.setattr(sys, "stderr", stderr)
-    found = [Answer(name="lb", result=state), Answer[HostState](name="gone", error="gone: gone")]
+    results = [Answer(name="lb", result=state), Answer[HostState](name="gone", error="gone: gone")]
     ended = None
     try:
-        rollback._confirm(found)
+        rollback._confirm(results)
     except SystemExit as error:
         ended = error.code
     assert code == ended

@@ -34,10 +34,10 @@ def test_a_table_is_fitted_without_a_study_and_nothing_is_left_behind(runs: Path
     # Not forked: it starts processes of its own, by a library that doesn't work in a forked one.
     done = ran(sys.executable, "-m", "intop", "train", *map(str, words), "--json", cwd=runs.parent)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert tuple(found["table"][name] for name in ("rows", "failed", "lost")) == (41, 1, 1)
-    assert found["training"]["keys"] == ["mode", "size"]
-    (error,) = found["training"]["errors"]
+    result = json.loads(done.stdout)
+    assert tuple(result["table"][name] for name in ("rows", "failed", "lost")) == (41, 1, 1)
+    assert result["training"]["keys"] == ["mode", "size"]
+    (error,) = result["training"]["errors"]
     assert error["family"] == "SVR"
     assert 0.9 < error["r2"] <= 1
     assert [runs] == list(runs.parent.iterdir())
@@ -59,8 +59,8 @@ def test_people_are_told_what_was_left_out_and_why(runs: Path) -> None:
 def test_a_wrong_table_is_one_sentence_on_stderr(runs: Path) -> None:
     done = intop("train", "--data", runs, "--target", "ms", *QUICK)
     assert (done.returncode, done.stdout) == (2, "")
-    (told,) = done.stderr.splitlines()
-    assert told.startswith(f"intop: {runs}:42: column 'ms': the target must be positive, since")
+    (message,) = done.stderr.splitlines()
+    assert message.startswith(f"intop: {runs}:42: column 'ms': the target must be positive, since")
 
 
 def test_a_stopped_fit_tells_nothing_of_hosts(runs: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_stopped_fit_tells_nothing_of_hosts(runs: Path) -> None:
         assert going.stderr
         assert ": train: " in going.stderr.readline()
         going.send_signal(signal.SIGINT)
-        _, told = going.communicate(timeout=60)
-    assert (going.returncode, told) == (130, "intop: stopped; of a table nothing is stored\n")
+        _, message = going.communicate(timeout=60)
+    assert (going.returncode, message) == (130, "intop: stopped; of a table nothing is stored\n")
 
 
 def test_a_second_signal_claims_no_hosts(capsys: pytest.CaptureFixture[str]) -> None:

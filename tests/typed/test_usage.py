@@ -11,7 +11,7 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["nosuch"], "No such command 'nosuch'"),
         (["colect"], "Did you mean one of: 'collect'"),
@@ -45,10 +45,10 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
         (["train", "--data", "/", "--target", "y"], "File '/' is a directory"),
     ],
 )
-def test_bad_usage_is_2_and_told_on_stderr(words: list[str], told: str) -> None:
+def test_bad_usage_is_2_and_told_on_stderr(words: list[str], message: str) -> None:
     done = intop(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -101,7 +101,7 @@ def test_an_unknown_architecture_in_the_file_is_2_and_names_what_there_is(study:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["screen", "--arch", "arm"], "has no cluster for arm; it has x86. Add [cluster.arm]"),
         (["screen", "--workload", "dlt"], "has no [workload.dlt]; it has slt"),
@@ -112,11 +112,11 @@ def test_an_unknown_architecture_in_the_file_is_2_and_names_what_there_is(study:
     ],
 )
 def test_what_the_file_does_not_have_is_2_and_names_what_it_has(
-    study: Path, words: list[str], told: str
+    study: Path, words: list[str], message: str
 ) -> None:
     done = intop(*words, "-c", study)
     assert (done.returncode, done.stdout) == (2, "")
-    assert told in done.stderr
+    assert message in done.stderr
 
 
 def test_the_file_can_be_named_in_the_environment(
@@ -130,10 +130,10 @@ def test_without_root_the_lab_says_in_one_sentence_what_to_do(study: Path) -> No
     for verb in ("up", "status", "down"):
         done = intop("lab", verb, "-c", study, before="import os; os.geteuid = lambda: 65534")
         assert (done.returncode, done.stdout.replace("lab t-cli: starting\n", "")) == (1, "")
-        told = done.stderr.removeprefix("lab t-cli: starting\n")
-        assert told.startswith("intop: ")
-        assert "root" in told
-        assert len(told.splitlines()) == 1
+        message = done.stderr.removeprefix("lab t-cli: starting\n")
+        assert message.startswith("intop: ")
+        assert "root" in message
+        assert len(message.splitlines()) == 1
 
 
 def test_a_lab_that_is_not_up_says_how_to_start_it(study: Path) -> None:
@@ -157,8 +157,8 @@ def test_an_optional_lab_that_is_not_up_is_left_out_and_named(study: Path, comma
     with_an_optional_lab(study)
     done = intop(command, "-c", study)
     assert done.returncode == 1
-    told, wanted = done.stderr.splitlines()[0], done.stderr.splitlines()[-1]
-    assert f"arm is optional in {study} and left out: lab t-cli2 is not up" in told
+    message, wanted = done.stderr.splitlines()[0], done.stderr.splitlines()[-1]
+    assert f"arm is optional in {study} and left out: lab t-cli2 is not up" in message
     assert "lab t-cli is not up" in wanted  # the other one has to be there
 
 

@@ -64,10 +64,10 @@ def test_sysctl_d(machine: OwnMachine, program: str) -> None:
     assert machine.values(WANTED) != WANTED
     machine.path("/etc/sysctl.d/99-sysctl.conf").write_text("net.core.somaxconn = 100\n")
     machine.path(PLACE).write_text(sysctl_file(HERE, written_at=AT))
-    told = machine.run(*program.split())
-    assert machine.values(WANTED) == WANTED, told
+    message = machine.run(*program.split())
+    assert machine.values(WANTED) == WANTED, message
     for word in ("cannot", "invalid", "ignoring"):
-        assert word not in told.lower()
+        assert word not in message.lower()
 
 
 def test_tuned(machine: OwnMachine) -> None:
@@ -82,8 +82,8 @@ def test_tuned(machine: OwnMachine) -> None:
     shutil.copy("/etc/tuned/tuned-main.conf", machine.path("/etc/tuned"))
     # Else it would choose a profile by itself.
     machine.path("/etc/tuned/profile_mode").write_text("manual\n")
-    told = machine.run("sh", "-c", TUNED, KEYS=" ".join(WANTED))
-    on, _, off = told.partition("\noff\n")
+    message = machine.run("sh", "-c", TUNED, KEYS=" ".join(WANTED))
+    on, _, off = message.partition("\noff\n")
     assert "Current active profile: intop-web" in on
     assert "Verfication succeeded" in on or "Verification succeeded" in on
     assert settings_in(on) == WANTED
@@ -100,10 +100,10 @@ def test_ansible(machine: OwnMachine, play: Playing) -> None:
     assert before != WANTED
     amount = replace(HERE.changes[1], key="vm.dirty_bytes", value="64000000", default="0")
     play.write(playbook(replace(HERE, changes=(*HERE.changes, amount)), written_at=AT))
-    told, changed = play("--check", "--diff")
+    message, changed = play("--check", "--diff")
     assert changed
-    assert "+net.ipv4.tcp_rmem = 4096 8192 65536" in told
-    assert "+vm.dirty_ratio = " in told  # to set it back, since the kernel sets it to zero
+    assert "+net.ipv4.tcp_rmem = 4096 8192 65536" in message
+    assert "+vm.dirty_ratio = " in message  # to set it back, since the kernel sets it to zero
     assert before == machine.values(WANTED)
     assert machine.listed("/etc/sysctl.d") == []
 
@@ -114,8 +114,8 @@ def test_ansible(machine: OwnMachine, play: Playing) -> None:
     play()
     assert machine.values({**WANTED, FIN: ""}) == {**WANTED, FIN: "60"}
     assert sysctl_file(HERE, written_at=AT) == machine.path(PLACE).read_text()
-    told, changed = play()
-    assert changed == 0, told
+    message, changed = play()
+    assert changed == 0, message
 
     play("-e", "intop_state=absent")
     assert before == machine.values(WANTED)
@@ -125,6 +125,6 @@ def test_ansible(machine: OwnMachine, play: Playing) -> None:
 def test_ansible_leaves_other_architectures_alone(machine: OwnMachine, play: Playing) -> None:
     before = machine.values(WANTED)
     play.write(playbook(replace(HERE, arch=other_arch()), written_at=AT))
-    told, changed = play()
-    assert changed == 0, told
+    message, changed = play()
+    assert changed == 0, message
     assert before == machine.values(WANTED)

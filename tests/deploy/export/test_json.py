@@ -12,25 +12,25 @@ from intop.errors import UsageError
 
 
 def test_it_has_all_that_is_known() -> None:
-    found = json.loads(deployment_json(DEPLOYMENT, written_at="now"))
-    assert tuple(found[name] for name in ("written_by", "written_at", "schema")) == (
+    result = json.loads(deployment_json(DEPLOYMENT, written_at="now"))
+    assert tuple(result[name] for name in ("written_by", "written_at", "schema")) == (
         f"intop {__version__}",
         "now",
         SCHEMA,
     )
-    assert tuple(found[name] for name in ("study", "campaign", "arch", "workload")) == (
+    assert tuple(result[name] for name in ("study", "campaign", "arch", "workload")) == (
         "lab",
         1,
         "x86",
         "slt",
     )
-    assert found["values"] == DEPLOYMENT.values
-    first, second = found["changes"]
+    assert result["values"] == DEPLOYMENT.values
+    first, second = result["changes"]
     assert first["contribution"]["alone"] == {"value": 2.9, "low": 2.0, "high": 4.2}
     assert (first["default"], first["risk"]) == ("4096 131072 6291456", "medium")
     assert first["document"] == "Documentation/networking/ip-sysctl.rst"
     assert second["contribution"] is None
-    assert (found["verdict"]["outcome"], found["verdict"]["ratio_low"]) == ("gain", 2.2)
+    assert (result["verdict"]["outcome"], result["verdict"]["ratio_low"]) == ("gain", 2.2)
 
 
 def test_it_has_no_value_that_the_other_formats_refuse() -> None:

@@ -46,9 +46,9 @@ def test_it_has_the_blocks_that_the_directives_stand_in() -> None:
     both = replace(DEPLOYMENT, changes=(*DEPLOYMENT.changes, *(change(*v) for v in VALUES.items())))
     text = nginx_conf(both, catalogue(), FACTS, written_at=AT)
     assert text.startswith("# Written by intop ")
-    told = " ".join(text.replace("\n# ", " ").split())
-    assert "what this file has is not: " in told
-    assert all(f"{key} = {value}" in told for key, value in DEPLOYMENT.values.items())
+    message = " ".join(text.replace("\n# ", " ").split())
+    assert "what this file has is not: " in message
+    assert all(f"{key} = {value}" in message for key, value in DEPLOYMENT.values.items())
     bare = "\n".join(line for line in text.splitlines() if line and line[0] != "#")
     assert bare.count("worker_processes 2;") == 1
     assert "    multi_accept on;" in bare
@@ -60,16 +60,16 @@ def test_it_has_the_blocks_that_the_directives_stand_in() -> None:
 @pytest.mark.parametrize("key", sorted(VALUES))
 def test_nginx_takes_it(key: str, tmp_path: Path) -> None:
     """With what it lacks alone: an upstream needs a server, and nginx the block events."""
-    found = nginx_text({key: VALUES[key]}, catalogue(), FACTS)
-    assert found.unwritten == ()
-    text = found.text.replace("upstream backends {", "upstream backends { server 127.0.0.1:1;")
+    result = nginx_text({key: VALUES[key]}, catalogue(), FACTS)
+    assert result.unwritten == ()
+    text = result.text.replace("upstream backends {", "upstream backends { server 127.0.0.1:1;")
     text += "" if "events {" in text else "events {\n}\n"
     file = tmp_path / "nginx.conf"
     file.write_text(f"pid {tmp_path}/pid; error_log {tmp_path}/log;\n{text}")
-    said = subprocess.run(
+    output = subprocess.run(
         ["nginx", "-t", "-p", tmp_path, "-c", file], capture_output=True, text=True, check=False
     )
-    assert "syntax is ok" in said.stderr, said.stderr
+    assert "syntax is ok" in output.stderr, output.stderr
 
 
 def test_what_only_changes_a_hosts_own_lines_is_named() -> None:
@@ -113,8 +113,8 @@ def test_ansible(tmp_path: Path) -> None:
         assert "    sendfile on;" in lines
         assert "    sendfile off;" not in lines
         taken.unlink()
-        told, changes = play(*words)
-        assert changes == 0, told
+        message, changes = play(*words)
+        assert changes == 0, message
         assert not taken.exists()
         play(*words, "-e", "intop_state=absent")
         assert (own, 0o640) == (conf.read_text(), conf.stat().st_mode & 0o777)

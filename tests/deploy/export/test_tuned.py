@@ -23,19 +23,19 @@ def read(text: str) -> ConfigParser:
 
 def test_it_has_a_summary_and_the_values() -> None:
     text = profile(DEPLOYMENT, written_at="now")
-    found = read(text)
+    result = read(text)
     assert is_ours(text)
-    assert found.sections() == ["main", "sysctl"]
-    assert dict(found["sysctl"]) == DEPLOYMENT.values
-    assert dict(found["main"]) == {
+    assert result.sections() == ["main", "sysctl"]
+    assert dict(result["sysctl"]) == DEPLOYMENT.values
+    assert dict(result["main"]) == {
         "summary": "intop, x86 slt: P99 is 3.10 times lower (95% interval 2.20 to 4.40)"
     }
     assert "alone 2.90 (2.00 to 4.20)" in text
 
 
 def test_it_can_build_on_another_profile() -> None:
-    found = read(profile(DEPLOYMENT, written_at="now", include="throughput-performance"))
-    assert found["main"]["include"] == "throughput-performance"
+    result = read(profile(DEPLOYMENT, written_at="now", include="throughput-performance"))
+    assert result["main"]["include"] == "throughput-performance"
     with pytest.raises(UsageError, match="can't be the name of a TuneD profile"):
         profile(DEPLOYMENT, written_at="now", include="a\nb")
 
@@ -43,10 +43,10 @@ def test_it_can_build_on_another_profile() -> None:
 def test_names_from_files_add_no_setting() -> None:
     hostile = "a\n[sysctl]\nkernel.x=1 ${f:exec:id}"
     one = replace(DEPLOYMENT, study=hostile, workload=hostile)
-    found = read(profile(one, written_at="now"))
-    assert found.sections() == ["main", "sysctl"]
-    assert dict(found["sysctl"]) == DEPLOYMENT.values
-    assert "$" not in found["main"]["summary"]
+    result = read(profile(one, written_at="now"))
+    assert result.sections() == ["main", "sysctl"]
+    assert dict(result["sysctl"]) == DEPLOYMENT.values
+    assert "$" not in result["main"]["summary"]
 
 
 @pytest.mark.parametrize("name", ["intop", "intop-x86.1", "_a"])

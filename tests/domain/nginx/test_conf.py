@@ -14,9 +14,9 @@ def shown(texts: dict[str, str]) -> str:
 
 
 def test_what_nginx_prints_comes_back_as_its_files() -> None:
-    found = parse_shown(shown(dict(TEXTS)))
-    assert found.main == "/etc/nginx/nginx.conf"
-    assert {p.removeprefix("/etc/nginx/"): s.text for p, s in found.sources.items()} == TEXTS
+    result = parse_shown(shown(dict(TEXTS)))
+    assert result.main == "/etc/nginx/nginx.conf"
+    assert {p.removeprefix("/etc/nginx/"): s.text for p, s in result.sources.items()} == TEXTS
 
 
 def test_places_know_their_blocks_across_files() -> None:

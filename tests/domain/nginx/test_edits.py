@@ -32,12 +32,12 @@ def edit(of: Conf, values: Mapping[str, str]) -> Changed:
 
 def lines(of: Conf, values: Mapping[str, str]) -> list[str]:
     """What a diff would show of all files, without its heads."""
-    found = []
+    results = []
     for path, text in edit(of, values).texts.items():
         old = of.sources[path].text
         diff = unified_diff(old.splitlines(), text.splitlines(), lineterm="", n=0)
-        found += [line for line in diff if not line.startswith(("---", "+++", "@@"))]
-    return found
+        results += [line for line in diff if not line.startswith(("---", "+++", "@@"))]
+    return results
 
 
 def test_what_stands_is_changed_where_it_stands() -> None:
@@ -72,13 +72,13 @@ def test_values_that_hold_already_change_nothing() -> None:
 
 
 def test_quotes_hide_no_value_and_stay_where_they_are_needed() -> None:
-    found = of_http(
+    results = of_http(
         '"keepalive_timeout" "65";\naccess_log \'/a b\' main;\n'
         "server { listen '80' \"backlog=7\"; }\n"
     )
-    assert lines(found, {"http.keepalive_timeout": "65", "listen.backlog": "7"}) == []
+    assert lines(results, {"http.keepalive_timeout": "65", "listen.backlog": "7"}) == []
     values = {"http.keepalive_timeout": "60", "listen.backlog": "9", "http.access_log.buffer": "8"}
-    assert lines(found, values) == [
+    assert lines(results, values) == [
         '-"keepalive_timeout" "65";',
         "-access_log '/a b' main;",
         "-server { listen '80' \"backlog=7\"; }",
@@ -89,17 +89,17 @@ def test_quotes_hide_no_value_and_stay_where_they_are_needed() -> None:
 
 
 def test_absent_values_take_the_directive_away() -> None:
-    found = of_http("", main="timer_resolution 5ms;\nworker_cpu_affinity auto;\n")
+    results = of_http("", main="timer_resolution 5ms;\nworker_cpu_affinity auto;\n")
     values = {"main.timer_resolution": "0", "main.worker_cpu_affinity": "none"}
-    assert lines(found, values) == ["-timer_resolution 5ms;", "-worker_cpu_affinity auto;"]
+    assert lines(results, values) == ["-timer_resolution 5ms;", "-worker_cpu_affinity auto;"]
 
 
 def test_sizes_change_further_in_and_switches_are_kept() -> None:
     values = {"http.client_body_buffer_size": "64", "http.sendfile": "off"}
-    found = of_http("server {\nclient_body_buffer_size 8k;\nsendfile on;\n}\n")
-    result = edit(found, values)
+    results = of_http("server {\nclient_body_buffer_size 8k;\nsendfile on;\n}\n")
+    result = edit(results, values)
     assert result.left == ("/etc/nginx/nginx.conf:5 (http, server) keeps sendfile on",)
-    assert lines(found, values) == [
+    assert lines(results, values) == [
         "+client_body_buffer_size 64k;",
         "-client_body_buffer_size 8k;",
         "+client_body_buffer_size 64k;",
@@ -149,9 +149,9 @@ def test_an_address_has_its_options_in_one_listen() -> None:
     ],
 )
 def test_options_of_addresses(servers: list[str], expected: list[str]) -> None:
-    found = of_http("".join(f"server {{\n{listen}\n}}\n" for listen in servers))
-    text = edit(found, {"listen.backlog": "9"}).texts.get(
-        found.main, found.sources[found.main].text
+    results = of_http("".join(f"server {{\n{listen}\n}}\n" for listen in servers))
+    text = edit(results, {"listen.backlog": "9"}).texts.get(
+        results.main, results.sources[results.main].text
     )
     assert [line for line in text.splitlines() if line.startswith("listen")] == expected
 
@@ -162,12 +162,12 @@ def test_a_listen_that_several_servers_read_is_left_alone() -> None:
 
 
 def test_flags_come_and_go() -> None:
-    found = of_http("server { listen 80 reuseport ssl; }\n")
-    assert lines(found, {"listen.reuseport": "off"}) == [
+    results = of_http("server { listen 80 reuseport ssl; }\n")
+    assert lines(results, {"listen.reuseport": "off"}) == [
         "-server { listen 80 reuseport ssl; }",
         "+server { listen 80 ssl; }",
     ]
-    assert lines(found, {"listen.reuseport": "on"}) == []
+    assert lines(results, {"listen.reuseport": "on"}) == []
 
 
 def test_each_upstream_has_its_keepalive_after_its_method() -> None:
@@ -179,38 +179,38 @@ def test_each_upstream_has_its_keepalive_after_its_method() -> None:
 
 
 def test_version_1_1_comes_with_its_header_where_there_are_headers() -> None:
-    found = of_http(
+    results = of_http(
         "server {\n  location /a {\n    proxy_set_header Host x;\n  }\n"
         "  location /w {\n    proxy_set_header connection $upgrade;\n  }\n}\n"
     )
-    assert lines(found, {"http.proxy_http_version": "1.1"}) == [
+    assert lines(results, {"http.proxy_http_version": "1.1"}) == [
         "+proxy_http_version 1.1;",
         '+    proxy_set_header Connection "";',
         '+proxy_set_header Connection "";',
     ]
     new = replace(FACTS, version=(1, 30, 0))
     wanted = keyed({"http.proxy_http_version": "1.1"})
-    assert changed(catalogue(), found, wanted, new).texts == {}
+    assert changed(catalogue(), results, wanted, new).texts == {}
 
 
 def test_logs_get_a_buffer_where_they_are_files() -> None:
-    found = of_http(
+    results = of_http(
         "access_log a.log;\naccess_log syslog:server=x;\nserver { access_log off; "
         "access_log $host.log main; }\n"
     )
     values = {"http.access_log.buffer": "64", "http.access_log.flush": "5"}
-    assert lines(found, values) == [
+    assert lines(results, values) == [
         "-access_log a.log;",
         "+access_log a.log combined buffer=64k flush=5s;",
     ]
-    assert lines(found, {"http.access_log.flush": "5"}) == []
+    assert lines(results, {"http.access_log.flush": "5"}) == []
     assert lines(of_http("a;\n"), values) == []
 
 
 def test_logs_that_are_switched_off_are_one_line_of_a_block() -> None:
-    found = of_http("access_log a.log;\naccess_log b.log;\nserver {\naccess_log c;\n}\n")
+    results = of_http("access_log a.log;\naccess_log b.log;\nserver {\naccess_log c;\n}\n")
     values = {"http.access_log": "off", "http.access_log.buffer": "64"}
-    assert lines(found, values) == [
+    assert lines(results, values) == [
         "-access_log a.log;",
         "-access_log b.log;",
         "+access_log off;",
@@ -221,10 +221,10 @@ def test_logs_that_are_switched_off_are_one_line_of_a_block() -> None:
 
 
 def test_a_zone_of_the_users_keeps_its_name() -> None:
-    found = of_http(
+    results = of_http(
         "ssl_session_cache builtin shared:SSL:1m;\nserver { ssl_session_cache none; }\n"
     )
-    assert lines(found, {"http.ssl_session_cache": "8"}) == [
+    assert lines(results, {"http.ssl_session_cache": "8"}) == [
         "-ssl_session_cache builtin shared:SSL:1m;",
         "-server { ssl_session_cache none; }",
         "+ssl_session_cache builtin shared:SSL:8m;",
@@ -234,8 +234,8 @@ def test_a_zone_of_the_users_keeps_its_name() -> None:
 
 def test_a_family_of_buffers_gets_one_value_everywhere() -> None:
     # nginx's own 8 4k would not do for the location's 16k, were that set in http alone.
-    found = of_http("server {\nproxy_buffers 4 16k;\nproxy_buffer_size 16k;\n}\n")
-    assert lines(found, {"http.proxy_buffer_size": "32"}) == [
+    results = of_http("server {\nproxy_buffers 4 16k;\nproxy_buffer_size 16k;\n}\n")
+    assert lines(results, {"http.proxy_buffer_size": "32"}) == [
         "+proxy_buffers 4 16k;",
         "+proxy_buffer_size 32k;",
         "+proxy_busy_buffers_size 48k;",
@@ -245,18 +245,20 @@ def test_a_family_of_buffers_gets_one_value_everywhere() -> None:
 
 
 def test_buffers_of_several_blocks_fit_each_other_once_they_are_in_one() -> None:
-    found = of_http(
+    results = of_http(
         "server {\nproxy_buffers 8 16k;\n}\nserver {\nproxy_temp_file_write_size 8k;\n}\n"
     )
-    assert lines(found, {"http.proxy_buffer_size": "8"}) == [
+    assert lines(results, {"http.proxy_buffer_size": "8"}) == [
         "+proxy_buffers 8 16k;",
         "+proxy_buffer_size 8k;",
         "+proxy_temp_file_write_size 16k;",
         "-proxy_temp_file_write_size 8k;",
         "+proxy_temp_file_write_size 16k;",
     ]
-    found = of_http("server {\nproxy_buffers 4 4k;\n}\nserver {\nproxy_busy_buffers_size 24k;\n}\n")
-    assert lines(found, {"http.proxy_buffer_size": "8"}) == [
+    results = of_http(
+        "server {\nproxy_buffers 4 4k;\n}\nserver {\nproxy_busy_buffers_size 24k;\n}\n"
+    )
+    assert lines(results, {"http.proxy_buffer_size": "8"}) == [
         "+proxy_buffers 7 4k;",
         "+proxy_buffer_size 8k;",
         "+proxy_busy_buffers_size 24k;",
@@ -267,8 +269,8 @@ def test_buffers_of_several_blocks_fit_each_other_once_they_are_in_one() -> None
 
 def test_text_that_stands_in_other_blocks_too_is_left_alone() -> None:
     texts = {"nginx.conf": "events {} http { include t; } stream { include t; }"}
-    found = conf(texts | {"t": "ssl_session_timeout 1h;\ntcp_nodelay off;\n"})
-    result = edit(found, {"http.tcp_nodelay": "on"})
+    results = conf(texts | {"t": "ssl_session_timeout 1h;\ntcp_nodelay off;\n"})
+    result = edit(results, {"http.tcp_nodelay": "on"})
     assert result.texts == {}
     assert result.left == ("/etc/nginx/t:2 (http) keeps tcp_nodelay off",)
 
@@ -289,10 +291,10 @@ def test_other_values_are_no_part_of_a_file(values: Mapping[str, str], what: str
 
 
 def test_line_ends_and_indents_are_those_of_the_file() -> None:
-    found = Conf.of("/n", {"/n": "events {\r\n\t\tx;\r\n}\r\nhttp {\r\n}"})
+    results = Conf.of("/n", {"/n": "events {\r\n\t\tx;\r\n}\r\nhttp {\r\n}"})
     values = {"events.multi_accept": "on", "http.sendfile": "on", "main.worker_priority": "1"}
     text = "worker_priority 1;\r\nevents {\r\n\t\tmulti_accept on;\r\n\t\tx;\r\n}\r\n"
-    assert {"/n": text + "http {\r\n    sendfile on;\r\n}"} == edit(found, values).texts
+    assert {"/n": text + "http {\r\n    sendfile on;\r\n}"} == edit(results, values).texts
 
 
 @given(st.integers(min_value=0, max_value=2**32 - 1), st.sampled_from([0.05, 0.3, 1.0]))
@@ -322,9 +324,9 @@ def without_effect(key: str, held: Mapping[str, str | None]) -> bool:
 def twice(of: Conf) -> list[object]:
     """Directives that stand twice in one block, of those that may stand there only once."""
     known = {d.name for d in catalogue().by_key.values()} - {"listen", "access_log"}
-    found = Counter(
+    results = Counter(
         (place.parents[-1].span if place.parents else "", place.statement.name)
         for place in of.places
         if place.statement.name in known
     )
-    return [place for place, count in found.items() if count > 1]
+    return [place for place, count in results.items() if count > 1]

@@ -24,16 +24,16 @@ def why(key: str, of: Conf, facts: NginxFacts = FACTS) -> str:
     return offered(of, facts).refused[f"{PREFIX}{key}"]
 
 
-def keys(found: Probed) -> set[str]:
-    return {p.key.removeprefix(PREFIX) for p in found.space.parameters}
+def keys(result: Probed) -> set[str]:
+    return {p.key.removeprefix(PREFIX) for p in result.space.parameters}
 
 
 def test_each_directive_is_in_the_space_or_has_a_reason() -> None:
-    found = offered(conf(), by_name={GZIP, LOG})
-    assert set(catalogue().by_key) == {p.key for p in found.space.parameters} | set(found.refused)
+    result = offered(conf(), by_name={GZIP, LOG})
+    assert set(catalogue().by_key) == {p.key for p in result.space.parameters} | set(result.refused)
     # All but those that this nginx or this file has no use for.
-    assert {"http.directio", "listen.backlog", "upstream.keepalive", "http.gzip"} <= keys(found)
-    assert len(keys(found)) >= 65
+    assert {"http.directio", "listen.backlog", "upstream.keepalive", "http.gzip"} <= keys(result)
+    assert len(keys(result)) >= 65
 
 
 def test_denied_ones_need_their_names() -> None:
@@ -73,39 +73,39 @@ def test_wanted_patterns_and_risks() -> None:
     ],
 )
 def test_why_a_directive_is_left_out(key: str, body: str, reason: str | None) -> None:
-    found = of_http(f"{body}\n")
+    result = of_http(f"{body}\n")
     if reason is None:
-        assert key in keys(offered(found))
+        assert key in keys(offered(result))
     else:
-        assert reason in why(key, found)
+        assert reason in why(key, result)
 
 
 def test_what_a_build_a_version_and_a_kernel_lack() -> None:
     bare = replace(FACTS, build=(), version=(1, 14, 2), kernel="3.8.0")
-    found = offered(conf(), bare, by_name={GZIP})
-    assert found.refused["nginx:main.pcre_jit"] == "nginx was built without --with-pcre-jit"
-    assert found.refused["nginx:http.keepalive_time"] == "it came with nginx 1.19.10"
-    assert found.refused["nginx:listen.reuseport"] == "it needs kernel 3.9"
-    only = found.refused["nginx:http.aio"]
+    result = offered(conf(), bare, by_name={GZIP})
+    assert result.refused["nginx:main.pcre_jit"] == "nginx was built without --with-pcre-jit"
+    assert result.refused["nginx:http.keepalive_time"] == "it came with nginx 1.19.10"
+    assert result.refused["nginx:listen.reuseport"] == "it needs kernel 3.9"
+    only = result.refused["nginx:http.aio"]
     assert only.startswith("only off is offered: nginx was built without --with-threads; ")
     aio = next(p for p in offered(conf()).space.parameters if p.key == "nginx:http.aio")
     assert aio.choices == ("off", "threads")
 
 
 def test_defaults_are_those_of_the_version() -> None:
-    found = of_http("upstream a { server b; }\n")
-    values = current(catalogue(), found, FACTS)
+    result = of_http("upstream a { server b; }\n")
+    values = current(catalogue(), result, FACTS)
     assert (
         values["nginx:http.proxy_http_version"],
         values["nginx:upstream.keepalive"],
     ) == ("1.0", "0")
-    values = current(catalogue(), found, replace(FACTS, version=(1, 29, 7)))
+    values = current(catalogue(), result, replace(FACTS, version=(1, 29, 7)))
     assert (
         values["nginx:http.proxy_http_version"],
         values["nginx:upstream.keepalive"],
     ) == ("1.1", "32")
     assert (
-        current(catalogue(), found, replace(FACTS, version=(1, 18, 0)))[
+        current(catalogue(), result, replace(FACTS, version=(1, 18, 0)))[
             "nginx:http.keepalive_requests"
         ]
         == "100"
@@ -113,12 +113,12 @@ def test_defaults_are_those_of_the_version() -> None:
 
 
 def test_values_are_in_the_units_of_the_catalogue() -> None:
-    found = of_http(
+    result = of_http(
         "keepalive_timeout 1m 5s;\nproxy_buffers 4 8192;\nssl_session_cache shared:a:2m;\n"
         "open_file_cache max=9 inactive=1h;\nsend_timeout 1;\nlingering_time 1m30s;\n",
         main="worker_processes auto;\n",
     )
-    values = current(catalogue(), found, FACTS)
+    values = current(catalogue(), result, FACTS)
     assert {
         "http.keepalive_timeout": "60",
         "http.proxy_buffers.number": "4",
@@ -133,9 +133,9 @@ def test_values_are_in_the_units_of_the_catalogue() -> None:
 
 
 def test_ranges_follow_the_host() -> None:
-    found = {p.key: p for p in offered(conf()).space.parameters}
-    assert found["nginx:main.worker_processes"].components[0].high == 4
-    assert found["nginx:http.proxy_buffer_size"].components[0].low == 16
+    result = {p.key: p for p in offered(conf()).space.parameters}
+    assert result["nginx:main.worker_processes"].components[0].high == 4
+    assert result["nginx:http.proxy_buffer_size"].components[0].low == 16
 
 
 def test_both_kinds_are_one_space() -> None:
@@ -158,11 +158,11 @@ def test_nginx_says_what_it_is() -> None:
     text = (
         "nginx version: nginx/1.22.1\nbuilt with x\nconfigure arguments: --a='b c' --with-threads\n"
     )
-    found = NginxFacts.of(text, kernel="6.1", cpus=2, page_bytes=65536, nofile=9)
+    result = NginxFacts.of(text, kernel="6.1", cpus=2, page_bytes=65536, nofile=9)
     assert (
-        found.version,
-        "--with-threads" in found.build,
-        found.page_kib,
+        result.version,
+        "--with-threads" in result.build,
+        result.page_kib,
     ) == ((1, 22, 1), True, 64)
     openresty = text.replace("nginx/1.22.1", "openresty/1.27.1.2")
     made = NginxFacts.of(openresty, kernel="6.1", cpus=2, page_bytes=4096, nofile=9)
@@ -172,5 +172,5 @@ def test_nginx_says_what_it_is() -> None:
 
 
 def test_logs_that_are_off_are_nothing_that_can_be_switched_off() -> None:
-    found = offered(of_http("access_log off;\n"), by_name={LOG}).refused[LOG]
-    assert found == "only off is offered: the files have off, and nothing to put in its place"
+    result = offered(of_http("access_log off;\n"), by_name={LOG}).refused[LOG]
+    assert result == "only off is offered: the files have off, and nothing to put in its place"

@@ -106,9 +106,9 @@ def test_the_remedy_reaches_the_same_backend_by_the_same_name(
     """In an upstream block the port is 80, and the backend is asked for by the block's name."""
     text = server(f"location / {{ proxy_pass {target};{more} }}")
     conf = Conf.of("/n.conf", {"/n.conf": f"http {{ {text} }}"})
-    (found,) = unkept(conf, NEW)
+    (result,) = unkept(conf, NEW)
     block = f"write upstream NAME {{ server {backend}; keepalive 64; }} and proxy_pass to NAME"
-    assert block + beside == found.remedy
+    assert block + beside == result.remedy
 
 
 def test_streams_are_no_requests() -> None:

@@ -20,13 +20,13 @@ def said(statements: tuple[Statement, ...] | None) -> list[object]:
 
 
 def words_of(source: Source) -> list[tuple[int, int, str]]:
-    found: list[tuple[int, int, str]] = []
+    result: list[tuple[int, int, str]] = []
     todo = list(source.statements)
     while todo:
         statement = todo.pop()
-        found += [(w.start, w.end, w.text) for w in statement.words]
+        result += [(w.start, w.end, w.text) for w in statement.words]
         todo += statement.body or ()
-    return sorted(found)
+    return sorted(result)
 
 
 def rebuilt(source: Source) -> str:
@@ -94,16 +94,16 @@ def test_real_files_come_back_as_they_were(name: str) -> None:
 
 @given(st.text(alphabet="ab {};\"'\\#$\n", max_size=40))
 def test_whatever_stands_there_is_read_or_has_an_error_with_its_line(text: str) -> None:
-    found: Source | NginxFileError
+    result: Source | NginxFileError
     try:
-        found = parse(text, "/etc/nginx/nginx.conf")
+        result = parse(text, "/etc/nginx/nginx.conf")
     except NginxFileError as error:
-        found = error
-    if isinstance(found, Source):
-        assert text == rebuilt(found)
+        result = error
+    if isinstance(result, Source):
+        assert text == rebuilt(result)
     else:
-        assert 1 <= found.line <= text.count("\n") + 1
-        assert str(found).startswith(f"/etc/nginx/nginx.conf:{found.line}: ")
+        assert 1 <= result.line <= text.count("\n") + 1
+        assert str(result).startswith(f"/etc/nginx/nginx.conf:{result.line}: ")
 
 
 @pytest.mark.parametrize(

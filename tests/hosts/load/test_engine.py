@@ -19,19 +19,19 @@ ERRORS = "engine-slt-errors.txt"
 
 def asked(**changes: Any) -> dict[str, str]:
     """The options of its command line by name; flags have the value ""."""
-    said = words(ENGINE, load(**changes))
-    assert [ENGINE.path, "engine.lua"] == said[:2]
-    found: dict[str, str] = {}
+    output = words(ENGINE, load(**changes))
+    assert [ENGINE.path, "engine.lua"] == output[:2]
+    results: dict[str, str] = {}
     name = ""
-    for word in said[2 : said.index("--")]:
+    for word in output[2 : output.index("--")]:
         if word.startswith("--"):
             name = word
-            assert name not in found
-            found[name] = ""
+            assert name not in results
+            results[name] = ""
         else:
-            assert found[name] == ""
-            found[name] = word
-    return found
+            assert results[name] == ""
+            results[name] = word
+    return results
 
 
 PLAIN = asked()
@@ -102,9 +102,11 @@ def test_a_closed_loop_has_no_rate() -> None:
 )
 def test_what_every_request_has_is_for_its_script(changes: dict[str, Any], expected: str) -> None:
     its_load = load(**changes)
-    said = words(ENGINE, its_load)
+    output = words(ENGINE, its_load)
     assert (
-        expected == shlex.join(script_words(its_load)) == shlex.join(said[said.index("--") + 1 :])
+        expected
+        == shlex.join(script_words(its_load))
+        == shlex.join(output[output.index("--") + 1 :])
     )
 
 
@@ -310,9 +312,9 @@ def fewer_in_the_histogram(data: dict[str, Any]) -> None:
     "change", [more_due, fewer_answered, more_failed, more_pending, fewer_in_the_histogram]
 )
 def test_a_request_without_a_place_or_with_two_is_refused(change: Any) -> None:
-    said = message_of(edited("engine-slt.txt", change))
+    output = message_of(edited("engine-slt.txt", change))
     numbers = r"\d+ requests were due, \d+ were answered, failed or pending, and \d+ are in the his"
-    assert re.search(numbers, said)
+    assert re.search(numbers, output)
 
 
 def test_an_output_that_was_cut_off_is_refused() -> None:

@@ -44,8 +44,8 @@ def directory(tmp_path: Path) -> Path:
 
 def engine() -> LoadTool:
     """The engine of this machine. A missing one fails the test."""
-    found = parse_tools(ran("sh", "-c", FIND_TOOL, check=True).stdout)
-    return next(tool for tool in found if tool.name == "engine")
+    actual = parse_tools(ran("sh", "-c", FIND_TOOL, check=True).stdout)
+    return next(tool for tool in actual if tool.name == "engine")
 
 
 def load(server: CrookedServer, path: str = "/ok", **changes: Any) -> Load:
@@ -188,8 +188,8 @@ def test_requests_have_headers_method_and_body(server: CrookedServer, directory:
     result = run(load(server, rate_rps=20, clients=clients), directory)
     assert result.errors == {}
     assert {(one.method, one.body) for one in server.asked} == {("POST", b"x" * 100_000)}
-    found = {(a.headers["accept-encoding"], a.headers["host"]) for a in server.asked}
-    assert found == {("gzip, br", "shop.example")}
+    actual = {(a.headers["accept-encoding"], a.headers["host"]) for a in server.asked}
+    assert actual == {("gzip, br", "shop.example")}
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE", "PURGE", "PROPFIND"])
@@ -519,9 +519,9 @@ def test_many_connections_at_once(server: CrookedServer, directory: Path) -> Non
 def test_each_path_is_fetched_once(server: CrookedServer, directory: Path) -> None:
     (directory / "paths.txt").write_text("/ok\n/error\n/large\n")
     words = ["luajit", "engine.lua", "--fetch", "--url", server.url, "--seed", "1"]
-    said = ran(*words, "--paths", "paths.txt", cwd=directory)
-    assert (said.stderr, said.returncode) == ("", 0)
+    output = ran(*words, "--paths", "paths.txt", cwd=directory)
+    assert (output.stderr, output.returncode) == ("", 0)
     assert [one.path for one in server.asked] == ["/ok", "/error", "/large"]
     assert [f'"crc32":{zlib.crc32(body)}' in line
-            for body, line in zip((BODY, b"no", BODY * 20), said.stdout.splitlines(), strict=True)
+            for body, line in zip((BODY, b"no", BODY * 20), output.stdout.splitlines(), strict=True)
             ] == [True] * 3  # fmt: skip

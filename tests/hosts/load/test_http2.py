@@ -125,8 +125,8 @@ def directory(tmp_path: Path) -> Path:
 
 def engine() -> LoadTool:
     """The engine of this machine. A missing one fails the test."""
-    found = parse_tools(ran("sh", "-c", FIND_TOOL, check=True).stdout)
-    return next(tool for tool in found if tool.name == "engine")
+    results = parse_tools(ran("sh", "-c", FIND_TOOL, check=True).stdout)
+    return next(tool for tool in results if tool.name == "engine")
 
 
 def load(url: str, path: str = "/ok", *, each: int = 10, **changes: Any) -> Load:
@@ -541,10 +541,10 @@ def test_a_server_without_http2_is_one_clear_error(
 @pytest.mark.parametrize("port", ["h2", "h2_tls", "plain", "plain_tls"])
 def test_paths_are_fetched_over_http2(port: str, nginx: Nginx, directory: Path) -> None:
     words = ["--fetch", "--http", "2", "--url", nginx.url(port), "--seed", "1"]
-    said = ran("luajit", "engine.lua", *words, "--paths", "/dev/stdin", cwd=directory,
+    text = ran("luajit", "engine.lua", *words, "--paths", "/dev/stdin", cwd=directory,
                input="/page\n/none\n")  # fmt: skip
-    assert (said.stderr, said.returncode) == ("", 0)
-    page, none = parse_fetched(said.stdout, ("/page", "/none"))
+    assert (text.stderr, text.returncode) == ("", 0)
+    page, none = parse_fetched(text.stdout, ("/page", "/none"))
     if port.startswith("plain"):
         assert {(one.problem, one.status) for one in (page, none)} == {("http2", 0)}
     else:

@@ -55,7 +55,7 @@ def test_a_line_that_is_none_is_refused(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "found"),
+    ("data", "result"),
     [
         ({}, "(None, None)"),
         ({"schema": 1, "script": "slt"}, "(1, 'slt')"),
@@ -63,8 +63,8 @@ def test_a_line_that_is_none_is_refused(text: str, message: str) -> None:
         ({"schema": "2", "script": "slt"}, "('2', 'slt')"),
     ],
 )
-def test_what_another_script_printed_is_refused(data: dict[str, Any], found: str) -> None:
-    refused(f"schema and script are {found}, not (2, 'slt')", check_kind, data, 2, "slt")
+def test_what_another_script_printed_is_refused(data: dict[str, Any], result: str) -> None:
+    refused(f"schema and script are {result}, not (2, 'slt')", check_kind, data, 2, "slt")
 
 
 def test_what_our_script_printed_is_taken() -> None:

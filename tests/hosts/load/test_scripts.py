@@ -486,8 +486,8 @@ def accepts(port: int) -> bool:
 
 def installed(name: str) -> LoadTool:
     """The tool of this machine. A missing one fails the test."""
-    found = parse_tools(ran("sh", "-c", FIND_TOOL, check=True).stdout)
-    return next(tool for tool in found if tool.name == name)
+    actual = parse_tools(ran("sh", "-c", FIND_TOOL, check=True).stdout)
+    return next(tool for tool in actual if tool.name == name)
 
 
 def run_load(tool: LoadTool, its_load: Load, directory: Path) -> LoadResult:
@@ -535,7 +535,7 @@ def test_dlt_never_asks_twice_for_a_url(name: str, server: Server, scripts: Path
     assert all(numbers)
     parts = threads_of(tool, its_load) * len(loads)
     assert parts == 2
-    random_parts = [{found[1] for found in numbers if found and int(found[2]) % parts == part}
+    random_parts = [{actual[1] for actual in numbers if actual and int(actual[2]) % parts == part}
                     for part in range(parts)]  # fmt: skip
     assert all(len(part) > 200 / parts for part in random_parts)
     assert len(random_parts[0] & random_parts[1]) < 5

@@ -68,18 +68,18 @@ def test_one_generator_and_one_class_are_one_stream_with_all_of_the_load() -> No
 def test_there_is_a_stream_for_each_class_on_each_generator(
     workload: Workload, generators: int
 ) -> None:
-    found = streams(workload, with_generators(generators))
+    results = streams(workload, with_generators(generators))
     expected = [(g, clients) for clients in workload.clients for g in range(generators)]
-    assert [(generator, load.clients) for generator, load in found] == expected
-    count = len(found)
-    assert [(n, count) for n in range(count)] == [(one.stream, one.streams) for _, one in found]
+    assert [(generator, load.clients) for generator, load in results] == expected
+    count = len(results)
+    assert [(n, count) for n in range(count)] == [(one.stream, one.streams) for _, one in results]
 
 
 @pytest.mark.parametrize("generators", [1, 2, 3, 7])
 def test_rates_are_shares_and_add_up(generators: int) -> None:
-    found = loads(TWO_CLASSES, generators)
-    assert pytest.approx(math.fsum(one.rate_rps for one in found)) == 1000
-    people = [one.rate_rps for one in found if one.clients == PEOPLE]
+    results = loads(TWO_CLASSES, generators)
+    assert pytest.approx(math.fsum(one.rate_rps for one in results)) == 1000
+    people = [one.rate_rps for one in results if one.clients == PEOPLE]
     assert [pytest.approx(750 / generators)] * generators == people
 
 
@@ -96,8 +96,8 @@ def test_rates_are_shares_and_add_up(generators: int) -> None:
 def test_connections_are_shared_out_as_evenly_as_whole_numbers_go(
     connections: int, generators: int, expected: list[int]
 ) -> None:
-    found = loads(replace(WORKLOAD, connections=connections), generators)
-    assert [one.connections for one in found] == expected
+    results = loads(replace(WORKLOAD, connections=connections), generators)
+    assert [one.connections for one in results] == expected
 
 
 def test_generators_may_have_shares_of_their_own() -> None:
@@ -105,9 +105,9 @@ def test_generators_may_have_shares_of_their_own() -> None:
     two = with_generators(2)
     first, second = (replace(two.load_generators[n], share=(0.9, 0.1)[n]) for n in (0, 1))
     uneven = replace(two, load_generator=first, more_generators=(second,))
-    found = [load for _, load in streams(TWO_CLASSES, uneven)]
-    assert [pytest.approx(one.rate_rps) for one in found] == [675, 75, 225, 25]
-    assert [one.connections for one in found] == [43, 5, 14, 2]
+    results = [load for _, load in streams(TWO_CLASSES, uneven)]
+    assert [pytest.approx(one.rate_rps) for one in results] == [675, 75, 225, 25]
+    assert [one.connections for one in results] == [43, 5, 14, 2]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_a_class_has_its_share_of_the_connections_or_its_own(
     own: tuple[int | None, int | None], generators: int, expected: list[int]
 ) -> None:
     clients = (replace(PEOPLE, connections=own[0]), replace(BOTS, connections=own[1]))
-    found = loads(replace(WORKLOAD, clients=clients), generators)
-    assert [one.connections for one in found] == expected
+    results = loads(replace(WORKLOAD, clients=clients), generators)
+    assert [one.connections for one in results] == expected
 
 
 def test_a_class_of_a_small_share_has_a_connection_all_the_same() -> None:
@@ -146,8 +146,8 @@ def test_a_limit_is_the_same_for_all_and_one_percent_of_all_requests() -> None:
 
 
 def test_answers_are_checked_by_class() -> None:
-    found = loads(TWO_CLASSES, 2, expected={"bots": "expected-1.txt", "others": "x"})
-    assert [one.expected_file for one in found] == ["", "", "expected-1.txt", "expected-1.txt"]
+    results = loads(TWO_CLASSES, 2, expected={"bots": "expected-1.txt", "others": "x"})
+    assert [one.expected_file for one in results] == ["", "", "expected-1.txt", "expected-1.txt"]
     assert [one.expected_file for one in loads(expected={"": "e"})] == ["e"]
 
 
@@ -211,12 +211,12 @@ def test_the_order_of_the_streams_does_not_matter() -> None:
 def test_times_are_those_of_the_longest_and_lateness_that_of_the_latest() -> None:
     one = result((900, 1), duration_s=1.0, run_s=3.0, lag_ms=0.2, clock_step_s=-2.0)
     other = result((900, 1), duration_s=2.0, run_s=2.5, lag_ms=7.0, clock_step_s=1.5)
-    found = merged([one, other])
+    results = merged([one, other])
     assert (
-        found.duration_s,
-        found.run_s,
-        found.lag_ms,
-        found.clock_step_s,
+        results.duration_s,
+        results.run_s,
+        results.lag_ms,
+        results.clock_step_s,
     ) == (2.0, 3.0, 7.0, -2.0)
 
 
@@ -226,13 +226,15 @@ def test_times_are_those_of_the_longest_and_lateness_that_of_the_latest() -> Non
 def test_a_load_is_stopped_where_one_of_its_streams_is(
     stopped: tuple[float | None, float | None], expected: float | None
 ) -> None:
-    found = merged([result((900, 1), stopped_after_s=after) for after in stopped])
-    assert found.stopped_after_s == expected
+    results = merged([result((900, 1), stopped_after_s=after) for after in stopped])
+    assert results.stopped_after_s == expected
 
 
 def test_what_one_stream_does_not_know_is_not_made_up() -> None:
-    found = merged([result((900, 1)), result((900, 1), cpu_s=None, lag_ms=None, clock_step_s=None)])
-    assert (found.cpu_s, found.lag_ms, found.clock_step_s) == (None, 0.1, 0.0)
+    results = merged(
+        [result((900, 1)), result((900, 1), cpu_s=None, lag_ms=None, clock_step_s=None)]
+    )
+    assert (results.cpu_s, results.lag_ms, results.clock_step_s) == (None, 0.1, 0.0)
     nothing = result((900, 1), cpu_s=None, lag_ms=None, clock_step_s=None)
-    found = merged([nothing, nothing])
-    assert (found.cpu_s, found.lag_ms, found.clock_step_s) == (None, None, None)
+    results = merged([nothing, nothing])
+    assert (results.cpu_s, results.lag_ms, results.clock_step_s) == (None, None, None)

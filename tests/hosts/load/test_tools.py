@@ -33,7 +33,7 @@ HTTP2 = load(clients=Clients(http="2"))
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("output", "expected"),
     [
         ("luajit-version.txt", replace(ENGINE, path="/bin/w")),
         ("wrk2-version.txt", replace(WRK2, path="/bin/w")),
@@ -41,13 +41,13 @@ HTTP2 = load(clients=Clients(http="2"))
         ("wrk-version.txt", None),
     ],
 )
-def test_identify_by_what_it_says_not_by_its_name(said: str, expected: LoadTool | None) -> None:
-    assert identify("/bin/w", (DATA / said).read_text()) == expected
+def test_identify_by_what_it_says_not_by_its_name(output: str, expected: LoadTool | None) -> None:
+    assert identify("/bin/w", (DATA / output).read_text()) == expected
 
 
-@pytest.mark.parametrize("said", ["hm\n", "", "not LuaJIT 2.1.0 -- at all\n", "LuaJIT\n"])
-def test_another_program_is_no_tool(said: str) -> None:
-    assert identify("/bin/ls", said) is None
+@pytest.mark.parametrize("output", ["hm\n", "", "not LuaJIT 2.1.0 -- at all\n", "LuaJIT\n"])
+def test_another_program_is_no_tool(output: str) -> None:
+    assert identify("/bin/ls", output) is None
 
 
 def test_all_tools_are_found_and_wrk2_comes_first() -> None:
@@ -158,8 +158,8 @@ def test_command(tool: LoadTool, script: str, run: str) -> None:
 
 def test_a_scripts_name_is_one_word_of_the_command() -> None:
     name = "x;touch /tmp/evil;"
-    told = command(ENGINE, load(own_script=name), "/tmp/i")
-    words = shlex.split(told.partition("cat ")[2])
+    message = command(ENGINE, load(own_script=name), "/tmp/i")
+    words = shlex.split(message.partition("cat ")[2])
     assert words[0] == f"{name}.lua"
     assert words[words.index("--script") + 1] == f"{name}.lua"
 
@@ -176,7 +176,7 @@ def test_planned_run_covers_all_that_is_not_counted_too() -> None:
 
 @pytest.mark.parametrize("tool", [ENGINE, WRK2], ids=lambda tool: tool.name)
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "output"),
     [
         ("http://192.0.2.1", "http://192.0.2.1:80"),
         ("https://lb.example", "https://lb.example:443"),
@@ -184,9 +184,9 @@ def test_planned_run_covers_all_that_is_not_counted_too() -> None:
         ("http://lb.example:8080", "http://lb.example:8080"),
     ],
 )
-def test_the_port_is_always_said(tool: LoadTool, url: str, said: str) -> None:
+def test_the_port_is_always_said(tool: LoadTool, url: str, output: str) -> None:
     """Where there is no /etc/services, wrk2 can't find the port of http."""
-    assert said in shlex.split(command(tool, load(url=url), "/d"))
+    assert output in shlex.split(command(tool, load(url=url), "/d"))
 
 
 @pytest.mark.parametrize("tool", [ENGINE, WRK2], ids=lambda tool: tool.name)
@@ -219,7 +219,7 @@ def test_command_runs_no_load_without_its_script(tmp_path: Path, tool: LoadTool)
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("output", "expected"),
     [
         ("0m0.000000s 0m0.010000s\n0m2.310000s 1m1.250000s\n", 63.56),
         ("0m0.00s 0m0.01s\n0m2.31s 0m1.25s\n", 3.56),
@@ -228,8 +228,8 @@ def test_command_runs_no_load_without_its_script(tmp_path: Path, tool: LoadTool)
         ("0.00 0.01\n2.31 1.25\n", None),
     ],
 )
-def test_the_shell_says_what_cpu_time_wrk2_took(said: str, expected: float | None) -> None:
-    result = parse_output((DATA / "wrk2-slt.txt").read_text() + said, WRK2, SLT)
+def test_the_shell_says_what_cpu_time_wrk2_took(output: str, expected: float | None) -> None:
+    result = parse_output((DATA / "wrk2-slt.txt").read_text() + output, WRK2, SLT)
     assert result.cpu_s == pytest.approx(expected)
 
 
@@ -280,10 +280,10 @@ def test_the_fingerprint_of_a_script_of_ones_own_covers_ours_too(tmp_path: Path)
 
 def test_a_script_of_ones_own_takes_the_arguments_of_its_kind() -> None:
     for tool in (ENGINE, WRK2):
-        told = command(tool, load(own_script="mine"), "/tmp/i")
-        assert "cat mine.lua" in told
-        assert "slt.lua" not in told
-        assert told.endswith("--paths paths.txt && times")
+        message = command(tool, load(own_script="mine"), "/tmp/i")
+        assert "cat mine.lua" in message
+        assert "slt.lua" not in message
+        assert message.endswith("--paths paths.txt && times")
 
 
 def test_the_fingerprint_covers_the_script_and_all_that_it_is_sent_by(tmp_path: Path) -> None:

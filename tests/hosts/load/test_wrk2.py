@@ -20,8 +20,8 @@ ERRORS = "wrk2-slt-errors.txt"
 
 def test_whole_seconds_and_requests_are_rounded() -> None:
     words = command(WRK2, load(duration_s=2.2, timeout_s=1.5, rate_rps=800.6), "/tmp/i").split()
-    found = [words[words.index(key) + 1] for key in ("-d", "--timeout", "-R")]
-    assert found == ["13", "2", "801"]
+    results = [words[words.index(key) + 1] for key in ("-d", "--timeout", "-R")]
+    assert results == ["13", "2", "801"]
 
 
 def test_a_limit_is_nothing_that_it_knows() -> None:

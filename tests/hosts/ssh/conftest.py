@@ -101,7 +101,7 @@ class Machine:
 
     def address(self, user: str, **others: object) -> HostAddress:
         """With everything said, and nothing taken from this machine's OpenSSH."""
-        said = {
+        output = {
             "name": f"the-{user}",
             "role": "load-balancer",
             "hostname": "127.0.0.1",
@@ -111,7 +111,7 @@ class Machine:
             "known_hosts": str(self.known_hosts),
             "ssh_config": "none",
         }
-        return HostAddress(**{**said, **others})  # type: ignore[arg-type]
+        return HostAddress(**{**output, **others})  # type: ignore[arg-type]
 
     def sudo_log(self) -> str:
         log = self.folder / "sudo.log"

@@ -53,13 +53,13 @@ def test_a_line_of_ten_megabytes_and_what_is_no_text(host: SshHost) -> None:
 
 
 @pytest.mark.parametrize("where", ["", " >&2"])
-@pytest.mark.parametrize("said", ["yes", "cat /dev/urandom"])
+@pytest.mark.parametrize("printed", ["yes", "cat /dev/urandom"])
 def test_output_without_end_is_cut_off(
-    host: SshHost, monkeypatch: pytest.MonkeyPatch, said: str, where: str
+    host: SshHost, monkeypatch: pytest.MonkeyPatch, printed: str, where: str
 ) -> None:
     monkeypatch.setattr(command, "OUTPUT_LIMIT_BYTES", 6 * MB)
-    with pytest.raises(CommandError, match=rf"stopped after more than 6 MB of output: `{said}"):
-        host.run(said + where, timeout_s=60)
+    with pytest.raises(CommandError, match=rf"stopped after more than 6 MB of output: `{printed}"):
+        host.run(printed + where, timeout_s=60)
     assert output(host, "echo still there") == "still there\n"
 
 
@@ -145,13 +145,13 @@ def test_a_command_that_is_given_up_as_it_speaks_does_not_cost_the_connection(
     """paramiko's thread would write to a pipe that we have closed."""
     begun = threading.Event()
 
-    def slow(pipe: int, said: bytes) -> int:
+    def slow(pipe: int, printed: bytes) -> int:
         begun.set()
         with suppress(OSError):
             for _ in range(100):
                 os.fstat(pipe)
                 time.sleep(0.01)
-        return os.write(pipe, said)
+        return os.write(pipe, printed)
 
     def check(_: command.Patience) -> None:
         begun.wait(0.5)

@@ -64,16 +64,16 @@ def ask(tmp_path: Path) -> Ask:
 
 
 def test_an_alias_is_what_the_configuration_says(ask: Ask, tmp_path: Path) -> None:
-    found = ask("bal")
-    assert found.where == "deploy@10.0.0.1:2222"
-    assert (tmp_path / "deploy@bal", Path.home() / "two") == found.identities
-    assert found.only_identities
-    assert str(tmp_path / "agent") == found.agent
-    assert (tmp_path / "known", tmp_path / "known2") == found.known_hosts[:2]
-    assert found.known_as == "the-balancer"
-    assert found.timeout_s == 7
-    assert found.jump is None
-    assert found.command is None
+    result = ask("bal")
+    assert result.where == "deploy@10.0.0.1:2222"
+    assert (tmp_path / "deploy@bal", Path.home() / "two") == result.identities
+    assert result.only_identities
+    assert str(tmp_path / "agent") == result.agent
+    assert (tmp_path / "known", tmp_path / "known2") == result.known_hosts[:2]
+    assert result.known_as == "the-balancer"
+    assert result.timeout_s == 7
+    assert result.jump is None
+    assert result.command is None
 
 
 def test_the_studys_own_words_come_first(ask: Ask, tmp_path: Path) -> None:
@@ -81,30 +81,30 @@ def test_the_studys_own_words_come_first(ask: Ask, tmp_path: Path) -> None:
     known.touch()
     gate = HostAddress(name="gate", role="backend", hostname="gate")
     own = {"port": 22, "user": "me", "key_file": "~/k", "known_hosts": str(known), "jump": gate}
-    found = ask("bal", **own)
-    assert found.where == "me@10.0.0.1:22"
-    assert (Path.home() / "k",) == found.identities
-    assert (known,) == found.known_hosts
-    assert gate is found.jump
+    result = ask("bal", **own)
+    assert result.where == "me@10.0.0.1:22"
+    assert (Path.home() / "k",) == result.identities
+    assert (known,) == result.known_hosts
+    assert gate is result.jump
     assert gate is ask("through", jump=gate).jump
     assert ask("through", jump=gate).command is None
 
 
 def test_who_is_named_nowhere_is_root_at_port_22(ask: Ask) -> None:
-    found = ask("10.9.9.9")
-    assert (found.where, found.timeout_s) == ("root@10.9.9.9:22", 9)
-    assert Path.home() / ".ssh/id_ed25519" in found.identities
-    assert Path.home() / ".ssh/known_hosts" in found.known_hosts
-    assert not found.only_identities
+    result = ask("10.9.9.9")
+    assert (result.where, result.timeout_s) == ("root@10.9.9.9:22", 9)
+    assert Path.home() / ".ssh/id_ed25519" in result.identities
+    assert Path.home() / ".ssh/known_hosts" in result.known_hosts
+    assert not result.only_identities
 
 
 def test_without_openssh(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setenv("SSH_AUTH_SOCK", "/the/agent")
-    found = ask("bal", ssh_config="none")
-    assert (found.where, found.agent, found.known_as) == ("root@bal:22", "/the/agent", "bal")
-    assert Path.home() / ".ssh/id_ed25519" in found.identities
-    assert (Path.home() / ".ssh/known_hosts",) == found.known_hosts
+    result = ask("bal", ssh_config="none")
+    assert (result.where, result.agent, result.known_as) == ("root@bal:22", "/the/agent", "bal")
+    assert Path.home() / ".ssh/id_ed25519" in result.identities
+    assert (Path.home() / ".ssh/known_hosts",) == result.known_hosts
     with pytest.raises(UnreachableError, match=r'lb: .*openssh-client.*ssh_config = "none"'):
         ask("bal")
 
@@ -147,8 +147,8 @@ def test_a_command_gets_what_its_tokens_stand_for(ask: Ask) -> None:
 
 
 def test_none_is_none(ask: Ask) -> None:
-    found = ask("none")
-    assert (found.command, found.identities, found.agent) == (None, (), None)
+    result = ask("none")
+    assert (result.command, result.identities, result.agent) == (None, (), None)
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,11 @@ def test_a_jump_that_is_no_host(ask: Ask, tmp_path: Path) -> None:
 def says(tmp_path: Path) -> Callable[..., Route]:
     """The route to `web`, by a configuration of these lines."""
 
-    def routed(lines: str, **said: object) -> Route:
+    def routed(lines: str, **output: object) -> Route:
         config = tmp_path / "config"
         config.write_text(lines.format(folder=tmp_path) + "\n")
-        said = {"hostname": "web", "ssh_config": str(config), **said}
-        return route(HostAddress(name="lb", role="backend", **said))  # type: ignore[arg-type]
+        output = {"hostname": "web", "ssh_config": str(config), **output}
+        return route(HostAddress(name="lb", role="backend", **output))  # type: ignore[arg-type]
 
     return routed
 
@@ -275,10 +275,10 @@ def test_a_token_is_replaced_once(
     lines = (
         "IdentityFile /${{PART}}/%%h/%u/%k\nUserKnownHostsFile /%%h\nProxyCommand x ${{PART}} %%h"
     )
-    found = says(lines)
-    assert (Path(f"/%h/%h/{me}/web"),) == found.identities
-    assert Path("/%h") == found.known_hosts[0]
-    assert found.command == "x ${PART} %h"
+    result = says(lines)
+    assert (Path(f"/%h/%h/{me}/web"),) == result.identities
+    assert Path("/%h") == result.known_hosts[0]
+    assert result.command == "x ${PART} %h"
 
 
 def test_agents_named_by_a_variable(
@@ -317,8 +317,8 @@ def test_who_we_are_by_default_is_known_to_the_configuration(
     assert user_and_port(says(f"User {me}", user="a")) == ("a", 22)
 
 
-def user_and_port(found: Route) -> tuple[str, int]:
-    return found.user, found.port
+def user_and_port(result: Route) -> tuple[str, int]:
+    return result.user, result.port
 
 
 def test_a_file_with_any_name_and_permissions_is_read(tmp_path: Path) -> None:
@@ -336,10 +336,10 @@ def test_no_limit_of_time_is_ours(says: Callable[..., Route], value: str) -> Non
 
 
 def test_known_hosts_of_another_name_have_no_port(says: Callable[..., Route]) -> None:
-    found = says("Port 2222\nHostKeyAlias alias")
-    assert (found.known_as, found.known_port) == ("alias", 22)
-    found = says("Port 2222")
-    assert (found.known_as, found.known_port) == ("web", 2222)
+    result = says("Port 2222\nHostKeyAlias alias")
+    assert (result.known_as, result.known_port) == ("alias", 22)
+    result = says("Port 2222")
+    assert (result.known_as, result.known_port) == ("web", 2222)
 
 
 def test_known_hosts_files_with_blanks(says: Callable[..., Route], tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ def test_an_address_with_a_zone(says: Callable[..., Route]) -> None:
 
 def test_the_line_to_type_says_what_the_study_says() -> None:
     gate = HostAddress(name="gate", role="backend", hostname="gate", user="me")
-    said = {"port": 23, "key_file": "/a key", "ssh_config": "none", "jump": gate}
-    address = HostAddress(name="lb", role="backend", hostname="bal", **said)  # type: ignore[arg-type]
+    output = {"port": 23, "key_file": "/a key", "ssh_config": "none", "jump": gate}
+    address = HostAddress(name="lb", role="backend", hostname="bal", **output)  # type: ignore[arg-type]
     line = "ssh -F none -i '/a key' -J me@gate:22 -p 23 -l root bal true"
     assert line == by_hand(address, route(address))

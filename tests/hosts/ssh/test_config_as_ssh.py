@@ -165,14 +165,14 @@ def compare(folder: Path, words: list[str], address: HostAddress, hop: int) -> s
     """Whether both refuse, intop refuses, or both agree; an AssertionError where they differ."""
     expected = as_ssh(folder, words)
     try:
-        found = route(address)
+        result = route(address)
     except UnreachableError:
         return "refused" if _arrives(folder, expected) else "refused by both"
-    assert expected is not None, found
-    _agree(expected, found)
-    if expected.jump is None or found.jump is None or hop >= MOST_HOPS:
+    assert expected is not None, result
+    _agree(expected, result)
+    if expected.jump is None or result.jump is None or hop >= MOST_HOPS:
         return "agreed"
-    return compare(folder, expected.jump, found.jump, hop + 1)
+    return compare(folder, expected.jump, result.jump, hop + 1)
 
 
 def _arrives(folder: Path, read: Read | None, hops: int = MOST_HOPS) -> bool:
@@ -182,27 +182,27 @@ def _arrives(folder: Path, read: Read | None, hops: int = MOST_HOPS) -> bool:
     return _arrives(folder, as_ssh(folder, read.jump), hops - 1)
 
 
-def _agree(expected: Read, found: Route) -> None:
+def _agree(expected: Read, result: Route) -> None:
     options = expected.options
-    assert options["hostname"] == found.hostname
-    assert int(options["port"]) == found.port
-    assert options["user"] == found.user
-    assert expected.identities == found.identities
-    assert expected.certificates == found.certificates
-    assert (options["identitiesonly"] == "yes") == found.only_identities
-    assert options.get("hostkeyalias", options["hostname"]) == found.known_as
-    assert expected.command == found.command
-    assert (expected.jump is None) == (found.jump is None)
-    assert options.get("bindaddress") == found.bind_address
+    assert options["hostname"] == result.hostname
+    assert int(options["port"]) == result.port
+    assert options["user"] == result.user
+    assert expected.identities == result.identities
+    assert expected.certificates == result.certificates
+    assert (options["identitiesonly"] == "yes") == result.only_identities
+    assert options.get("hostkeyalias", options["hostname"]) == result.known_as
+    assert expected.command == result.command
+    assert (expected.jump is None) == (result.jump is None)
+    assert options.get("bindaddress") == result.bind_address
     limit = options.get("connecttimeout", "none")
-    assert (15 if limit in ("0", "none") else int(limit)) == found.timeout_s
+    assert (15 if limit in ("0", "none") else int(limit)) == result.timeout_s
     listed = [options[f"{whose}knownhostsfile"].split() for whose in ("user", "global")]
     known = [Path(file) for files in listed for file in files if file != "none"]
-    assert tuple(known) == found.known_hosts
+    assert tuple(known) == result.known_hosts
     agent = options.get("identityagent", "SSH_AUTH_SOCK")
     by_name = {"none": None, "SSH_AUTH_SOCK": os.environ.get("SSH_AUTH_SOCK")}
     by_name["$INTOP_AGENT"] = ENVIRONMENT["INTOP_AGENT"]
-    assert by_name.get(agent, agent) == found.agent
+    assert by_name.get(agent, agent) == result.agent
 
 
 @pytest.fixture(scope="module")

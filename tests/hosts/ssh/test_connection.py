@@ -117,8 +117,8 @@ def test_words_arrive_through_a_real_sshd_as_they_are(balancer: SshHost) -> None
     """
     words = ["", " ", "-e", "it's", '"', "\\", "\\n", "$(id)", "`id`", "$HOME", "~", "*", "!", "%h"]
     words += ["a\nb", "a\r", "\x1b[2J", "\x7f", "\u2028", "é🙂", "#", "&&", "x" * 50_000]
-    said = output(balancer, shlex.join(["printf", r"%s\0", *words]))
-    assert [*words, ""] == said.split("\0")
+    printed = output(balancer, shlex.join(["printf", r"%s\0", *words]))
+    assert [*words, ""] == printed.split("\0")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_changed_host_key_is_refused(cluster: Cluster, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "printed"),
     [
         ({"known_hosts": "/nowhere/known_hosts"}, "known_hosts file .* can't be read"),
         ({"port": 23}, "no SSH connection to root@"),
@@ -195,10 +195,10 @@ def test_a_changed_host_key_is_refused(cluster: Cluster, tmp_path: Path) -> None
     ],
 )
 def test_what_keeps_us_out_is_named(
-    cluster: Cluster, changes: dict[str, object], said: str
+    cluster: Cluster, changes: dict[str, object], printed: str
 ) -> None:
     address: HostAddress = replace(cluster.load_balancer, **changes)  # type: ignore[arg-type]
-    with pytest.raises(UnreachableError, match=said):
+    with pytest.raises(UnreachableError, match=printed):
         connect(address)
 
 
@@ -354,7 +354,7 @@ def test_a_proxy_command(
     mark = str(gateway.known_hosts).encode()
 
     def proxies() -> list[str]:
-        return [who for who, said in all_commands() if mark in said]
+        return [who for who, printed in all_commands() if mark in printed]
 
     assert len(proxies()) == 1
     host.close()
@@ -402,15 +402,15 @@ def test_keys_of_hosts_at_other_ports_and_behind_jumps(
 
 
 @pytest.mark.parametrize(
-    ("hostname", "said"),
+    ("hostname", "printed"),
     [
         ("nowhere.invalid", r"no SSH connection to root@nowhere.invalid:22: .*by hand: ssh "),
         ("x" * 70 + ".example", r"no SSH connection to root@x+.example:22"),
     ],
 )
-def test_names_that_lead_nowhere(hostname: str, said: str) -> None:
+def test_names_that_lead_nowhere(hostname: str, printed: str) -> None:
     address = HostAddress(name="lb", role="backend", hostname=hostname, ssh_config="none")
-    with pytest.raises(UnreachableError, match=said):
+    with pytest.raises(UnreachableError, match=printed):
         connect(address)
 
 

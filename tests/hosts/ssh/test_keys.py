@@ -101,9 +101,9 @@ def test_an_encrypted_key_is_the_agents_to_use(
     address = machine.address("plain", key_file=str(encrypted))
     with pytest.raises(UnreachableError) as caught:
         connect(address)
-    said = str(caught.value)
-    assert f"{encrypted} is encrypted, and the agent doesn't have it" in said
-    assert f"type ssh-add '{encrypted}' first" in said
+    printed = str(caught.value)
+    assert f"{encrypted} is encrypted, and the agent doesn't have it" in printed
+    assert f"type ssh-add '{encrypted}' first" in printed
     add(agent, machine.key)
     assert who(address) == "plain"
 
@@ -234,7 +234,7 @@ def test_a_certificate_that_the_agent_has(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "printed"),
     [(None, "No such file"), ("", "it is no certificate"), ("ssh-rsa AAAA", "no certificate")],
 )
 def test_a_certificate_that_cannot_be_used_is_named(
@@ -243,7 +243,7 @@ def test_a_certificate_that_cannot_be_used_is_named(
     keygen: Keygen,
     by_config: Callable[[str], HostAddress],
     text: str | None,
-    said: str,
+    printed: str,
 ) -> None:
     """It keeps no key from being tried."""
     file, key = tmp_path / "signed", keygen(tmp_path / "key")
@@ -251,7 +251,7 @@ def test_a_certificate_that_cannot_be_used_is_named(
         file.write_text(text)
     lines = f"IdentityAgent none\nCertificateFile {file}\nIdentityFile "
     with pytest.raises(
-        UnreachableError, match=rf"{file} can't be used as a certificate \(.*{said}"
+        UnreachableError, match=rf"{file} can't be used as a certificate \(.*{printed}"
     ):
         connect(by_config(f"{lines}{key}"))
     assert who(by_config(f"{lines}{machine.key}")) == "plain"

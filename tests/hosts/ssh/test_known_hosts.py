@@ -95,20 +95,20 @@ def test_the_lines_for_a_changed_and_an_unknown_key_work_as_typed(
     known = listed(tmp_path, known_name("lb.example", port), "other").rename(folder / "known")
     if hashed:
         subprocess.run(["ssh-keygen", "-H", "-f", str(known)], check=True, capture_output=True)
-    said = str(refusal([known], "lb.example", port, *key))
-    assert f"not the known one ({known}, line 3)" in said
-    type_in(said, "remove the old key with: ")
-    said = str(refusal([known], "lb.example", port, *key))
+    output = str(refusal([known], "lb.example", port, *key))
+    assert f"not the known one ({known}, line 3)" in output
+    type_in(output, "remove the old key with: ")
+    output = str(refusal([known], "lb.example", port, *key))
     printed = subprocess.check_output(["ssh-keygen", "-lf", str(tmp_path / "key.pub")], text=True)
-    assert f"is not known: {printed.split()[1]} (ssh-ed25519)" in said
-    type_in(said, "add it with: ")
+    assert f"is not known: {printed.split()[1]} (ssh-ed25519)" in output
+    type_in(output, "add it with: ")
     assert refusal([known], "lb.example", port, *key) is None
-    found = ["ssh-keygen", "-f", str(known), "-F", known_name("lb.example", port)]
-    assert "ssh-ed25519" in subprocess.check_output(found, text=True)
+    result = ["ssh-keygen", "-f", str(known), "-F", known_name("lb.example", port)]
+    assert "ssh-ed25519" in subprocess.check_output(result, text=True)
 
 
-def type_in(said: str, before: str) -> None:
-    subprocess.run(["sh", "-euc", said.split(before)[1]], check=True, capture_output=True)
+def type_in(output: str, before: str) -> None:
+    subprocess.run(["sh", "-euc", output.split(before)[1]], check=True, capture_output=True)
 
 
 def test_a_file_whose_folder_is_missing_is_made(tmp_path: Path, key: tuple[str, bytes]) -> None:
@@ -140,15 +140,15 @@ def test_an_authority_for_the_host_is_named_where_its_key_is_not_known(
 ) -> None:
     known = listed(tmp_path, names, marker="@cert-authority ")
     note = rf"The @cert-authority of {known}, line 3, is for this host, but intop can't check"
-    said = str(refusal([known], "lb.example", port, *key))
+    output = str(refusal([known], "lb.example", port, *key))
     assert re.search(
-        rf"is not known: SHA256:.*{note} .*the host's own key. If .*add it with: ", said
+        rf"is not known: SHA256:.*{note} .*the host's own key. If .*add it with: ", output
     )
     assert kinds([known], "lb.example", port) == set()
     assert "@cert-authority" not in str(refusal([known], "elsewhere.test", port, *key))
     listed(tmp_path, known_name("lb.example", port), "other")
-    said = str(refusal([known], "lb.example", port, *key))
-    assert re.search(rf"not the known one \({known}, line 6\).*{note} .*remove the old key", said)
+    output = str(refusal([known], "lb.example", port, *key))
+    assert re.search(rf"not the known one \({known}, line 6\).*{note} .*remove the old key", output)
     assert refusal([known], "lb.example", port, *other) is None
 
 
@@ -160,8 +160,8 @@ def test_a_line_with_another_marker_is_none(tmp_path: Path, key: tuple[str, byte
 def test_a_way_to_keys_that_is_not_followed_is_named(
     tmp_path: Path, key: tuple[str, bytes]
 ) -> None:
-    said = refusal([tmp_path / "known"], "lb", 22, *key, ignored="KnownHostsCommand")
-    assert "intop doesn't run KnownHostsCommand, which ssh asks for keys. If" in str(said)
+    output = refusal([tmp_path / "known"], "lb", 22, *key, ignored="KnownHostsCommand")
+    assert "intop doesn't run KnownHostsCommand, which ssh asks for keys. If" in str(output)
 
 
 @pytest.mark.parametrize("form", ["text", "KRL"])

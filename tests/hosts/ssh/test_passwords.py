@@ -84,8 +84,8 @@ def test_a_password_from_the_environment_goes_no_further(
     environment = (tmp_path / "environment").read_text()
     assert "PATH=" in environment
     assert "INTOP_SUDO_PASSWORD" not in environment
-    told = done.stdout + done.stderr + screened.stdout + screened.stderr + environment
-    assert machine.password not in told
+    message = done.stdout + done.stderr + screened.stdout + screened.stderr + environment
+    assert machine.password not in message
     store = tmp_path / "asking.db"
     kept = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert store in kept
@@ -128,12 +128,12 @@ def test_a_person_is_asked_for_each_host_before_anything_else(machine: Any, stud
         b"Password for sudo on balancer: ": machine.password,
         b"Password for sudo on backend (Enter: the same): ": "",
     }
-    said, code = at_a_terminal(words("doctor", "-c", study), answers)
-    assert code == 1, said  # other things are wrong with this cluster
-    assert b"sudo did not" not in said
-    assert b"no SSH connection" not in said
-    assert b"x86: hosts" in said.split(b"the same): ")[1]  # cells of tables are folded
-    assert machine.password.encode() not in said
+    output, code = at_a_terminal(words("doctor", "-c", study), answers)
+    assert code == 1, output  # other things are wrong with this cluster
+    assert b"sudo did not" not in output
+    assert b"no SSH connection" not in output
+    assert b"x86: hosts" in output.split(b"the same): ")[1]  # cells of tables are folded
+    assert machine.password.encode() not in output
 
 
 def at_a_terminal(command: list[str], answers: dict[bytes, str]) -> tuple[bytes, int]:
@@ -141,11 +141,11 @@ def at_a_terminal(command: list[str], answers: dict[bytes, str]) -> tuple[bytes,
     child, terminal = pty.fork()
     if child == 0:
         os.execv(command[0], command)
-    said = b""
+    output = b""
     try:
         while True:
-            said += os.read(terminal, 4096)
-            for question in [q for q in answers if q in said]:
+            output += os.read(terminal, 4096)
+            for question in [q for q in answers if q in output]:
                 os.write(terminal, answers.pop(question).encode() + b"\n")
     except OSError:  # it has ended
         pass
@@ -153,7 +153,7 @@ def at_a_terminal(command: list[str], answers: dict[bytes, str]) -> tuple[bytes,
         os.close(terminal)
     _, status = os.waitpid(child, 0)
     assert answers == {}
-    return said, os.waitstatus_to_exitcode(status)
+    return output, os.waitstatus_to_exitcode(status)
 
 
 @pytest.mark.parametrize("command", [("doctor",), ("screen",)])

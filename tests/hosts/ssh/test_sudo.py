@@ -94,18 +94,18 @@ def test_without_a_password_the_user_stays_who_it_is(machine: Any) -> None:
 
 
 def test_many_commands_at_once_each_with_its_password(machine: Any) -> None:
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     with opened(machine, "asks", "ask") as host:
 
         def ask(number: int) -> None:
-            found[number] = output(host, "cat", stdin=f"{number}")
+            result[number] = output(host, "cat", stdin=f"{number}")
 
         threads = [threading.Thread(target=ask, args=(n,)) for n in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert {n: f"{n}" for n in range(6)} == found
+    assert {n: f"{n}" for n in range(6)} == result
 
 
 def test_a_wrong_password_is_tried_once(machine: Any) -> None:
@@ -122,7 +122,7 @@ def test_a_wrong_password_is_tried_once(machine: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "sudo", "said"),
+    ("user", "sudo", "printed"),
     [
         ("asks", True, r'wants the password of asks. Set sudo = "ask".*asks ALL=\(root\) NOPASSWD'),
         ("plain", True, r"wants the password of plain"),
@@ -144,9 +144,9 @@ def test_a_wrong_password_is_tried_once(machine: Any) -> None:
     ],
 )
 def test_what_sudo_refuses_is_said_with_the_line_to_add(
-    machine: Any, user: str, sudo: object, said: str
+    machine: Any, user: str, sudo: object, printed: str
 ) -> None:
-    with pytest.raises(CommandError, match=said), opened(machine, user, sudo):
+    with pytest.raises(CommandError, match=printed), opened(machine, user, sudo):
         pass
 
 
@@ -185,8 +185,8 @@ def test_the_password_is_nowhere_to_be_seen(
         wait = (
             f"echo here > {tmp_path}/here; while [ ! -e {go} ]; do sleep 0.05; done; env; echo $0"
         )
-        said: list[str] = []
-        running = threading.Thread(target=lambda: said.append(output(host, wait, stdin="x")))
+        printed: list[str] = []
+        running = threading.Thread(target=lambda: printed.append(output(host, wait, stdin="x")))
         running.start()
         try:
             deadline = time.monotonic() + 30
@@ -202,11 +202,13 @@ def test_the_password_is_nowhere_to_be_seen(
         shown = repr(host) + repr(vars(host)) + repr(host.address)
     assert any(b"sudo" in text and b"sleep" in text for _, text in seen)
     assert [who for who, text in seen if word in text] == []
-    assert said
-    told = "".join(traceback.format_exception(caught.value)) + "".join(said) + caplog.text + shown
-    assert machine.password not in told
+    assert printed
+    message = (
+        "".join(traceback.format_exception(caught.value)) + "".join(printed) + caplog.text + shown
+    )
+    assert machine.password not in message
     assert machine.password not in machine.sudo_log()
-    assert "the input" in told
+    assert "the input" in message
 
 
 # The parts ----------------------------------------------------------------------------------------
@@ -232,8 +234,8 @@ def test_what_quotes_our_words_is_neither_prompt_nor_command(command: str) -> No
     dialogue = Dialogue(Secret("hunter2"))
     words = dialogue.wrapped(command)
     plain = " ".join(shlex.split(words))
-    for said in (words, plain, plain.replace("\n", "\\n"), plain.replace("\n", "#012")):
-        assert dialogue.answer(said.encode()) == b""
+    for printed in (words, plain, plain.replace("\n", "\\n"), plain.replace("\n", "#012")):
+        assert dialogue.answer(printed.encode()) == b""
     assert not dialogue.running
     assert not dialogue.asked
 
@@ -241,16 +243,17 @@ def test_what_quotes_our_words_is_neither_prompt_nor_command(command: str) -> No
 def test_the_password_is_sent_when_it_is_asked_for_and_once() -> None:
     dialogue = Dialogue(Secret("hunter2"))
     assert "hunter2" not in dialogue.wrapped("true")
-    said = b"We trust you have received the usual lecture\n"
-    assert dialogue.answer(said) == b""
-    said += _prompt(dialogue)
-    assert dialogue.answer(said) == b"hunter2\n"
-    assert dialogue.answer(said) == b""
-    said += b"Sorry, try again.\n" + _prompt(dialogue)
-    assert dialogue.answer(said) is None
+    printed = b"We trust you have received the usual lecture\n"
+    assert dialogue.answer(printed) == b""
+    printed += _prompt(dialogue)
+    assert dialogue.answer(printed) == b"hunter2\n"
+    assert dialogue.answer(printed) == b""
+    printed += b"Sorry, try again.\n" + _prompt(dialogue)
+    assert dialogue.answer(printed) is None
     assert not dialogue.running
     assert (
-        dialogue.heard(said) == b"We trust you have received the usual lecture\nSorry, try again.\n"
+        dialogue.heard(printed)
+        == b"We trust you have received the usual lecture\nSorry, try again.\n"
     )
 
 
@@ -265,7 +268,7 @@ REFUSED = "Sorry, user me is not allowed to execute '/bin/sh -c {}' as root on l
 
 
 @pytest.mark.parametrize(
-    ("said", "asked", "meaning"),
+    ("printed", "asked", "meaning"),
     [
         ("sh: 1: sudo: not found", False, "has no sudo"),
         ("bash: line 1: sudo: command not found", False, "has no sudo"),
@@ -296,12 +299,12 @@ REFUSED = "Sorry, user me is not allowed to execute '/bin/sh -c {}' as root on l
         ("", True, "it says nothing"),
     ],
 )
-def test_what_sudo_says_has_a_meaning(said: str, asked: bool, meaning: str) -> None:
-    assert meaning in refusal("me", said, asked=asked)
+def test_what_sudo_says_has_a_meaning(printed: str, asked: bool, meaning: str) -> None:
+    assert meaning in refusal("me", printed, asked=asked)
 
 
 @pytest.mark.parametrize(
-    ("said", "meaning"),
+    ("printed", "meaning"),
     [
         ("doas: Operation not permitted", "doas refuses me. In /etc/doas.conf"),
         ("doas: doas is not enabled, /etc/doas.conf: No such file", "permit nopass me as root"),
@@ -310,5 +313,5 @@ def test_what_sudo_says_has_a_meaning(said: str, asked: bool, meaning: str) -> N
         ("doas: setresuid: not now", "does not work there: doas: setresuid: not now. Try it there"),
     ],
 )
-def test_what_doas_says_has_a_meaning(said: str, meaning: str) -> None:
-    assert meaning in refusal("me", said, asked=False, by="doas")
+def test_what_doas_says_has_a_meaning(printed: str, meaning: str) -> None:
+    assert meaning in refusal("me", printed, asked=False, by="doas")

@@ -65,8 +65,8 @@ def _found() -> Callable[[Space], ParetoResult]:
     return search
 
 
-def test_finds_a_known_front(plain: Space, found: Callable[[Space], ParetoResult]) -> None:
-    result = found(plain)
+def test_finds_a_known_front(plain: Space, results: Callable[[Space], ParetoResult]) -> None:
+    result = results(plain)
     one, other = result.predicted.T
     assert np.max(other - (1 - np.sqrt(one))) < 0.03
     # From end to end, without a large gap.
@@ -77,20 +77,20 @@ def test_finds_a_known_front(plain: Space, found: Callable[[Space], ParetoResult
 
 
 def test_nothing_in_it_is_dominated_and_all_differ(
-    plain: Space, found: Callable[[Space], ParetoResult]
+    plain: Space, results: Callable[[Space], ParetoResult]
 ) -> None:
-    result = found(plain)
+    result = results(plain)
     assert not [1 for one, other in permutations(result.predicted, 2) if is_dominated(one, other)]
     digests = {one.digest for one in plain.configurations(result.values)}
     assert len(digests) == len(result.values) > 20
-    told = np.column_stack([first(result.values), second(result.values)])
-    assert told.tolist() == result.predicted.tolist()
+    message = np.column_stack([first(result.values), second(result.values)])
+    assert message.tolist() == result.predicted.tolist()
 
 
 def test_the_hypervolume_grows_until_it_has_converged(
-    plain: Space, found: Callable[[Space], ParetoResult]
+    plain: Space, results: Callable[[Space], ParetoResult]
 ) -> None:
-    result = found(plain)
+    result = results(plain)
     assert list(result.hypervolumes) == sorted(result.hypervolumes)
     assert 0 < result.converged_at < len(result.hypervolumes)
     assert result.hypervolumes[result.converged_at] >= 0.999 * result.hypervolumes[-1]
@@ -159,7 +159,7 @@ def test_one_prediction_for_each_objective_and_generation(plain: Space) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"predict": [first]}, "at least two objectives, got 1"),
         ({"population": 3}, "population must be at least 4"),
@@ -167,9 +167,9 @@ def test_one_prediction_for_each_objective_and_generation(plain: Space) -> None:
         ({"predict": [first, lambda v: np.full(len(v), np.nan)]}, "finite numbers"),
     ],
 )
-def test_what_makes_no_search_is_refused(plain: Space, changes: dict, told: str) -> None:
+def test_what_makes_no_search_is_refused(plain: Space, changes: dict, message: str) -> None:
     asked = {"predict": [first, second], "seed": 1, "generations": 1, **changes}
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         front(plain, **asked)
 
 

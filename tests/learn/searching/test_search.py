@@ -60,10 +60,10 @@ def test_candidates_come_in_the_order_of_their_own_prediction(
 ) -> None:
     result = small_search(space, bowl, seed=1, model="XGBoost", keep=25)
     assert len(result.candidates) == 25
-    told = [candidate.predicted_p99_ms for candidate in result.candidates]
-    assert told == sorted(told)
+    words = [candidate.predicted_p99_ms for candidate in result.candidates]
+    assert words == sorted(words)
     values = space.values([candidate.configuration for candidate in result.candidates])
-    assert told == pytest.approx(np.exp(bowl(values)).tolist())
+    assert words == pytest.approx(np.exp(bowl(values)).tolist())
     assert {candidate.model for candidate in result.candidates} == {"XGBoost"}
 
 
@@ -258,10 +258,10 @@ def test_every_algorithm_ends_where_nothing_gets_better(space: Space, algorithm:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_refuses_a_broken_prediction(space: Space, algorithm: str) -> None:
     def later_broken(values: Matrix) -> Matrix:
-        told.append(np.full(len(values), np.nan if told else 1.0))
-        return told[-1]
+        words.append(np.full(len(values), np.nan if words else 1.0))
+        return words[-1]
 
-    told: list[Matrix] = []
+    words: list[Matrix] = []
     with pytest.raises(ValueError, match="finite numbers"):
         small_search(space, later_broken, seed=1, algorithm=algorithm)
 
@@ -285,14 +285,14 @@ def test_uncertain_configurations_rank_lower_and_show_their_prediction(
         spread = space.genes(values)[:, 0]
         return Estimate(log_p99, spread, log_p99 + 2 * spread)
 
-    found = small_search(space, unsure, seed=1, keep=30)
-    values = space.values([candidate.configuration for candidate in found.candidates])
-    told = unsure(values)
-    ranks = [candidate.rank_ms for candidate in found.candidates]
-    assert ranks == sorted(ranks) == pytest.approx(np.exp(told.score).tolist())
-    assert [c.predicted_p99_ms for c in found.candidates] == pytest.approx(np.exp(told.log_p99))
-    assert [c.spread for c in found.candidates] == pytest.approx(told.spread)
-    assert found.convergence.best_ms[-1] == found.candidates[0].predicted_p99_ms
+    results = small_search(space, unsure, seed=1, keep=30)
+    values = space.values([candidate.configuration for candidate in results.candidates])
+    words = unsure(values)
+    ranks = [candidate.rank_ms for candidate in results.candidates]
+    assert ranks == sorted(ranks) == pytest.approx(np.exp(words.score).tolist())
+    assert [c.predicted_p99_ms for c in results.candidates] == pytest.approx(np.exp(words.log_p99))
+    assert [c.spread for c in results.candidates] == pytest.approx(words.spread)
+    assert results.convergence.best_ms[-1] == results.candidates[0].predicted_p99_ms
 
 
 # The operators of the genetic algorithm -----------------------------------------------------------
