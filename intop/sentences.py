@@ -9,9 +9,10 @@ from intop.domain.explanation import Kept
 from intop.domain.soak import Soak
 from intop.domain.stats import Interval
 from intop.domain.sweep import UNITS, Axis, Sweep
-from intop.domain.verdict import Verdict
+from intop.domain.verdict import P99Outcome, Verdict
 from intop.words import counted, duration, interval, number
 
+UNDECIDED: P99Outcome = "no significant gain"
 ALONG: Mapping[Axis, str] = {
     "rate": "at other rates",
     "connections": "with other numbers of connections",
@@ -23,8 +24,39 @@ ALONG: Mapping[Axis, str] = {
 def verdict_sentence(verdict: Verdict) -> str:
     """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
 
-    Against a baseline it names that one. It says which guardrails are unclear or broken.
+    Against a baseline it names that one. It says which guardrails are unclear or broken, and which
+    other latencies are certainly higher; without a gain of P99, all that certainly differ.
     """
+    sentence = _outcome(verdict)
+    differences = latency_differences(verdict, only_worse=verdict.p99_outcome != UNDECIDED)
+    return f"{sentence}; {differences}" if differences else sentence
+
+
+def latency_differences(verdict: Verdict, *, only_worse: bool = False) -> str:
+    """Return the latencies that certainly differ, or are certainly higher.
+
+    Such as: P50 is 1.70 times (1.66 to 1.75) lower, P99.9 3.10 times (2.20 to 4.00) higher.
+    """
+    parts: list[str] = []
+    for name, ratio in verdict.certain.items():
+        is_lower = ratio.value > 1
+        if is_lower and only_worse:
+            continue
+        verb = "" if parts else " is"
+        parts.append(f"{name}{verb} {_times(ratio)} {'lower' if is_lower else 'higher'}")
+    return ", ".join(parts)
+
+
+def _times(ratio: Interval) -> str:
+    """Return a ratio, or its inverse where that is above 1: 1.70 times (1.66 to 1.75)."""
+    value, low, high = ratio.value, ratio.low, ratio.high
+    if value < 1:
+        value, low, high = 1 / value, 1 / high, 1 / low
+    return f"{value:.2f} times ({low:.2f} to {high:.2f})"
+
+
+def _outcome(verdict: Verdict) -> str:
+    """Return the outcome by P99 and the guardrails."""
     than = f" than with {verdict.against}" if verdict.against else ""
     within = f"{verdict.level:.0%} interval {verdict.ratio_low:.2f} to {verdict.ratio_high:.2f}"
     if verdict.failures:
@@ -40,6 +72,8 @@ def verdict_sentence(verdict: Verdict) -> str:
             return f"worse: P99 is {1 / verdict.ratio:.2f} times higher{than} (ratio's {within})"
     besides = f"; besides, {verdict.costs}" if verdict.broken else ""
     text = "no significant gain, keep the defaults"
+    if any(ratio.low > 1 for ratio in verdict.certain.values()):
+        text = "no significant gain of P99"
     if verdict.against:
         text = f"no significant gain over {verdict.against}"
     return f"{text} (ratio {verdict.ratio:.2f}, {within}){besides}"

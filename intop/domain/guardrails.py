@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Interval
 
-Quantity = Literal["P50", "rate", "error share", "CPU", "memory"]
+Quantity = Literal["P50", "rate", "error share", "slow requests", "CPU", "memory"]
 Unit = Literal["times", "points", "MiB"]
 State = Literal["kept", "unclear", "broken"]
 
@@ -27,6 +27,12 @@ class Guardrails:
     """The achieved rate, as a part of the default's."""
     error_points: Points | None = 0.1
     """Percentage points more of failed requests."""
+    slow_points: Points | None = 0.1
+    """Percentage points more of slow requests: those beyond the limit that follows."""
+    slow_times: Times | None = 2.0
+    """The limit of slow requests, as a multiple of the default's P99."""
+    slow_ms: Annotated[float, Interval(gt=0)] | None = None
+    """The limit of slow requests in ms, in place of the multiple."""
     cpu_points: Points | None = 5.0
     """Percentage points more of the load balancer's CPU time."""
     cpu_times: Times | None = 1.1
@@ -41,6 +47,9 @@ NO_GUARDRAILS = Guardrails(
     p50_times=None,
     rate_times=None,
     error_points=None,
+    slow_points=None,
+    slow_times=None,
+    slow_ms=None,
     cpu_points=None,
     cpu_times=None,
     memory_mib=None,
@@ -69,6 +78,8 @@ class Guardrail:
     """The ends of the effect's interval."""
     margin: float
     """Beyond this effect it is worse than what is accepted."""
+    limit_ms: float | None = None
+    """The limit beyond which requests are slow; None for all other quantities."""
 
     @property
     def state(self) -> State:
@@ -88,13 +99,20 @@ class Guardrail:
         least, most = self._harms
         if self.state == "kept":
             margin = _number(self._harm(self.margin))
-            return f"{self.quantity} is {self.worse} by {margin} {self._unit} at most"
+            return f"{self.name} is {self.worse} by {margin} {self._unit} at most"
         if self.state == "unclear":
-            return f"{self.quantity} may be {self.worse} by up to {_number(most)} {self._unit}"
+            return f"{self.name} may be {self.worse} by up to {_number(most)} {self._unit}"
         return (
-            f"{self.quantity} is {self.worse} by {_number(self._harm(self.effect))} {self._unit} "
+            f"{self.name} is {self.worse} by {_number(self._harm(self.effect))} {self._unit} "
             f"({_number(least)} to {_number(most)}; accepted: {_number(self._harm(self.margin))})"
         )
+
+    @property
+    def name(self) -> str:
+        """The quantity, with its limit, such as: share of requests above 120 ms."""
+        if self.limit_ms is None:
+            return self.quantity
+        return f"share of requests above {self.limit_ms:.3g} ms"
 
     @property
     def _unit(self) -> str:

@@ -26,7 +26,14 @@ MAX_US = 3_600_000_000
 BEHIND = 10
 """Requests that are slower than a percentile, at least: with fewer it is the time of a few."""
 
-PERCENTS: Mapping[str, float] = {"P50": 50.0, "P90": 90.0, "P99": 99.0, "P99.9": 99.9}
+PERCENTS: Mapping[str, float] = {
+    "P50": 50.0,
+    "P75": 75.0,
+    "P90": 90.0,
+    "P95": 95.0,
+    "P99": 99.0,
+    "P99.9": 99.9,
+}
 """The percentiles of a side of a verdict, by name."""
 
 _SIGNIFICANT_DIGITS = 3
@@ -151,6 +158,10 @@ class Histogram:
             if left <= 0:
                 break
         return math.exp(math.fsum(logs) / count) / 1000
+
+    def count_above(self, limit_ms: float) -> int:
+        """Return the number of latencies above a limit (ms), by the tops of their buckets."""
+        return sum(count for value, count in self.pairs() if value > 1000 * limit_ms)
 
     @property
     def max_ms(self) -> float:

@@ -1,7 +1,8 @@
 """The two sides of a verdict beyond P99: other percentiles, rate, errors, CPU, guardrails."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
 from typing import Literal
@@ -11,10 +12,19 @@ from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
 from intop.domain.histogram import PERCENTS, Histogram, reliable_ms
 from intop.domain.rounds import M, paired, usable_by_round
-from intop.domain.stats import Interval, geometric_mean, paired_difference, paired_ratio
+from intop.domain.stats import (
+    Interval,
+    bonferroni,
+    geometric_mean,
+    paired_difference,
+    paired_ratio,
+    student_quantile,
+)
 from intop.domain.trial import Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 
+BESIDE = (*(name for name in PERCENTS if name != "P99"), "mean")
+"""Latencies that are compared beside the judged P99. Their intervals hold together."""
 LOWEST_MS, LOWEST_RPS = 0.001, 0.001
 """In place of nothing, which has no ratio: no latency is less than 1 us."""
 
@@ -45,6 +55,11 @@ class _Pairs:
     def values(self, of: Callable[[Trial], float]) -> tuple[list[float], list[float]]:
         return [of(t) for t in self.default], [of(t) for t in self.tuned]
 
+    @property
+    def joint(self) -> "_Pairs":
+        """The pairs at the level at which the intervals of all of BESIDE hold together."""
+        return replace(self, level=bonferroni(self.level, len(BESIDE)))
+
     def ratio(self, of: Callable[[Trial], float]) -> Interval | None:
         """Return the ratio of the sides with its interval, None where a value is zero."""
         default, tuned = self.values(of)
@@ -63,11 +78,13 @@ class _Pairs:
     def latency(self, percent: float, sides: tuple[Histogram, Histogram]) -> PairwiseLatency:
         default, tuned = (reliable_ms(side, percent) for side in sides)
         # The judged P99 rests on rounds, not on a side's requests.
-        is_shown = percent == PERCENTS["P99"] or None not in (default, tuned)
+        is_judged = percent == PERCENTS["P99"]
+        is_shown = is_judged or None not in (default, tuned)
+        pairs = self if is_judged else self.joint
         return PairwiseLatency(
             default=default,
             tuned=tuned,
-            ratio=self.ratio(partial(_percentile_ms, percent)) if is_shown else None,
+            ratio=pairs.ratio(partial(_percentile_ms, percent)) if is_shown else None,
         )
 
 
@@ -76,8 +93,9 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
 
     The trials of a side have the same rate and duration, so their histograms add up to the
     distribution of its requests. A percentile with too few slower requests is left out. Ratios are
-    of single trials, since it is those that vary independently; each interval holds for itself at
-    `level`. Raises ValueError for fewer than two pairs.
+    of single trials, since it is those that vary independently. The interval of P99, which is
+    judged, holds at `level`; those of BESIDE hold at `level` all together (Bonferroni), and every
+    other one for itself. Raises ValueError for fewer than two pairs.
     """
     pairs = _Pairs(default, tuned, level)
     histograms = _histograms(default), _histograms(tuned)
@@ -93,7 +111,9 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
         balancer_cpu=pairs.means(lambda t: t.balancer.cpu),
         fewest_requests=min(histogram.total for side in histograms for histogram in side),
-        mean_ms=pairs.known(lambda t: t.histogram.mean_ms if t.histogram is not None else None),
+        mean_ms=pairs.joint.known(
+            lambda t: t.histogram.mean_ms if t.histogram is not None else None
+        ),
         received_mb_s=pairs.known(lambda t: t.received_mb_s),
         memory_mib=pairs.known(_memory_mib),
         context_switches_per_s=pairs.known(lambda t: t.balancer.context_switches_per_s),
@@ -156,13 +176,15 @@ def check_guardrails(
     P50 and the rate, of the difference for what may be zero. Each holds for itself at `level`.
     Raises ValueError for fewer than two pairs.
     """
-    guardrail = partial(_guardrail, _Pairs(default, tuned, level))
+    pairs = _Pairs(default, tuned, level)
+    guardrail = partial(_guardrail, pairs)
     cpu_points = _either(margins.cpu_points, margins.cpu_times, fmean(map(_cpu_percent, default)))
     memory_mib = _either(margins.memory_mib, margins.memory_times, fmean(map(_memory_mib, default)))
     return (
         *guardrail("P50", "times", _p50_ms, margins.p50_times),
         *guardrail("rate", "times", _rate_rps, margins.rate_times, worse="lower"),
         *guardrail("error share", "points", _error_percent, margins.error_points),
+        *_slow_requests(pairs, margins),
         *guardrail("CPU", "points", _cpu_percent, cpu_points),
         *guardrail("memory", "MiB", _memory_growth_mib, memory_mib),
     )
@@ -195,6 +217,49 @@ def _guardrail(
         high=effect.high,
         margin=margin,
     )
+
+
+def _slow_requests(pairs: _Pairs, margins: Guardrails) -> Iterator[Guardrail]:
+    """Yield the guardrail of the far tail: the share of requests above a limit, in percent.
+
+    A trial is a cluster, so the interval is Student's of the shares' differences by pair. It is at
+    least as wide as two counts of independent requests allow: slow requests are few, and where
+    there is none in any trial, the differences tell no scatter at all.
+    """
+    limit_ms = margins.slow_ms
+    if limit_ms is None and margins.slow_times is not None:
+        limit_ms = margins.slow_times * geometric_mean([t.p99_ms for t in pairs.default])
+    if limit_ms is None:
+        return
+    slow = partial(_slow_percent, limit_ms)
+    half = student_quantile(pairs.level, math.inf) * math.sqrt(
+        sum(_count_variance(side, limit_ms) for side in (pairs.default, pairs.tuned))
+    )
+    for guardrail in _guardrail(pairs, "slow requests", "points", slow, margins.slow_points):
+        effect = guardrail.effect
+        yield replace(
+            guardrail,
+            low=min(guardrail.low, effect - half),
+            high=max(guardrail.high, effect + half),
+            limit_ms=limit_ms,
+        )
+
+
+def _slow_percent(limit_ms: float, trial: Trial) -> float:
+    histogram = trial.histogram
+    return 0.0 if histogram is None else 100 * histogram.count_above(limit_ms) / histogram.total
+
+
+def _count_variance(side: Sequence[Trial], limit_ms: float) -> float:
+    """Return the variance of a side's slow requests in percent, if requests were independent.
+
+    One slow and one other request are added, as Wilson's interval does by and large: a side
+    without slow requests has a variance, too.
+    """
+    histogram = merged(_histograms(side))
+    total = histogram.total + 2
+    share = (histogram.count_above(limit_ms) + 1) / total
+    return 100**2 * share * (1 - share) / total
 
 
 def _either(more: float | None, times: float | None, base: float) -> float | None:

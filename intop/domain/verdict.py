@@ -161,6 +161,15 @@ class Verdict:
         return self.outcome not in ("gain, but", "no significant gain")
 
     @property
+    def certain(self) -> Mapping[str, Interval]:
+        """The latencies beside P99 that certainly differ, with their ratios, by name."""
+        mean = self.sides.mean_ms
+        ratios = {name: both.ratio for name, both in self.sides.latencies_ms.items()}
+        ratios = {name: r for name, r in ratios.items() if name != "P99"}
+        ratios["mean"] = None if mean is None else mean.ratio
+        return {n: r for n, r in ratios.items() if r is not None and not r.low <= 1 <= r.high}
+
+    @property
     def broken(self) -> tuple[Guardrail, ...]:
         """The guardrails that the tuned side breaks."""
         return tuple(guard for guard in self.guardrails if guard.state == "broken")

@@ -39,6 +39,7 @@ level = 0.99                # two rounds on a busy machine must not make a deplo
 p50_times = false
 rate_times = false
 error_points = false
+slow_points = false
 cpu_points = false
 cpu_times = false
 memory_mib = false

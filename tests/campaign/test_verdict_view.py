@@ -8,7 +8,7 @@ import pytest
 from builders.results import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
 from intop.campaign.verify import view as verdict
 from intop.domain.stats import Interval
-from intop.domain.verdict import Pairwise, PairwiseLatency
+from intop.domain.verdict import Pairwise, PairwiseLatency, Verdict
 from intop.sentences import verdict_sentence
 from intop.words import number
 from kit.printed import cells, shown
@@ -104,7 +104,7 @@ def test_latencies_that_are_all_the_same_or_none_are_drawn_too(
         result = replace(VERDICT, sides=replace(SIDES, latencies_ms=same))
         out = shown(capsys, verdict.verdict("x86 slt", result))
         words = ["P50", "in", "ms", number(value), number(value), "-", verdict.BOTH_MARK]
-        assert words == cells(out, "P50")
+        assert words == cells(out, "P50 in ms")
 
 
 def test_the_baseline_names_its_side(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,17 +128,20 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "clear after" not in shown(capsys, verdict.verdict("x86 slt", whole))
 
 
+P90 = "; P90 is 2.00 times (1.50 to 2.50) lower"
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({}, "gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40)"),
         (
             {"ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
-            "no significant gain, keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30)",
+            f"no significant gain of P99 (ratio 1.10, 95% interval 0.90 to 1.30){P90}",
         ),
         (
             {"ratio": 1.2, "ratio_low": 1.0, "ratio_high": 1.4},
-            "no significant gain, keep the defaults (ratio 1.20, 95% interval 1.00 to 1.40)",
+            f"no significant gain of P99 (ratio 1.20, 95% interval 1.00 to 1.40){P90}",
         ),
         (
             {"ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75, "level": 0.9},
@@ -150,7 +153,7 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             {"against": "ubuntu-18.04", "ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
-            "no significant gain over ubuntu-18.04 (ratio 1.10, 95% interval 0.90 to 1.30)",
+            f"no significant gain over ubuntu-18.04 (ratio 1.10, 95% interval 0.90 to 1.30){P90}",
         ),
         (
             {"against": "mine", "ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75},
@@ -173,8 +176,8 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         (
             {"guardrails": (BROKEN_CPU,), "ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
             (
-                "no significant gain, keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30); "
-                "besides, CPU is higher by 12 points (9 to 15; accepted: 5)"
+                "no significant gain of P99 (ratio 1.10, 95% interval 0.90 to 1.30); "
+                f"besides, CPU is higher by 12 points (9 to 15; accepted: 5){P90}"
             ),
         ),
         # However fast the rest was.
@@ -183,6 +186,29 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_verdict_in_a_sentence(changes: dict[str, Any], expected: str) -> None:
     assert verdict_sentence(replace(VERDICT, **changes)) == expected
+
+
+def with_ratios(**ratios: Interval) -> Verdict:
+    """A verdict with these ratios of latencies, and no other."""
+    latencies = {
+        name: PairwiseLatency(default=1.0, tuned=1.0, ratio=ratio) for name, ratio in ratios.items()
+    }
+    return replace(VERDICT, sides=replace(SIDES, latencies_ms=latencies, mean_ms=None))
+
+
+def test_a_gain_says_which_other_latency_is_certainly_higher() -> None:
+    paid = with_ratios(P50=Interval(1.7, 1.66, 1.75), P75=Interval(0.5, 0.4, 0.625))
+    assert verdict_sentence(paid) == (
+        "gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40); P75 is 2.00 times (1.60 to "
+        "2.50) higher"
+    )
+
+
+def test_without_anything_certain_the_defaults_stay() -> None:
+    nothing = replace(with_ratios(P50=Interval(1.1, 0.9, 1.3)), ratio=1.1, ratio_low=0.9)
+    assert verdict_sentence(replace(nothing, ratio_high=1.3)) == (
+        "no significant gain, keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30)"
+    )
 
 
 # Guardrails, and what too few requests are behind -------------------------------------------------

@@ -1,5 +1,6 @@
 """Both sides of a verdict beyond P99."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,13 +28,14 @@ def test_latencies_are_of_all_requests_and_ratios_of_single_trials() -> None:
     default = [made((100, 980), (1000, 20)), made((200, 980), (2000, 20))]
     tuned = [made((100, 980), (500, 20)), made((100, 980), (500, 20))]
     result = side_by_side(default, tuned, level=0.95)
-    assert list(result.latencies_ms) == ["P50", "P90", "P99", "P99.9", "max"]
+    assert list(result.latencies_ms) == ["P50", "P75", "P90", "P95", "P99", "P99.9", "max"]
     p50, p99, highest = (result.latencies_ms[name] for name in ("P50", "P99", "max"))
     # 2000 requests: the 1000th is one of the two lowest, the 1961st and on are the slow.
     assert (p50.default, p50.tuned) == (0.2, 0.1)
     assert (p99.default, p99.tuned) == (1.0, 0.5)
     assert (highest.default, highest.tuned, highest.ratio) == (2.0, 0.5, None)
-    assert paired_ratio([0.1, 0.2], [0.1, 0.1], level=0.95) == p50.ratio
+    assert p50.ratio is not None
+    assert p50.ratio.value == pytest.approx(math.sqrt(2))
     assert paired_ratio([1, 2], [0.5, 0.5], level=0.95) == p99.ratio
     assert Pairwise(default=2000, tuned=2000) == result.requests
     assert result.fewest_requests == 1000
@@ -46,10 +48,10 @@ def test_latencies_are_of_all_requests_and_ratios_of_single_trials() -> None:
     [
         (9, {"max"}),
         (10, {"P50", "max"}),
-        (49, {"P50", "max"}),
-        (50, {"P50", "P90", "max"}),
-        (500, {"P50", "P90", "P99", "max"}),
-        (5000, {"P50", "P90", "P99", "P99.9", "max"}),
+        (49, {"P50", "P75", "max"}),
+        (50, {"P50", "P75", "P90", "max"}),
+        (500, {"P50", "P75", "P90", "P95", "P99", "max"}),
+        (5000, {"P50", "P75", "P90", "P95", "P99", "P99.9", "max"}),
     ],
 )
 def test_a_percentile_takes_ten_slower_requests_of_the_side(
@@ -169,8 +171,8 @@ def by_quantity(
 def test_sides_that_are_the_same_keep_all_guardrails() -> None:
     side = [busy(0.2), busy(0.3)]
     result = by_quantity(side, side)
-    assert list(result) == ["P50", "rate", "error share", "CPU", "memory"]
-    assert {one.state for one in result.values()} == {"kept"}
+    assert list(result) == ["P50", "rate", "error share", "slow requests", "CPU", "memory"]
+    assert {g.state for name, g in result.items() if name != "slow requests"} == {"kept"}
 
 
 def test_an_effect_is_that_of_single_trials_paired_by_round() -> None:
@@ -236,6 +238,8 @@ def test_of_two_margins_the_larger_one_counts(
         (("p50_times",), "P50"),
         (("rate_times",), "rate"),
         (("error_points",), "error share"),
+        (("slow_points",), "slow requests"),
+        (("slow_times",), "slow requests"),
         (("cpu_points", "cpu_times"), "CPU"),
         (("memory_mib", "memory_times"), "memory"),
     ],
@@ -244,7 +248,7 @@ def test_each_can_be_switched_off(off: tuple[str, ...], quantity: str) -> None:
     side = [busy(0.2), busy(0.3)]
     margins = replace(Guardrails(), **dict.fromkeys(off))
     assert quantity not in by_quantity(side, side, margins)
-    assert len(by_quantity(side, side, margins)) == 4
+    assert len(by_quantity(side, side, margins)) == 5
     assert check_guardrails(side, side, NO_GUARDRAILS, level=0.95) == ()
 
 
@@ -252,3 +256,48 @@ def test_a_latency_and_a_rate_of_nothing_have_a_ratio() -> None:
     none = [replace(made((0, 100)), achieved_rps=0.0)] * 2
     result = by_quantity([quick(1000), quick(1000)], none)
     assert (result["P50"].state, result["rate"].state) == ("kept", "broken")
+
+
+# The far tail -------------------------------------------------------------------------------------
+
+
+def tailed(slow: int, *, of: int = 5000) -> Trial:
+    """A trial of requests of 1 ms, of which some take 1 s."""
+    pairs = ((1000, of - slow), (1_000_000, slow)) if slow else ((1000, of),)
+    return replace(busy(0.2), histogram=Histogram.from_pairs(pairs))
+
+
+def test_slow_requests_are_those_beyond_twice_the_defaults_p99() -> None:
+    result = by_quantity([tailed(0)] * 4, [tailed(25)] * 4)["slow requests"]
+    assert (result.limit_ms, result.default) == (2.0, 0.0)
+    assert result.tuned == pytest.approx(0.5)
+    assert result.state == "broken"
+    assert result.summary.startswith("share of requests above 2 ms is higher by 0.5 points (")
+
+
+def test_a_limit_in_ms_takes_the_place_of_the_multiple() -> None:
+    margins = Guardrails(slow_ms=1500.0)
+    result = by_quantity([tailed(0)] * 4, [tailed(25)] * 4, margins)["slow requests"]
+    assert (result.limit_ms, result.tuned) == (1500.0, 0.0)
+
+
+def test_no_slow_request_says_only_as_much_as_there_are_requests() -> None:
+    few, many = ([tailed(0, of=count)] * 2 for count in (100, 5000))
+    assert by_quantity(few, few)["slow requests"].state == "unclear"
+    assert by_quantity(many, many)["slow requests"].state == "kept"
+
+
+def test_a_burst_in_a_single_trial_is_no_certain_harm() -> None:
+    result = by_quantity([tailed(0)] * 4, [tailed(40), *[tailed(0)] * 3])["slow requests"]
+    assert result.state == "unclear"
+
+
+def test_intervals_beside_p99_hold_together() -> None:
+    sides = [[quick(us) for us in side] for side in ((1000, 1100, 1000, 900), (500, 540, 520, 460))]
+    result = side_by_side(*sides, level=0.95)
+    alone = paired_ratio(*([t.percentile_ms(50) for t in side] for side in sides), level=0.95)
+    together = result.latencies_ms["P50"].ratio
+    assert together is not None
+    assert together.value == pytest.approx(alone.value)
+    assert together.low < alone.low
+    assert together.high > alone.high

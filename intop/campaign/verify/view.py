@@ -11,6 +11,7 @@ from intop.domain.causes import LEVEL, Causes
 from intop.domain.guardrails import Guardrail, Quantity
 from intop.domain.halves import Halves
 from intop.domain.histogram import BEHIND, PERCENTS, requests_for
+from intop.domain.sides import BESIDE
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from intop.sentences import verdict_sentence
@@ -152,6 +153,7 @@ MEANT: dict[Quantity, str] = {
     "P50": "P50 in ms",
     "rate": "requests/s achieved",
     "error share": "failed requests in %",
+    "slow requests": "slow requests in %",
     "CPU": "balancer's CPU in %",
     "memory": "growth of the balancer's memory in MiB",
 }
@@ -173,10 +175,17 @@ def guardrail_table(verdict: Verdict) -> Table:
             *texts("accepted", "state"),
         ),
         rows=tuple(
-            (MEANT[g.quantity], g.default, g.tuned, _effect(g), _accepted(g), g.state)
+            (_meaning(g), g.default, g.tuned, _effect(g), _accepted(g), g.state)
             for g in verdict.guardrails
         ),
     )
+
+
+def _meaning(guardrail: Guardrail) -> str:
+    """Return the quantity with its unit, such as: requests above 120 ms in %."""
+    if guardrail.limit_ms is None:
+        return MEANT[guardrail.quantity]
+    return f"requests above {guardrail.limit_ms:.3g} ms in %"
 
 
 def cause_notes(causes: Causes) -> Iterator[str]:
@@ -232,7 +241,8 @@ def _notes(verdict: Verdict) -> Iterator[str]:
     latencies = f"Latencies of all requests ({counts.default:.0f} and {counts.tuned:.0f})"
     ratios = "Ratios above 1 are higher values of the default: geometric means over the pairs"
     yield f"{latencies}, drawn from {_Scale.of(verdict.sides)}."
-    yield f"{ratios}, each interval for itself."
+    together = ", ".join(BESIDE)
+    yield f"{ratios}. The intervals of {together} hold all together, each other for itself."
     yield from latency_notes(verdict.sides)
     yield judged_by(verdict)
 
