@@ -27,7 +27,7 @@ def verdict_of(*mechanisms: str, winner: dict[str, str] = WINNER) -> Verdict:
     """A gain that names these mechanisms."""
     (cause, *_) = findings.CAUSES.mechanisms
     result = tuple(replace(cause, mechanism=name, eased=True) for name in mechanisms)
-    causes: Causes = replace(findings.CAUSES, found=result)
+    causes: Causes = replace(findings.CAUSES, mechanisms=result)
     return replace(findings.VERDICT, configuration=Configuration(winner), causes=causes)
 
 
