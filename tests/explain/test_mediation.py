@@ -133,7 +133,7 @@ def test_one_that_was_killed_goes_on_and_other_blocks_are_measured_anew(ready: F
     assert list(range(4 * ROUNDS)) == sorted(ready.measured)
     measured(ready, verdict, Block(mechanism=NAMED, values={SYNACKS: "3"}))
     assert len(ready.measured) == 8 * ROUNDS
-    assert "other blocks or rounds than before are measured anew" in ready.told.getvalue()
+    assert "other blocks or rounds than before are measured anew" in ready.output.getvalue()
 
 
 def test_what_fails_is_told(ready: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
