@@ -26,6 +26,7 @@ def asked(make_study: Make, postgres_server: Server) -> tuple[Any, str]:
     return made, url
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_in_a_trial_leaves_it_to_the_next_one(
     asked: tuple[Any, str],
 ) -> None:
