@@ -18,12 +18,10 @@ RUNS ?=
 RESULTS ?= build/$@.json
 SIZES ?= largest
 SYSTEMS ?=
-# A folder in memory, where there is one.
-SHM := $(firstword $(wildcard /dev/shm) /tmp)
 
 .DEFAULT_GOAL := help
 .PHONY: help run quick test test-long test-machine fuzz-guard check docs compare-doc bench bench-models bench-search
-.PHONY: clean install lab-tests other-tests quick
+.PHONY: clean install pytest
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -37,23 +35,18 @@ run: $(VENV)/ready ## Tune both architectures and workloads on the embedded lab;
 
 test: $(VENV)/ready ## Run all linters and all tests
 	@sh $(PACKAGES) lab guests tests
-	@$(MAKE) --no-print-directory -j 3 check lab-tests other-tests
+	@$(MAKE) --no-print-directory -j 2 check pytest
 
-lab-tests: $(VENV)/ready
-	@# Most of their time these wait for a load to end, so there are three at once on two processors.
+pytest: $(VENV)/ready
+	@# Half of the time tests wait for a load to end, so there are three at once on two processors.
+	@# Four take as long (15 min 8 s at af0137f, three 15 min 47 s at f4d943c), and disturb each other.
 	@# The longest files come first: see tests/conftest.py.
 	@# The longest test takes a minute or two. One that waits for ever fails, and shows where it waits.
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 600 \
-	    -m 'lab and not long and not machine'
-
-other-tests: $(VENV)/ready
-	@# In what the tests of the lab leave of the processors. Stores are written to often, and a disk
-	@# makes each write wait.
-	@TMPDIR=$(SHM) nice -n 10 $(BIN)/python -m pytest -n 1 --dist loadfile --no-loadscope-reorder \
-	    --timeout 600 -m 'not lab and not long and not machine'
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --timeout 600
 
 quick: $(VENV)/ready ## Run the tests that need no lab, no SSH and no PostgreSQL: a minute
-	@TMPDIR=$(SHM) $(BIN)/python -m pytest -n 2 --timeout 60 \
+	@# Stores are written to often, and a disk makes each write wait.
+	@TMPDIR=$(firstword $(wildcard /dev/shm) /tmp) $(BIN)/python -m pytest -n 2 --timeout 60 \
 	    -m 'not lab and not slow and not long and not machine'
 
 test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: a quarter of an hour

@@ -197,7 +197,7 @@ def testbed(tmp_path: Path) -> Iterator[FakeTestbed]:
         )
         subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
         task = Task(context=context, subject=subject, workload=study.workloads["slt"])
-        fake = FakeTestbed(task, told=message)
+        fake = FakeTestbed(task, output=message)
         yield fake
 
 

@@ -100,6 +100,7 @@ def test_a_killed_controllers_host_is_given_back(place: Site) -> None:
         assert user.ran_as() == set()
 
 
+@pytest.mark.long
 def test_a_worker_measures(tmp_path: Path, postgres_server: Server) -> None:
     with site("w", tmp_path) as place:
         file = place.folder / "intop.toml"

@@ -18,7 +18,7 @@ class FakeTestbed:
     """Answers with the statuses it was given, then with ok; P99 by configuration digest.
 
     `latency` says it for each place instead. After `dies_after` trials it is as if it were killed.
-    `told` is what the progress display said; a key in `refuses` takes that value only.
+    `output` is what the progress display said; a key in `refuses` takes that value only.
     """
 
     task: Task
@@ -27,7 +27,7 @@ class FakeTestbed:
     connected: bool = True
     measured: list[int] = field(default_factory=list)
     limits_ms: list[float | None] = field(default_factory=list)
-    told: StringIO = field(default_factory=StringIO)
+    output: StringIO = field(default_factory=StringIO)
     refuses: dict[str, str] = field(default_factory=dict)
     latency: Callable[[PlannedTrial], int] | None = None
     dies_after: int | None = None

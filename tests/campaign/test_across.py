@@ -166,7 +166,7 @@ def test_killed_it_goes_on_and_is_read_from_the_store_afterwards(judged: FakeTes
     # Other workloads, or another load of one of them, are another measurement.
     across(judged.task, workloads(judged.task)[:2], rounds=2)
     assert len(judged.measured) == 24
-    assert "all of it is measured" in judged.told.getvalue()
+    assert "all of it is measured" in judged.output.getvalue()
     study = judged.task.context.study
     faster = {**study.workloads, "dlt": replace(study.workloads["dlt"], rate_rps=99)}
     context = replace(judged.task.context, study=replace(study, workloads=faster))

@@ -101,7 +101,7 @@ def test_what_acts_is_always_varied_and_what_is_open_in_turns(testbed: FakeTestb
     assert {len(values) for values in design if len(values) > 1} == {2}
     assert set(still) < set().union(*design)
     assert frozen not in set().union(*design)
-    assert "configurations varies" not in testbed.told.getvalue()
+    assert "configurations varies" not in testbed.output.getvalue()
 
     again = new(testbed.task.store, testbed.task.context.study)
     testbed.task = replace(testbed.task, subject=replace(testbed.task.subject, campaign=again))
@@ -110,7 +110,7 @@ def test_what_acts_is_always_varied_and_what_is_open_in_turns(testbed: FakeTestb
         testbed.task.subject, ranking(chosen=["net.core.somaxconn"], keep=2, screening=result)
     )
     collect(testbed.task, 2)
-    output = testbed.told.getvalue()
+    output = testbed.output.getvalue()
     assert "none of the 2 configurations varies net.ipv4.tcp_" in output
 
 

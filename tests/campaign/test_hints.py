@@ -70,7 +70,7 @@ def test_all_together_come_first_then_each_alone(testbed: FakeTestbed) -> None:
     assert expected(testbed) == (IDLE, RTO)
     assert [both] == found(testbed, 4)
     assert found(testbed, 3) == []
-    assert "the default shows rto, slow-start-after-idle" in testbed.told.getvalue()
+    assert "the default shows rto, slow-start-after-idle" in testbed.output.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_connections_that_the_accept_queue_drops_say_nothing_of_handshakes(
 ) -> None:
     shows(testbed, {"TcpExt.ListenOverflows": 40.0, "TcpExt.ListenDrops": 40.0})
     assert found(testbed) == [{"net.core.somaxconn": "65535"}]
-    assert "the default shows accept-queue;" in testbed.told.getvalue()
+    assert "the default shows accept-queue;" in testbed.output.getvalue()
 
 
 def test_a_hint_that_the_default_has_or_the_space_has_not_is_none(testbed: FakeTestbed) -> None:

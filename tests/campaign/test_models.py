@@ -129,9 +129,9 @@ def _campaign(
 
 def test_saved_models_find_what_models_fitted_anew_find(campaign: Campaign) -> None:
     campaign.run("search")
-    anew = campaign.found()
+    anew = campaign.result()
     output = campaign.search()
-    assert anew == campaign.found()
+    assert anew == campaign.result()
     assert [run.model for run in anew[1]] == ["RFR", "LightGBM", "ensemble"]
     assert str(campaign.path) not in output
 

@@ -143,7 +143,7 @@ def test_with_a_duration_in_the_file_no_stage_needs_a_pilot(testbed: FakeTestbed
 def test_the_first_stage_makes_the_pilot_and_says_so(testbed: FakeTestbed) -> None:
     scattered(testbed, SPREADS)
     assert pilot.timed(asked(testbed)).workload.duration_s == 28
-    assert "x86 slt: pilot: trials of 28 s" in testbed.told.getvalue()
+    assert "x86 slt: pilot: trials of 28 s" in testbed.output.getvalue()
 
 
 def test_the_other_architectures_pilot_is_named_where_it_chose_otherwise(
@@ -155,14 +155,14 @@ def test_the_other_architectures_pilot_is_named_where_it_chose_otherwise(
     task = replace(task, context=replace(task.context, study=study))
     other = replace(task.subject, arch="arm")
     pilot.timed(task)
-    assert "the pilot of arm" not in testbed.told.getvalue()
+    assert "the pilot of arm" not in testbed.output.getvalue()
     result = task.store.get(task.subject, Pilot)
     assert result is not None
     task.store.put(other, result)
     pilot._warn_of_others(task, result)
-    assert "the pilot of arm" not in testbed.told.getvalue()
+    assert "the pilot of arm" not in testbed.output.getvalue()
     pilot._warn_of_others(task, replace(result, duration_s=7))
-    message = testbed.told.getvalue()
+    message = testbed.output.getvalue()
     assert "x86 slt: the pilot of arm chose 28 s" in message
     assert "set duration_s = 28 in [workload.slt]" in message
 

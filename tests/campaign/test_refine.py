@@ -165,8 +165,8 @@ def test_steps_follow_until_the_budget_is_spent(ready: FakeTestbed, models: Mode
     # The first step measured it again.
     assert result.steps[0].best.p99_ms <= result.before.p99_ms or result.steps[0].best.trials == 2
     assert 50 < result.default_p99_ms < 51
-    assert "best so far P99 3." in ready.told.getvalue()
-    assert "refine: ended after 10 trials (budget)" in ready.told.getvalue()
+    assert "best so far P99 3." in ready.output.getvalue()
+    assert "refine: ended after 10 trials (budget)" in ready.output.getvalue()
 
 
 def test_each_step_learns_from_all_usable_trials_before_it(
@@ -230,7 +230,7 @@ def test_it_ends_where_nothing_is_left(ready: FakeTestbed, models: Models) -> No
     models.most = 0
     result = refine(ready.task)
     assert ("nothing left", (), result.before) == (result.ended, result.steps, result.best)
-    assert ready.told.getvalue().count("0 follow") == 1
+    assert ready.output.getvalue().count("0 follow") == 1
 
 
 def test_what_is_done_is_not_done_again(ready: FakeTestbed) -> None:
@@ -364,7 +364,7 @@ def test_with_replicas_too(
     ready: FakeTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_after: int
 ) -> None:
     """Which of two trials ends first, differs from run to run."""
-    other = FakeTestbed(ready.task, name="other", latency=latency, told=ready.told)
+    other = FakeTestbed(ready.task, name="other", latency=latency, output=ready.output)
 
     with_context(ready, testbeds=lambda _: nullcontext((ready, other)))
     monkeypatch.setattr(refine_stage, "replicas_in_use", lambda _: 2)
@@ -404,7 +404,7 @@ def test_trials_of_earlier_campaigns_are_learned_from_and_counted_nowhere(
         undisturbed = refine(ready.task)
     assert undisturbed.earlier == 24
     assert [sum(map(len, s.measured)) for s in models.seen] == [24 + 11, 24 + 17, 24 + 22]
-    assert "refine: 24 trials of campaign 1 of 2" in ready.told.getvalue()
+    assert "refine: 24 trials of campaign 1 of 2" in ready.output.getvalue()
     assert undisturbed.before.trials == 1
     _, samples, _ = collected_samples(ready.task)
     assert sum(map(len, samples.measured)) == 11
@@ -443,7 +443,7 @@ def test_a_warm_start_can_be_switched_off(ready: FakeTestbed, models: Models) ->
     with_study(ready, warm_start=False)
     assert refine(ready.task).earlier == 0
     assert sum(map(len, models.seen[0].measured)) == 11
-    assert "campaign 1" not in ready.told.getvalue()
+    assert "campaign 1" not in ready.output.getvalue()
 
 
 def other_kernel(testbed: FakeTestbed) -> None:
@@ -492,7 +492,7 @@ def test_what_was_measured_otherwise_is_left_out_with_the_reason(
     assert refine(ready.task).earlier == 0
     began = ready.task.store.earlier(ready.task.subject.campaign)[0].started_at
     output = f"11 trials of campaign 1 of {began} are left out (then against now): {message}"
-    assert output in ready.told.getvalue()
+    assert output in ready.output.getvalue()
 
 
 # In tune ------------------------------------------------------------------------------------------

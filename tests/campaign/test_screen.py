@@ -101,7 +101,7 @@ def test_it_ends_when_three_looks_in_a_row_chose_the_same(screened: FakeTestbed)
     plan = screened.task.store.plan(screened.task.subject, "screen")
     assert sum(p.role == "design" for p in plan) == COUNT
     assert len(plan) - len(screened.measured) == ranking.saved > 12
-    assert f"{ranking.saved} trials need not be measured" in screened.told.getvalue()
+    assert f"{ranking.saved} trials need not be measured" in screened.output.getvalue()
     assert (ranking.chosen, ranking.space) == (("a", "b"), ("a", "b", "c"))
     assert ranking == screened.task.store.get(screened.task.subject, Ranking)
 

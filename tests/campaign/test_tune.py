@@ -31,7 +31,7 @@ def test_a_gain_is_told_before_it_is_explained(
     def execute(stage: AnyStage, on: OpenTestbeds) -> None:
         del on
         assert isinstance(stage, Explain)
-        heard.append(testbed.told.getvalue())
+        heard.append(testbed.output.getvalue())
 
     monkeypatch.setattr(tune, "execute", execute)
     begun: list[str] = []

@@ -129,7 +129,7 @@ def test_a_clear_verdict_stops_at_the_first_look(testbed: FakeTestbed) -> None:
     assert verdict.stopped_early
     assert list(range(14)) == testbed.measured
     assert len(testbed.task.store.plan(testbed.task.subject, "judge")) == 20
-    assert "x86 slt: judge: clear after 7 of 10 rounds" in testbed.told.getvalue()
+    assert "x86 slt: judge: clear after 7 of 10 rounds" in testbed.output.getvalue()
     assert verdict.sides is not None
     assert (verdict.sides.requests.default, verdict.sides.requests.tuned) == (700, 700)
 
@@ -523,7 +523,7 @@ def test_a_baseline_that_changes_nothing_is_the_hosts_own_values(
     testbed.task.store.put(testbed.task.subject, probe_with("30", "65535"))
     verdict = verify.verify(testbed.task, "openeuler-25.09")
     assert pytest.approx(verdict.ratio, rel=0.01) == 5
-    assert "openeuler-25.09 changes nothing on this host" in testbed.told.getvalue()
+    assert "openeuler-25.09 changes nothing on this host" in testbed.output.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ def test_the_one_gain_is_exported_whatever_the_other_has(
     assert result is not None
     assert ("arm", dict(VERDICT.configuration.values)) == (result.arch, result.values)
     assert {change.key: change.default for change in result.changes} == DEFAULTS
-    assert "left out: x86: no verdict yet: intop tune --arch x86" in testbed.told.getvalue()
+    assert "left out: x86: no verdict yet: intop tune --arch x86" in testbed.output.getvalue()
     judge(both, "x86", NO_GAIN)
     result = sole_deployment(both)
     assert result is not None
     assert result.arch == "arm"
-    assert "x86: no gain: keep the defaults there" in testbed.told.getvalue()
+    assert "x86: no gain: keep the defaults there" in testbed.output.getvalue()
 
 
 def test_of_two_gains_one_has_to_be_chosen(both: Context) -> None:

@@ -350,7 +350,7 @@ def test_what_has_no_gain_keeps_the_defaults(testbed: FakeTestbed, context: Cont
     assert plan(context) == {"x86": None}
     both = replace(context, archs=("x86", "arm"))
     assert plan(both) == {"x86": None}
-    assert "left out: arm: no verdict yet" in testbed.told.getvalue()
+    assert "left out: arm: no verdict yet" in testbed.output.getvalue()
 
 
 def test_what_costs_too_much_keeps_the_defaults_unless_that_is_accepted(
@@ -358,7 +358,7 @@ def test_what_costs_too_much_keeps_the_defaults_unless_that_is_accepted(
 ) -> None:
     judged(testbed, COSTLY)
     assert plan(context) == {"x86": None}
-    output = testbed.told.getvalue()
+    output = testbed.output.getvalue()
     assert "x86 slt: no gain: it costs CPU: CPU is higher by 12 points" in output
     assert "To deploy it all the same: --accept-costs" in output
     named = [address("far")]

@@ -296,6 +296,6 @@ def test_no_value_of_a_host_is_markup() -> None:
 def test_programs_are_told_what_would_happen() -> None:
     result = json.loads(to_json({"x86": PLAN, "arm": None}))
     assert result["arm"] is None
-    keys = result["x86"]["hosts"][0]["said"]["keys"]
+    keys = result["x86"]["hosts"][0]["result"]["keys"]
     assert [key["outcome"] for key in keys] == ["changes", "is so", "impossible"]
     assert keys[0]["rivals"][0]["wins"] == "at boot"

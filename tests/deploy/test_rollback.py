@@ -118,7 +118,7 @@ def test_a_host_of_a_killed_controller_is_shown_and_given_back(balancer: Balance
     assert "lease 600 s, last sign of life " in done.stdout
     assert "watchdog alive" in done.stdout
     (answer,) = json.loads(balancer.intop("status", "--json").stdout)
-    changed = {c["key"]: (c["before"], c["now"]) for c in answer["said"]["changed"]}
+    changed = {c["key"]: (c["before"], c["now"]) for c in answer["result"]["changed"]}
     assert {key: (before[key], VALUES[key]) for key in VALUES} == changed
 
     os.kill(int((balancer.lock / "watchdog").read_text().partition("-")[0]), signal.SIGKILL)

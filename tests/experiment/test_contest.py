@@ -134,7 +134,7 @@ def test_a_baseline_that_changes_nothing_is_not_measured_twice(
     against = contest(arena.task, BOTH, rounds=3, reference=BLOG)
     assert against.reference == "default"
     assert named(result) == named(against)
-    assert f"{BLOG} changes nothing on this host" in arena.told.getvalue()
+    assert f"{BLOG} changes nothing on this host" in arena.output.getvalue()
 
 
 def test_what_the_kernel_does_not_take_is_left_out(arena: FakeTestbed) -> None:

@@ -236,7 +236,7 @@ def test_a_sweep_takes_the_place_of_an_earlier_one_of_its_kind() -> None:
     closed = replace(SWEEP, axis="connections", loop="closed")
     again = replace(SWEEP, rounds=7)
     result = Sweeps().with_one(SWEEP).with_one(closed).with_one(again)
-    assert (closed, again) == result.found
+    assert (closed, again) == result.sweeps
 
 
 def test_sweeps_are_a_winners_if_it_took_part() -> None:

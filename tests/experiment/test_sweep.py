@@ -133,7 +133,7 @@ def test_killed_it_goes_on_and_another_sweep_is_a_further_series(judged: FakeTes
     closed = Request(axis="connections", loop="closed", points="0.5x,1x")
     other = sweep(judged.task, closed)
     assert list(range(24)) == judged.measured
-    assert "another sweep than those before" in judged.told.getvalue()
+    assert "another sweep than those before" in judged.output.getvalue()
     assert sorted({p.series for p in planned(judged)}) == [1, 2]
     assert Sweeps((result, other)) == judged.task.store.get(judged.task.subject, Sweeps)
     # The first one is still known, and more rounds are no continuation: all are interleaved.
@@ -165,7 +165,7 @@ def test_connections_and_closed_loops_are_loads_of_their_own(judged: FakeTestbed
     assert result.knees == ()
     sweep(judged.task, Request(axis="connections", loop="closed", points="16,1x"))
     assert {p.closed_loop for p in planned(judged) if p.series == 2} == {True}
-    assert re.search(r"tuned with (16|64) connections: P99 5.0 ms", judged.told.getvalue())
+    assert re.search(r"tuned with (16|64) connections: P99 5.0 ms", judged.output.getvalue())
 
 
 def test_a_file_is_the_one_path_that_all_requests_ask_for(judged: FakeTestbed) -> None:

@@ -126,7 +126,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         yield Site(context, testbeds)
 
 
-def fake(context: Context, arch: str, told: StringIO) -> FakeTestbed:
+def fake(context: Context, arch: str, output: StringIO) -> FakeTestbed:
     workload = context.workloads[0]
     subject = Subject(campaign=context.campaign, arch=arch, workload=workload.name)
     task = Task(context=context, subject=subject, workload=workload)
@@ -135,7 +135,7 @@ def fake(context: Context, arch: str, told: StringIO) -> FakeTestbed:
         # A little noise, or an interval would have no width.
         return p99_us(arch, planned.configuration) + planned.index % 3
 
-    return FakeTestbed(task, told=told, latency=latency)
+    return FakeTestbed(task, output=output, latency=latency)
 
 
 @pytest.fixture(name="tuned")

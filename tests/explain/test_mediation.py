@@ -25,9 +25,9 @@ ROUNDS = 5
 
 def verdict_of(*mechanisms: str, winner: dict[str, str] = WINNER) -> Verdict:
     """A gain that names these mechanisms."""
-    (cause, *_) = findings.CAUSES.found
+    (cause, *_) = findings.CAUSES.mechanisms
     result = tuple(replace(cause, mechanism=name, eased=True) for name in mechanisms)
-    causes: Causes = replace(findings.CAUSES, found=result)
+    causes: Causes = replace(findings.CAUSES, mechanisms=result)
     return replace(findings.VERDICT, configuration=Configuration(winner), causes=causes)
 
 
@@ -133,7 +133,7 @@ def test_one_that_was_killed_goes_on_and_other_blocks_are_measured_anew(ready: F
     assert list(range(4 * ROUNDS)) == sorted(ready.measured)
     measured(ready, verdict, Block(mechanism=NAMED, values={SYNACKS: "3"}))
     assert len(ready.measured) == 8 * ROUNDS
-    assert "other blocks or rounds than before are measured anew" in ready.told.getvalue()
+    assert "other blocks or rounds than before are measured anew" in ready.output.getvalue()
 
 
 def test_what_fails_is_told(ready: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> None:

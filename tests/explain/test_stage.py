@@ -147,7 +147,7 @@ def test_a_gain_that_costs_too_much_is_not_explained_and_one_in_doubt_is(
     begin(won, replace(DOUBTED, configuration=winner))
     assert sorted(explained(won).keys) == NEEDED
     Explain.begin(won.task)
-    assert "x86 slt: gain, but CPU is unclear: P99 is 3.10 times lower" in won.told.getvalue()
+    assert "x86 slt: gain, but CPU is unclear: P99 is 3.10 times lower" in won.output.getvalue()
 
 
 def test_a_winner_of_one_change_is_its_own_smallest_set(won: FakeTestbed) -> None:

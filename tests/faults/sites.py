@@ -167,7 +167,7 @@ class Site:
     def _forked(self, words: Sequence[str], point: Point | None) -> Forked:
         output = self.folder / f"said-{next(_NUMBERS)}"
         output.mkdir()
-        return Forked(words, folder=self.folder, said=output, prepare=partial(prepare, point))
+        return Forked(words, folder=self.folder, output=output, prepare=partial(prepare, point))
 
     def signalled(self, number: signal.Signals, step: str, count: int, moment: str) -> Forked:
         """COLLECT by a controller that gets a signal there; signalled.py has the words."""

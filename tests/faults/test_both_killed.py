@@ -129,7 +129,7 @@ def is_known(place: Site) -> bool:
 def is_told(place: Site) -> bool:
     """The same of what status says."""
     (answer,) = json.loads(place.run("status", "--json")[0])
-    output = answer["said"]
+    output = answer["result"]
     return bool(output["holder"] or output["changed"]) or not place.is_changed()
 
 

@@ -144,7 +144,7 @@ def check_winner(running: Program, key: str, files: dict[str, str | None]) -> No
 slow = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-@settings(slow, max_examples=1000)
+@settings(slow, max_examples=500)
 @given(made=trees())
 def test_systemd_makes_of_our_value_what_we_are_sure_of(
     systemd: Program, made: tuple[str, dict[str, str | None]]
@@ -152,7 +152,7 @@ def test_systemd_makes_of_our_value_what_we_are_sure_of(
     check_our_value(systemd, *made)
 
 
-@settings(slow, max_examples=400)
+@settings(slow, max_examples=100)
 @given(made=trees())
 def test_procps_makes_of_our_value_what_we_are_sure_of(
     procps: Program, made: tuple[str, dict[str, str | None]]
@@ -176,7 +176,7 @@ def test_the_line_that_procps_takes_is_the_one_that_we_name(
     check_winner(procps, *made)
 
 
-@settings(slow, max_examples=300)
+@settings(slow, max_examples=150)
 @given(key=st.shared(keys, key="key"), line=st.shared(keys, key="key").flatmap(lines))
 def test_a_line_that_we_call_useless_sets_nothing(
     systemd: Program, procps: Program, key: str, line: str

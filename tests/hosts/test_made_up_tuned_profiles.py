@@ -133,7 +133,7 @@ def check(result: Profile, sections: list[tuple[str, list[list[str]]]] | None) -
 
 
 @settings(
-    max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     files=st.dictionaries(

@@ -21,6 +21,6 @@ def intop(*words: object, before: str = "") -> subprocess.CompletedProcess[str]:
     arguments = [str(word) for word in words]
     with tempfile.TemporaryDirectory(prefix="intop-said-") as output:
         prepare = partial(exec, before, {})
-        process = Forked(arguments, folder=Path.cwd(), said=Path(output), prepare=prepare)
+        process = Forked(arguments, folder=Path.cwd(), output=Path(output), prepare=prepare)
         out, err, code = process.communicate()
     return subprocess.CompletedProcess(arguments, code, out, err)

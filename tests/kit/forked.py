@@ -41,7 +41,7 @@ class Forked:
         output: Path,
         prepare: Callable[[], object] | None = None,
     ) -> None:
-        self._said = output
+        self._output = output
         given = (words, folder, output, prepare, dict(os.environ))
         self._process = _FORKS.Process(target=_be_intop, args=given)
         with _exit_codes:
@@ -64,7 +64,7 @@ class Forked:
         """Standard output, error and exit code of its end. When that takes long it is killed."""
         wait([self._process.sentinel], timeout=patience_s)
         self.kill()
-        out, err = ((self._said / name).read_text() for name in STREAMS)
+        out, err = ((self._output / name).read_text() for name in STREAMS)
         code = self.poll()
         assert code is not None
         return out, err, code

@@ -96,7 +96,7 @@ class Study:
             code = process.returncode
         else:
             with tempfile.TemporaryDirectory(prefix="intop-said-") as output:
-                forked = Forked(arguments, folder=self.folder, said=Path(output))
+                forked = Forked(arguments, folder=self.folder, output=Path(output))
                 out, err, code = forked.communicate(LIMIT_S)
         assert code in expected, f"exit code {code}: {err}\n{out}"
         return out, err

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from builders import results as findings
 from intop.domain.configuration import Configuration
 from intop.lab.state import DISKS_FOLDER
@@ -96,6 +98,7 @@ def conditions(study: Study) -> list[dict[str, Any]]:
         connection.close()
 
 
+@pytest.mark.long
 def test_the_winner_is_measured_under_all_workloads(make_study: Make) -> None:
     study = make_study("x86")
     study.run("lab", "down")

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from intop.lab.state import STATE_FOLDER
 
 Make = Callable[..., Any]
@@ -11,6 +13,7 @@ WORKERS = "nginx:main.worker_processes"
 KEYS = ["net.core.somaxconn", "net.ipv4.tcp_rmem", "nginx:*"]
 
 
+@pytest.mark.long
 def test_both_are_tuned_and_given_back(make_study: Make) -> None:
     study = make_study("x86")
     path = study.folder / "intop.toml"

@@ -26,6 +26,7 @@ def asked(make_study: Make, postgres_server: Server) -> tuple[Any, str]:
     return made, url
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_in_a_trial_leaves_it_to_the_next_one(
     asked: tuple[Any, str],
 ) -> None:
@@ -54,7 +55,7 @@ def test_a_worker_that_is_killed_in_a_trial_leaves_it_to_the_next_one(
 def begun(stack: ExitStack, study: Any, *words: str) -> Forked:
     """A command that is at work until the stack is closed."""
     output = Path(tempfile.mkdtemp(dir=study.folder))
-    process = Forked([*words], folder=study.folder, said=output)
+    process = Forked([*words], folder=study.folder, output=output)
     stack.callback(process.kill)
     return process
 

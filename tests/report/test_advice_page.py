@@ -49,7 +49,7 @@ def told(result: Advice, name: str) -> str:
 
 
 def test_it_says_first_what_helped_and_what_is_not_known(result: Advice) -> None:
-    x86, arm, chance = told(result, "result").splitlines()
+    x86, arm, chance = told(result, "found").splitlines()
     assert x86.startswith("Situation 1 (x86 slt, made-up): 1 gain in 1 verdict. By itself lowered")
     assert f"P99: {ONE} lowered, 3." in x86
     assert "there is one verdict only" in x86
@@ -65,7 +65,7 @@ def test_what_several_campaigns_found_is_counted_and_what_hurt_is_said(result: A
     bad = Interval(0.5, 0.4, 0.6)
     worse = replace(one, judged=bad, alone=None, left_out=None, missed=bad)
     mixed = replace(first, evidence=(one, worse, worse))
-    text = told(replace(result, changes=(mixed, *others)), "result")
+    text = told(replace(result, changes=(mixed, *others)), "found")
     assert f"By itself lowered P99: {ONE} lowered (in 1 of 3 measurements, 0.50 to 3.0" in text
     assert f"Raised P99: {ONE} lowered (in 2 of 3 measurements, 0.50 to " in text
 
@@ -73,7 +73,7 @@ def test_what_several_campaigns_found_is_counted_and_what_hurt_is_said(result: A
 def test_a_change_that_helps_only_beside_others_is_said_to_be_so(result: Advice) -> None:
     first, *others = result.changes
     one = replace(first.evidence[0], judged=None, alone=Interval(1, 0.9, 1.1))
-    text = told(replace(result, changes=(replace(first, evidence=(one,)), *others)), "result")
+    text = told(replace(result, changes=(replace(first, evidence=(one,)), *others)), "found")
     assert f"Only beside other changes lowered it: {ONE} lowered, 3." in text
     assert "By itself lowered" not in text
 
@@ -121,7 +121,7 @@ def test_a_store_of_contests_only_has_sets_and_no_verdicts(result: Advice) -> No
         outcome="failed",
     )
     contests = replace(result, verdicts=(), changes=(), intervals=0, sets=(one,))
-    assert "No verdict, only contests." in told(contests, "result")
+    assert "No verdict, only contests." in told(contests, "found")
     assert "There is no verdict yet. Make one with intop tune" in told(contests, "verdicts")
     assert "No verdict has changed a key" in told(contests, "changes")
     page = html(document(contests))

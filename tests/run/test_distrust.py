@@ -106,7 +106,7 @@ def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
         )
         made = Pair(
             [
-                Timed(task, name=name, slow_from=slow, told=testbed.told)
+                Timed(task, name=name, slow_from=slow, output=testbed.output)
                 for name, slow in zip(("lb-1", "lb-22"), slow_from, strict=True)
             ],
             [],
@@ -117,7 +117,7 @@ def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
                 Beside(
                     task,
                     name=one.name,
-                    told=one.told,
+                    output=one.output,
                     disturbed=n == disturbed,
                     is_there=lambda: len(made.opened) == 2,
                 )
@@ -147,7 +147,7 @@ def test_a_replica_that_grows_slower_is_named_and_set_aside(
     agreement = made.agreement()
     assert (1 - slow,) == agreement.in_use
     assert [name] == [r.name for r in agreement.replicas if r.drifted]
-    assert f"{name} has drifted: since 2026-11-25T" in testbed.told.getvalue()
+    assert f"{name} has drifted: since 2026-11-25T" in testbed.output.getvalue()
     # Found within eight sentinels, and all that it measured since the change was repeated.
     assert made.testbeds[slow].sentinels <= 8 + 8
     assert {t.status for t in trials} == {"ok"}
@@ -170,7 +170,7 @@ def test_replicas_that_stay_as_they_are_are_all_kept(
     made = pair(None, None)
     made.stage()
     assert made.agreement().in_use == (0, 1)
-    assert "drifted" not in testbed.told.getvalue()
+    assert "drifted" not in testbed.output.getvalue()
 
 
 @pytest.mark.parametrize("disturbed", [0, 1])
@@ -182,7 +182,9 @@ def test_a_replica_that_makes_the_other_one_slower_is_named_and_set_aside(
     name, other = made.testbeds[1 - disturbed].name, made.testbeds[disturbed].name
     assert (disturbed,) == made.agreement().in_use
     assert [other] == [r.disturbs for r in made.agreement().replicas if r.is_set_aside]
-    assert f"{name} disturbs {other}: the default's P50 there is 1.20 (" in testbed.told.getvalue()
+    assert (
+        f"{name} disturbs {other}: the default's P50 there is 1.20 (" in testbed.output.getvalue()
+    )
     assert {t.status for t in trials} == {"ok"}
     assert [t for t in trials if t.p99_ms > 11] == []
     kept = made.task.store.trials(made.task.subject, "collect")
@@ -226,4 +228,4 @@ def test_what_has_no_attempt_left_is_told(pair: Callable[..., Pair], testbed: Fa
     trials = made.stage()
     spoiled = sum(t.status == "disturbed" for t in trials)
     assert spoiled > 0
-    assert f"except for {spoiled} that have no attempt left (retries)" in testbed.told.getvalue()
+    assert f"except for {spoiled} that have no attempt left (retries)" in testbed.output.getvalue()

@@ -20,7 +20,7 @@ PATIENCE_S = 60
 
 
 def two(testbed: FakeTestbed) -> list[FakeTestbed]:
-    return [testbed, FakeTestbed(testbed.task, name="other", told=testbed.told)]
+    return [testbed, FakeTestbed(testbed.task, name="other", output=testbed.output)]
 
 
 def made_on(testbeds: Any, due: list[PlannedTrial]) -> dict[int, Trial]:

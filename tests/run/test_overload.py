@@ -79,9 +79,9 @@ def test_the_first_one_is_doubted_and_measured_again_at_once(testbed: FakeTestbe
     assert [0, *range(10)] == testbed.measured
     assert {t.status for t in trials} == {"ok"}
     assert stored(testbed)[:2] == [(0, 0, LOW), (0, 1, "ok")]
-    assert "the first default of collect is overloaded" in testbed.told.getvalue()
+    assert "the first default of collect is overloaded" in testbed.output.getvalue()
     # Steps are counted, not attempts.
-    assert testbed.told.getvalue().count("collect: 10/10") == 1
+    assert testbed.output.getvalue().count("collect: 10/10") == 1
 
 
 def test_the_first_one_ends_the_stage_when_it_is_overloaded_twice(testbed: FakeTestbed) -> None:
@@ -107,7 +107,7 @@ def test_a_default_that_was_disturbed_is_none_before_another(testbed: FakeTestbe
 
 def test_each_replica_has_its_own_row(testbed: FakeTestbed) -> None:
     """Two replicas with a good and an overloaded default each are no two in a row."""
-    testbeds = [testbed, FakeTestbed(testbed.task, name="other", told=testbed.told)]
+    testbeds = [testbed, FakeTestbed(testbed.task, name="other", output=testbed.output)]
     plan = with_sentinels(CONFIGURATIONS, 1, replicas=2)
     places = [p.index for p in plan if p.configuration.is_default]
     turns = [[p.index for p in plan if p.index % 2 == n] for n in (0, 1)]
@@ -123,7 +123,7 @@ def test_each_replica_has_its_own_row(testbed: FakeTestbed) -> None:
 
 
 def test_a_replica_that_is_too_weak_ends_the_stage_by_its_name(testbed: FakeTestbed) -> None:
-    weak = FakeTestbed(testbed.task, name="weak", told=testbed.told, statuses=[LOW, LOW])
+    weak = FakeTestbed(testbed.task, name="weak", output=testbed.output, statuses=[LOW, LOW])
     plan = with_sentinels(CONFIGURATIONS, 4, replicas=2)
     task = testbed.task
     task.store.write_plan(task.subject, "collect", plan)
@@ -166,7 +166,7 @@ class Slow(FakeTestbed):
 
 
 def test_the_evidence_and_the_next_step_are_said(testbed: FakeTestbed) -> None:
-    slow = Slow(testbed.task, statuses=[LOW, LOW], told=testbed.told)
+    slow = Slow(testbed.task, statuses=[LOW, LOW], output=testbed.output)
     with pytest.raises(BaselineError) as caught:
         measured(testbed.task, "collect", PLAN, on=(slow,))
     output = str(caught.value)
@@ -180,7 +180,7 @@ def test_the_evidence_and_the_next_step_are_said(testbed: FakeTestbed) -> None:
     assert "the same command measures this default again and goes on" in output
     assert "lower rate_rps in [workload.slt] of" in output
     assert "--new" in output
-    assert "(81 of 97 requests/s), and measured again" in testbed.told.getvalue()
+    assert "(81 of 97 requests/s), and measured again" in testbed.output.getvalue()
 
 
 def test_two_places_of_the_plan_are_both_named(testbed: FakeTestbed) -> None:

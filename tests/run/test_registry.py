@@ -64,7 +64,7 @@ def made_up(tmp_path: Path, testbed: FakeTestbed) -> Iterator[Task]:
             store=store,
             campaign=latest,
             connect=lambda address: pytest.fail(f"connects to {address}"),
-            progress=LineProgress(testbed.told),
+            progress=LineProgress(testbed.output),
             archs=("x86",),
             workloads=tuple(study.workloads.values()),
             testbeds=lambda _: nullcontext((testbed,)),

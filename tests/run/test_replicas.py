@@ -92,7 +92,7 @@ def test_one_that_measures_something_else_is_left_out(
     assert result is not None
     assert result.in_use == (0,)
     assert "replica lb-1 is left out, it measures something else: the first one's P99 /" in (
-        testbed.told.getvalue()
+        testbed.output.getvalue()
     )
     rounds = made.task.context.study.budget.agree_rounds
     assert [rounds + 8, rounds] == [len(one.measured) for one in made.testbeds]
@@ -107,7 +107,7 @@ def test_one_that_is_disturbed_throughout_is_left_out(
     made = cluster(5_000, 5_000)
     made.testbeds[1].statuses = ["disturbed"] * 100
     made.stage()
-    assert "replica lb-1 is left out: too few trials of the default" in testbed.told.getvalue()
+    assert "replica lb-1 is left out: too few trials of the default" in testbed.output.getvalue()
     assert replicas.replicas_in_use(made.task) == 1
 
 
@@ -131,7 +131,7 @@ def test_a_replica_more_is_for_a_new_campaign(
     measured(made.task, "screen", places(2))
     assert made.opened == [0, 1]
     assert "began with 2 replicas, and goes on with 2 of them; --new begins one with 3" in (
-        testbed.told.getvalue()
+        testbed.output.getvalue()
     )
 
 

@@ -117,7 +117,7 @@ def fleet(
             context = replace(context, study=study, store=store, campaign=campaign, testbeds=None)
             subject = replace(testbed.task.subject, campaign=campaign)
             task = replace(testbed.task, context=context, subject=subject)
-            testbeds = [Opening(task, name=f"lb-{n}", told=testbed.told) for n in range(count)]
+            testbeds = [Opening(task, name=f"lb-{n}", output=testbed.output) for n in range(count)]
             made.append(Fleet(task, list(testbeds)))
             return made[-1]
 
@@ -185,7 +185,7 @@ def test_a_replica_without_a_worker_leaves_its_trials_to_others(
     made.start("two", 1)
     assert len(made.stage("screen")) == 10
     assert [len(one.measured) - n for one, n in zip(made.testbeds, before, strict=True)] == [0, 10]
-    assert "replica 1 has no worker" in testbed.told.getvalue()
+    assert "replica 1 has no worker" in testbed.output.getvalue()
 
 
 def agreed(task: Task, *names: str, drifted: str = "") -> None:
@@ -288,7 +288,7 @@ def test_a_trial_comes_back_to_a_replica_that_has_a_worker_again(
     looks()
     result = jobs.next(spots)
     assert (job, spots[0]) == (result and result.id, result and result.spot)
-    message = testbed.told.getvalue()
+    message = testbed.output.getvalue()
     assert message.count("replica 1 has no worker: this trial goes to replica 2") == 1
     assert message.count("replica 1 has a worker again: this trial comes back") == 1
 
@@ -380,7 +380,7 @@ def test_a_host_that_is_in_use_is_tried_again(
     made.start("one", 0)
     assert len(made.stage()) == 10
     assert made.workers[0].counted.failures == 1
-    assert "held by campaign 7" in testbed.told.getvalue()
+    assert "held by campaign 7" in testbed.output.getvalue()
 
 
 def test_what_no_worker_could_do_ends_the_command(fleet: Callable[[int], Fleet]) -> None:

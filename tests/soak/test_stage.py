@@ -80,7 +80,7 @@ def test_killed_it_goes_on_and_asked_again_it_is_read(testbed: FakeTestbed) -> N
     # Anew only when that is said, or when it is another soak.
     soak(testbed.task, REQUEST, again=True)
     assert [sum(p.series == s for p in planned(testbed)) for s in (1, 2)] == [12, 12]
-    assert "another soak than the one before" in testbed.told.getvalue()
+    assert "another soak than the one before" in testbed.output.getvalue()
     testbed.applied = "something else"
     assert soak(testbed.task, REQUEST).applied == "something else"
     soak(testbed.task, replace(REQUEST, hours=0.1))

@@ -18,7 +18,7 @@ def test_a_lab_that_is_not_up_can_be_neither_asked_nor_given_back(study: Path, v
     assert (done.returncode, done.stderr) == (1, "")
     assert "lab t-cli is not up: start it with intop lab up" in done.stdout
     (answer,) = json.loads(intop(verb, "-c", study, "--json").stdout)
-    assert (answer["name"], answer["said"]) == ("lab t-cli", None)
+    assert (answer["name"], answer["result"]) == ("lab t-cli", None)
     assert not (study.parent / "mine.db").exists()
 
 

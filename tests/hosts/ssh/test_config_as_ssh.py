@@ -20,7 +20,7 @@ from intop.domain.cluster import HostAddress
 from intop.errors import UnreachableError
 from intop.hosts.ssh.config import Route, route
 
-FILES = 100
+FILES = 40
 NAMES = (
     *("web", "web1", "WEB", "lb.example", "gate", "gate2"),
     *("j-web", "10.0.0.1", "::1", "db-%h"),
@@ -216,7 +216,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield made
 
 
-def test_a_thousand_configurations_mean_what_they_mean_to_ssh(folder: Path) -> None:
+def test_hundreds_of_configurations_mean_what_they_mean_to_ssh(folder: Path) -> None:
     """A reader that refused everything would agree with ssh, too: so most must be understood."""
     outcomes: Counter[str] = Counter()
 
@@ -232,6 +232,6 @@ def test_a_thousand_configurations_mean_what_they_mean_to_ssh(folder: Path) -> N
             outcomes[compare(folder, ["-F", str(config), name], address, 0)] += 1
 
     read()
-    assert outcomes.total() >= 1_000
+    assert outcomes.total() >= 400
     assert outcomes.total() / 2 <= outcomes["agreed"], outcomes
     assert outcomes.total() / 50 >= outcomes["refused"], outcomes

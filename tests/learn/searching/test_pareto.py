@@ -53,7 +53,7 @@ def is_dominated(one: Matrix, other: Matrix) -> bool:
     return bool(np.all(other <= one) and np.any(other < one))
 
 
-@pytest.fixture(name="found", scope="module")
+@pytest.fixture(name="results", scope="module")
 def _found() -> Callable[[Space], ParetoResult]:
     made: list[ParetoResult] = []
 
