@@ -155,6 +155,12 @@ def as_told(value: Any) -> Any:
     message = {k: as_told(v) for k, v in value.items() if k not in unknown}
     if message.get("missed"):  # it was by the rounds up to a decision, and at the level of that
         message["missed"] = "known"
+    if "latencies_ms" in message:
+        latencies = {name: message["latencies_ms"][name] for name in (*TAKES, "max")}
+        message["latencies_ms"] = latencies
+        for name, latency in latencies.items():
+            if name != "P99" and latency["ratio"]:  # its interval did not hold with the others'
+                latency["ratio"] = latency["ratio"]["value"]
     for name, needed in TAKES.items() if "latencies_ms" in message else ():
         latency = message["latencies_ms"][name]
         few = [message["requests"][side] < needed for side in ("default", "tuned")]
