@@ -61,8 +61,8 @@ def worse_here(across: Across) -> str:
 
 def sweep_sentence(sweep: Sweep) -> str:
     """Return such as: at other rates: tuned gain at 50, 100, worse at 150 requests/s."""
-    others = [arm.name for arm in sweep.arms[1:]]
-    parts = [f"{name} {_outcomes(sweep, name)}" for name in others] or [f"{sweep.reference} alone"]
+    names = [arm.name for arm in sweep.arms[1:]]
+    parts = [f"{name} {_outcomes(sweep, name)}" for name in names] or [f"{sweep.reference} alone"]
     parts += [
         f"{c.arm} carries {more_or_less(c.ratio)}" for c in sweep.capacities if c.ratio is not None
     ]

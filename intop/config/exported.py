@@ -301,8 +301,8 @@ def _same_number(text: str, words: Iterable[str]) -> str | None:
 
 
 def _any_of(words: Collection[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
+    *first_words, last = words
+    return f"{', '.join(first_words)} or {last}" if first_words else last
 
 
 def _instead(text: str) -> str:

@@ -136,8 +136,8 @@ def worth(change: Change, origin: Origin) -> str:
     contribution = change.contribution
     if contribution is None:
         return "not measured by itself (intop explain does that)"
-    others = [key for key in contribution.keys if key != change.key]
-    it = f"it and {', '.join(others)}" if others else "it"
+    companions = [key for key in contribution.keys if key != change.key]
+    it = f"it and {', '.join(companions)}" if companions else "it"
     is_smallest = origin == "smallest set"
     if contribution.missed is not None and (
         is_smallest or not (contribution.left_out or contribution.alone)

@@ -123,11 +123,11 @@ def overruled(applied: Applied, persistent: Persistent) -> list[Drift]:
     values = {key.key: key.left for key in applied.keys}
     partners = zeroed(values)
     for key, value in {**partners, **values}.items():
-        others = known.get(key, ())
-        fate = persistent.fate(key, value, applied.file, others)
+        known_values = known.get(key, ())
+        fate = persistent.fate(key, value, applied.file, known_values)
         when = "after our file, at each boot"
         if fate is None:
-            fate = persistent.reloaded(key, value, others)
+            fate = persistent.reloaded(key, value, known_values)
             when = "at the next sysctl --system"
         if fate is None or (key in partners and key not in values and not fate.sets):
             continue

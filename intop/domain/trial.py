@@ -261,8 +261,8 @@ class Trial(Attempt):
     @property
     def backends(self) -> list[HostMetrics]:
         """The backends' metrics, which come last, after those of further load generators."""
-        _, _, *others = self.metrics.values()
-        return [metrics for metrics in others if metrics.load_cpu is None]
+        _, _, *hosts = self.metrics.values()
+        return [metrics for metrics in hosts if metrics.load_cpu is None]
 
     @property
     def p99_ms(self) -> float:

@@ -206,5 +206,5 @@ def outcome_of(ratio_low: float, ratio_high: float, failures: int) -> P99Outcome
 
 
 def _names(guards: tuple[Guardrail, ...]) -> str:
-    *others, last = (guard.quantity for guard in guards)
-    return f"{', '.join(others)} and {last}" if others else last
+    *quantities, last = (guard.quantity for guard in guards)
+    return f"{', '.join(quantities)} and {last}" if quantities else last

@@ -85,11 +85,11 @@ def _touched(study: Study, arch: str) -> Iterable[Touched]:
         except LabError as error:
             yield Touched(arch=arch, problem=str(error))
             continue
-        others = (host for host in cluster.hosts if host != cluster.load_balancer)
+        load_hosts = (host for host in cluster.hosts if host != cluster.load_balancer)
         yield Touched(
             arch=arch,
             written=(_called(cluster.load_balancer),),
-            others=tuple(map(_called, others)),
+            others=tuple(map(_called, load_hosts)),
         )
 
 

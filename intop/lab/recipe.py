@@ -163,9 +163,9 @@ def module_files(dependencies: str, names: Sequence[str]) -> set[str]:
         for file, _, rest in (line.partition(":") for line in dependencies.splitlines())
     }
     files: set[str] = set()
-    for file, others in needs.items():
+    for file, required_files in needs.items():
         if module_name(file) in names:
-            files |= {file, *others}
+            files |= {file, *required_files}
     return files
 
 

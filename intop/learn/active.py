@@ -183,9 +183,9 @@ class _Outlook:
         # How far one more trial is expected to move the mean.
         moves = self.variance / np.sqrt(self.variance + self.noise)
         worth = log_gain(self.mean[best], self.mean, moves)
-        others = np.where(self.believed, self.mean, np.inf)
-        others[best] = np.inf
-        if np.isfinite(rival := others.min()):
+        rival_means = np.where(self.believed, self.mean, np.inf)
+        rival_means[best] = np.inf
+        if np.isfinite(rival := rival_means.min()):
             # To learn that the best one is not as good is worth as much as what is then taken.
             worth[best] = log_gain(self.mean[best], rival, moves[best])
         return np.where(self.allowed, worth, -np.inf)

@@ -115,8 +115,8 @@ def _levels(space: Space, genes: Matrix, moves: bool) -> Matrix:
             levels[:, n] = genes[:, n]
             choices, default = column.parameter.choices, space.defaults.get(column.parameter.key)
             if moves and default in choices and len(choices) > 1:
-                others = 1 + np.floor(genes[:, n] * (len(choices) - 1))
-                index = (choices.index(default) + others) % len(choices)
+                offsets = 1 + np.floor(genes[:, n] * (len(choices) - 1))
+                index = (choices.index(default) + offsets) % len(choices)
                 levels[:, n] = (index + 0.5) / len(choices)
     return np.asarray(levels)
 

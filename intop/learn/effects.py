@@ -118,12 +118,12 @@ def screening(
     tested = _tested(shapes, measured, fits, rng)
     weights = _weights(shapes.keys, hinted)
     chosen = _discoveries(tested.p_values / weights)
-    others = [n for n in range(len(shapes.keys)) if n not in chosen]
+    unchosen = [n for n in range(len(shapes.keys)) if n not in chosen]
     limits = _Limits.of(shapes, fits)
     # As strict as the least of the discoveries, or as the first would have to be.
     cut = DISCOVERY_RATE * max(1, len(chosen)) / len(shapes.keys)
     # Laplace's rule of succession, which also holds where all are chosen.
-    odds = (len(chosen) + 1) / (len(others) + 1) * weights
+    odds = (len(chosen) + 1) / (len(unchosen) + 1) * weights
     high = limits.high if len(values) >= FREEZES else limits.high + math.inf
     states = _states(chosen, np.where(weights > 1, math.inf, high))
     effects = [
@@ -146,7 +146,7 @@ def screening(
         matters=MATTERS,
         level=LEVEL,
         power=POWER,
-        detectable=_detectable(shapes, measured, others, tested.thresholds(cut * weights), rng),
+        detectable=_detectable(shapes, measured, unchosen, tested.thresholds(cut * weights), rng),
         hinted=tuple(key for key, w in zip(shapes.keys, weights, strict=True) if w > 1),
     )
 
@@ -231,11 +231,11 @@ class _Fit:
 
     def without(self, shapes: _Shapes, key: int) -> Matrix:
         """Return a basis of the shapes that were picked of other parameters."""
-        others = [n for n in self.picked if shapes.owner[n] != key]
-        if len(others) == len(self.picked):
+        kept_shapes = [n for n in self.picked if shapes.owner[n] != key]
+        if len(kept_shapes) == len(self.picked):
             return self.basis
         constant = np.ones((len(self.clipped), 1))
-        basis, _ = np.linalg.qr(np.hstack([constant, shapes.standard[:, others]]))
+        basis, _ = np.linalg.qr(np.hstack([constant, shapes.standard[:, kept_shapes]]))
         return np.asarray(basis)
 
 
@@ -333,9 +333,9 @@ def _tested(
 
     picked = sorted({int(shapes.owner[shape]) for fit in fits for shape in fit.picked})
     # What was never picked has not changed what the others explain: one fit is right for all.
-    others = sorted({int(n) for n in shapes.owner} - set(picked))
-    if others:
-        test(others, [fit.rest for fit in fits])
+    unpicked = sorted({int(n) for n in shapes.owner} - set(picked))
+    if unpicked:
+        test(unpicked, [fit.rest for fit in fits])
     for key in picked:
         test([key], [_explained(shapes, response, without=key).rest for response in responses])
     return _Tested(p_values, by_chance)

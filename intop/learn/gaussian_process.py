@@ -203,7 +203,10 @@ def _mode(
         away = (guess - beliefs[:, 0]) / beliefs[:, 1]
         return value + 0.5 * float(away @ away), slopes + away / beliefs[:, 1]
 
-    starts = [np.array([*[scale + wide] * scales, *others]) for scale, *others in STARTS]
+    starts = [
+        np.array([*[scale + wide] * scales, *signal_and_noise])
+        for scale, *signal_and_noise in STARTS
+    ]
     tries = [
         minimize(
             unlikeliness,

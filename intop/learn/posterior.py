@@ -46,13 +46,13 @@ class Posterior:
         mean = self.centre + self.spread * (alike @ self.learned.weights)
         return mean, self.spread * np.sqrt(np.maximum(variance, 1e-12))
 
-    def together(self, values: Matrix, others: Matrix) -> Matrix:
-        """Return the covariance (n, m) of the log targets of values (n, v) and of others (m, v)."""
+    def together(self, values: Matrix, points: Matrix) -> Matrix:
+        """Return the covariance (n, m) of the log targets of values (n, v) and points (m, v)."""
         both = [
             solve_triangular(self.learned.lower, self._alike(rows).T, lower=True)
-            for rows in (values, others)
+            for rows in (values, points)
         ]
-        squared = cdist(self._placed(values), self._placed(others), "sqeuclidean")
+        squared = cdist(self._placed(values), self._placed(points), "sqeuclidean")
         before = np.exp(self.learned.mode[-2]) * KERNELS[self.kernel](squared)[0]
         return np.asarray(self.spread**2 * (before - both[0].T @ both[1]))
 

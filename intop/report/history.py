@@ -110,11 +110,11 @@ def _step(earlier: Moment, later: Moment, level: float) -> Step:
     incomparable = earlier.conditions.differences(later.conditions, LOAD)
     if earlier.reference != later.reference:
         incomparable.append(f"default: {earlier.reference} against {later.reference}")
-    others = [f.name for f in fields(Conditions) if f.name not in LOAD]
+    names = [f.name for f in fields(Conditions) if f.name not in LOAD]
     is_comparable = not incomparable
     return Step(
         incomparable=tuple(incomparable),
-        changed=tuple(earlier.conditions.differences(later.conditions, others)),
+        changed=tuple(earlier.conditions.differences(later.conditions, names)),
         default=contrast(earlier.default, later.default, level) if is_comparable else None,
         tuned=(
             contrast(earlier.tuned, later.tuned, level)

@@ -85,8 +85,8 @@ def _drifts(
 ) -> Iterator[tuple[ReplicaDrift, float]]:
     """Yield a replica's drift at each place, and how far its own level moved there."""
     own = logs[name]
-    others = [values for peer, values in logs.items() if peer != name]
-    apart = [value - fmean(values[n] for values in others) for n, value in enumerate(own)]
+    peer_logs = [values for peer, values in logs.items() if peer != name]
+    apart = [value - fmean(values[n] for values in peer_logs) for n, value in enumerate(own)]
     for place in places:
         drift = ReplicaDrift(
             replica=name,

@@ -36,8 +36,8 @@ def collected(title: str, collected: Collected) -> Section:
 
 def replica_sentences(agreement: Agreement) -> list[str]:
     """Return a sentence for each replica: agreement with the first, or why it was set aside."""
-    _, *others = agreement.replicas
-    return [replica_sentence(replica) for replica in others] + [
+    _, *peers = agreement.replicas
+    return [replica_sentence(replica) for replica in peers] + [
         f"replica {replica.name} was set aside: "
         + (f"its load made {replica.disturbs} slower" if replica.disturbs else "it drifted later")
         for replica in agreement.replicas

@@ -181,8 +181,8 @@ def with_results(
     contestants: Sequence[Contestant], trials: Sequence[Trial], reference: str, level: float
 ) -> Contest:
     """Return the contestants with their trials, compared with one of them."""
-    others = sum(not c.same_as and c.name != reference for c in contestants)
-    ratio_level = bonferroni(level, others)
+    comparisons = sum(not c.same_as and c.name != reference for c in contestants)
+    ratio_level = bonferroni(level, comparisons)
     names = [contestant.name for contestant in contestants]
     arms = compare(trials, names, reference, level=level, ratio_level=ratio_level)
     return Contest(

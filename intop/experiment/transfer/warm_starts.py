@@ -140,17 +140,18 @@ def _curve(
 ) -> _Curve:
     """Return the errors by size, on the same rows for all."""
     order = np.random.default_rng(seed).permutation(len(rows))
-    others = rows.rows(order[sizes[-1] :])
+    held_out_rows = rows.rows(order[sizes[-1] :])
     errors: list[tuple[float, float]] = []
     shares: dict[str, float] = {}
     for size in sizes:
         part = rows.rows(order[:size])
         with one_thread():
             built = FAMILIES[family].build(rows.variables, hyperparameters, seed)
-            cold = predicted(fit(built, part), others.values)
+            cold = predicted(fit(built, part), held_out_rows.values)
         warm = warm_start(family, part, theirs, seed, hyperparameters)
         scratch, warmed = (
-            accuracy.mape(others.log_target, guess) for guess in (cold, warm(others.values))
+            accuracy.mape(held_out_rows.log_target, guess)
+            for guess in (cold, warm(held_out_rows.values))
         )
         errors.append((scratch, warmed))
         shares = dict(warm.shares)
