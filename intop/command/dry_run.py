@@ -53,7 +53,7 @@ def _show(
     rounds: int | None = None,
     **_: Any,
 ) -> None:
-    from intop.inspect.dry_run import Request, dry_run
+    from intop.inspect.dry_run import DryRunRequest, dry_run
     from intop.inspect.dry_run_view import measuring as text
     from intop.inspect.status import is_begun
     from intop.run.context import chosen_archs, chosen_workloads, taking_part
@@ -63,7 +63,7 @@ def _show(
     for name in asked.archs:
         chosen_archs(study, name)
     workloads = chosen_workloads(study, workload)
-    request = Request(
+    request = DryRunRequest(
         stages=asked.stages,
         new=new,
         again=again,

@@ -8,8 +8,8 @@ from intop.domain.stats import Interval
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
-    """Values (by key) with which requests no longer wait by a mechanism."""
+class BlockedMechanism:
+    """A mechanism by which requests no longer wait, and the values (by key) that see to it."""
 
     mechanism: str
     values: Mapping[str, str]
@@ -24,7 +24,7 @@ class Block:
 class Mediated:
     """A mechanism that was taken away on both sides by the values of its block."""
 
-    block: Block
+    block: BlockedMechanism
     about: str
     rounds: int
     """The rounds that have both sides with and without the block."""

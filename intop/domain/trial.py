@@ -18,7 +18,7 @@ Status = Literal["ok", "overloaded", "pruned", "disturbed", "failed"]
 USABLE: tuple[Status, ...] = ("ok", "overloaded", "pruned")
 """The statuses of trials that say something about their configuration."""
 
-Block = tuple[int, int]
+SeriesRound = tuple[int, int]
 """A series and a round of it, both from 1 on."""
 
 TAIL = 0.1
@@ -126,7 +126,7 @@ class PlannedTrial:
         return own or any(n is not None for n in numbers)
 
     @property
-    def block(self) -> Block | None:
+    def series_round(self) -> SeriesRound | None:
         """The series and the round, which all arms of a round share; None outside of rounds."""
         return None if self.round is None else (self.series, self.round)
 

@@ -24,7 +24,7 @@ from intop.store import Campaign, Store, Subject, shown
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class DryRunRequest:
     """The stages of a dry run, of the latest campaign."""
 
     stages: tuple[str, ...]
@@ -50,7 +50,7 @@ def dry_run(
     store: Store | None,
     archs: Sequence[str],
     workloads: Sequence[Workload],
-    request: Request,
+    request: DryRunRequest,
 ) -> DryRun:
     """Return what these stages would do on these architectures under these workloads."""
     study = _as_asked(study, request)
@@ -69,7 +69,7 @@ def dry_run(
     )
 
 
-def _as_asked(study: Study, request: Request) -> Study:
+def _as_asked(study: Study, request: DryRunRequest) -> Study:
     budget = study.budget
     if request.samples is not None:
         budget = replace(budget, screen_trials=request.samples, collect_trials=request.samples)
@@ -102,7 +102,7 @@ def _intended(
     store: Store | None,
     campaign: Campaign | None,
     subject: SubjectStatus,
-    request: Request,
+    request: DryRunRequest,
 ) -> Intended:
     by_name = {stage.name: stage for stage in subject.stages}
     # The first stage prepares a campaign.
@@ -157,7 +157,7 @@ def _by_itself(
     stage: StageStatus | None,
     name: str,
     subject: SubjectStatus,
-    request: Request,
+    request: DryRunRequest,
 ) -> StageStatus:
     """Return a stage of its own: it goes on, or begins (again) by the request."""
     prospect = Prospect(
@@ -208,7 +208,7 @@ def _varied(
 
 
 def _lacking(
-    subject: SubjectStatus, by_name: Mapping[str, StageStatus], request: Request
+    subject: SubjectStatus, by_name: Mapping[str, StageStatus], request: DryRunRequest
 ) -> Iterable[str]:
     for name in request.stages:
         for need in registry.stage(name).needs:

@@ -36,7 +36,7 @@ from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
 
@@ -143,7 +143,7 @@ class Judgement:
             **self.beside,
             self.against: _default(self.task, testbed, self.against),
         }
-        return blocks(
+        return series_plan(
             self.task,
             self.stage,
             arms,

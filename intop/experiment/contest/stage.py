@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ContestRequest:
     """The options of a contest."""
 
     names: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class MultiArm(Contesting[Contest]):
     command = "contest"
     result_type = Contest
 
-    def __init__(self, task: Task, request: Request) -> None:
+    def __init__(self, task: Task, request: ContestRequest) -> None:
         super().__init__(task)
         verdict = task.store.get(task.subject, Verdict)
         baselines = chosen_baselines(task.context.study, request.names)
@@ -145,7 +145,7 @@ class MultiArm(Contesting[Contest]):
 
     @classmethod
     def unplanned(cls, prospect: Prospect) -> Expected:
-        request = prospect.requested(Request) or Request()
+        request = prospect.requested(ContestRequest) or ContestRequest()
         # The host's own values and the winner meet them.
         arms = len(chosen_baselines(prospect.study, request.names)) + 2
         return Expected(trials=arms * prospect.budget.judge_pairs)

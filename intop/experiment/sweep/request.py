@@ -19,7 +19,7 @@ POINTS = {"rate": "0.25x,0.5x,0.75x,1x,1.25x,1.5x,2x", "connections": "0.25x,0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class SweepRequest:
     """The options of a sweep."""
 
     axis: Axis = "rate"
