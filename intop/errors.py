@@ -56,7 +56,7 @@ class HostError(IntopError):
 
 
 class UnreachableError(HostError):
-    """No SSH connection to the host, or it was lost."""
+    """A host without an SSH connection, or with a lost one."""
 
 
 class CommandError(HostError):

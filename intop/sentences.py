@@ -21,7 +21,7 @@ ALONG: Mapping[Axis, str] = {
 
 
 def verdict_sentence(verdict: Verdict) -> str:
-    """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
+    """Return such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
 
     Against a baseline it names that one. It says which guardrails are unclear or broken.
     """
@@ -88,7 +88,7 @@ def _outcomes(sweep: Sweep, arm: str) -> str:
 
 
 def kept_sentence(kept: Kept) -> str:
-    """Such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
+    """Return such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
     if kept.full.value <= 1:
         return "how much of the gain is kept can't be told: the winner had none in these rounds"
     short = f", {kept.lack}" if kept.lack else ""
@@ -105,7 +105,7 @@ def percent_below(share: float) -> str:
 
 
 def soak_sentence(soak: Soak) -> str:
-    """Such as: soak of 1 h 0 min: no leak, nginx's memory +0.1 MiB/h (-0.2 to +0.4)."""
+    """Return such as: soak of 1 h 0 min: no leak, nginx's memory +0.1 MiB/h (-0.2 to +0.4)."""
     sentence = f"soak of {duration(soak.hours * 3600)}: "
     if soak.broken:
         sentence += f"ended early, {broken_limit(soak)}; "
@@ -121,7 +121,7 @@ def soak_sentence(soak: Soak) -> str:
 
 
 def broken_limit(soak: Soak) -> str:
-    """Such as: P99 above 50 ms in 3 blocks in a row."""
+    """Return such as: P99 above 50 ms in 3 blocks in a row."""
     limits = soak.limits
     what = {
         "P99": f"P99 above {number(limits.p99_ms or 0.0)} ms",
@@ -135,7 +135,7 @@ def broken_limit(soak: Soak) -> str:
 
 
 def replica_sentence(replica: Replica) -> str:
-    """Such as: replica lab-b-lb agrees: ... 0.97 (0.81 to 1.16)."""
+    """Return such as: replica lab-b-lb agrees: ... 0.97 (0.81 to 1.16)."""
     ratio = replica.ratio
     if ratio is None:
         return (

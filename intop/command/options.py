@@ -68,7 +68,7 @@ def subcommand(name: str, *lines: str, more: str = "") -> Callable[[Callable[...
 
 
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one, in this order."""
+    """Return several options as one, in this order."""
 
     def decorated(command: F) -> F:
         for option in reversed(decorators):

@@ -19,7 +19,7 @@ from intop.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All parameters that intop knows, and what must hold between them."""
+    """The parameters that intop knows, and the constraints between them."""
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]

@@ -47,7 +47,7 @@ LocalPath = Annotated[str, Predicate(is_local_path)]
 
 
 class _Adapters(dict[Any, TypeAdapter[Any]]):
-    """To make one takes longer than to convert a file with it."""
+    """Adapters by type, kept since making one takes longer than converting a file with it."""
 
     def __missing__(self, kind: Any) -> TypeAdapter[Any]:
         return self.setdefault(kind, TypeAdapter(kind))

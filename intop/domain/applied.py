@@ -60,7 +60,7 @@ class Applied:
 
     @property
     def title(self) -> str:
-        """Such as: x86 slt of study lab, campaign 3."""
+        """The title, such as `x86 slt of study lab, campaign 3`."""
         return title_of(self.about)
 
     @property

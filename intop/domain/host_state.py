@@ -54,7 +54,7 @@ class Unrestored:
 
 @dataclass(frozen=True, kw_only=True)
 class HostState:
-    """Who holds a host, and what is changed there. None is what is not known or does not apply."""
+    """The holder of a host, and the changes there. None is what is not known or does not apply."""
 
     holder: str = ""
     """`user@host (process N)`, empty where nobody holds it."""

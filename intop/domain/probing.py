@@ -68,7 +68,7 @@ class HostFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """All that a host was asked: enough to know its space again without it."""
+    """The answers of a host: enough to know its space again without it."""
 
     facts: HostFacts
     readings: Mapping[str, Reading]

@@ -31,7 +31,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All that `intop train` goes by, apart from the trials of an architecture and workload.
+    """The settings of `intop train`, apart from the trials of an architecture and workload.
 
     The same recipe makes the same models, unless `timeout_s` ends a search. Raises ValueError for
     numbers that no study has.
@@ -70,7 +70,7 @@ class Recipe:
 
     @property
     def title(self) -> str:
-        """Such as `x86 slt`."""
+        """The title, such as `x86 slt`."""
         return f"{self.arch} {self.workload}"
 
 

@@ -35,7 +35,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """All that must be equal for two trials to be comparable. Hardware is the balancer's."""
+    """The conditions that make two trials comparable where equal. Hardware is the balancer's."""
 
     arch: str
     machine: str
@@ -90,7 +90,7 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
-    """One place in a stage's plan."""
+    """A place in a stage's plan."""
 
     index: int
     """The place in the order of measurement."""

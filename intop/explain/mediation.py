@@ -83,7 +83,7 @@ class Mediate(Experiment[Mediation]):
 
     @classmethod
     def unplanned(cls, prospect: Prospect) -> Expected:
-        """Each mechanism adds two arms to two. Most verdicts name one or two mechanisms."""
+        """Return the trials for two mechanisms of two arms each: most verdicts name one or two."""
         request = prospect.requested(MediationRequest) or MediationRequest()
         rounds = request.rounds or max(FEWEST_ROUNDS, prospect.budget.explain_pairs)
         return Expected(trials=6 * rounds)

@@ -56,7 +56,7 @@ class Intended:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """All that a command would do."""
+    """The effects that a command would have."""
 
     study: str
     store: str

@@ -179,7 +179,7 @@ sub vcl_recv {{
 
 
 def caddy(site: Site) -> str:
-    """Without certificates, and without its port for administration."""
+    """Return Caddy's configuration, without certificates and without an administration port."""
     if site.files is not None:
         body = f"""\
     root * {site.files}

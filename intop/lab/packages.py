@@ -81,7 +81,7 @@ def update(folder: Path) -> None:
 
 
 def resolve(folder: Path, names: Sequence[str]) -> list[Package]:
-    """These packages and all that they depend on. Raises LabError when one is not to be had."""
+    """Return these packages and their dependencies. Raises LabError when one is not to be had."""
     return parse_uris(_apt(folder, "install", "--print-uris", *names, limit_s=UPDATE_LIMIT_S))
 
 

@@ -72,7 +72,7 @@ class Folders:
 
     @property
     def slow_disk(self) -> Path:
-        """On a disk, outside of the state directory; with disk_iops each write waits for it."""
+        """A folder on a disk, outside of the state directory. With disk_iops writes wait for it."""
         return DISKS_FOLDER / self.root.name
 
     def restart_script(self, host: str) -> Path:

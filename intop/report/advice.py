@@ -49,7 +49,7 @@ class Change:
 
     @property
     def name(self) -> str:
-        """Such as `net.ipv4.tcp_sack lowered`."""
+        """The name, such as `net.ipv4.tcp_sack lowered`."""
         return f"{' + '.join(self.keys)} {self.direction}"
 
     @property

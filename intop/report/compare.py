@@ -50,7 +50,7 @@ def compare(
     force: bool = False,
     attempts: Mapping[Subject, Sequence[Outline]] | None = None,
 ) -> Compared:
-    """All workloads that were asked for and that both sides have measured.
+    """Return the comparison of all requested workloads that both sides have measured.
 
     The names are selectors (`chosen_sides`). `attempts` at their trials are read from
     the store where they are not given. Raises UsageError for what means no side, or the same one

@@ -37,7 +37,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        """Such as `lab 3, x86 slt`."""
+        """The title, such as `lab 3, x86 slt`."""
         store = f"{self.store}: " if self.store else ""
         return f"{store}{self.study} {self.campaign}, {self.arch} {self.workload}"
 

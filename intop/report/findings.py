@@ -100,7 +100,7 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """All that a campaign has of one architecture under one workload; None is not there."""
+    """The results of a campaign for one architecture and workload; None is not there."""
 
     arch: str
     workload: str
@@ -135,7 +135,7 @@ class Findings:
 
     @property
     def title(self) -> str:
-        """Such as `x86 slt`."""
+        """The title, such as `x86 slt`."""
         return f"{self.arch} {self.workload}"
 
 

@@ -21,7 +21,7 @@ MOST_TICKS = 10
 
 
 def history(about: str, history: History) -> Drawing:
-    """Both configurations with intervals, and a vertical line where conditions changed.
+    """Draw both configurations with intervals, and a vertical line where conditions changed.
 
     Where the load changed, no line leads on.
     """

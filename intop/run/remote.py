@@ -50,7 +50,7 @@ class RemoteTestbed:
 
     @property
     def applied(self) -> str:
-        """No worker is asked for it: a soak and an apply connect by themselves."""
+        """Raises NotImplementedError: a soak and an apply connect by themselves."""
         raise NotImplementedError
 
     def trial(
@@ -89,10 +89,10 @@ class RemoteTestbed:
         return RefusedValueError(answer.host, answer.key, answer.value, answer.got)
 
     def check_connections(self) -> None:
-        """Nothing: the worker checks, after a disturbed trial."""
+        """Do nothing: the worker checks, after a disturbed trial."""
 
     def wait_until_quiet(self) -> None:
-        """Nothing: the worker waits, before it measures a disturbed trial again."""
+        """Do nothing: the worker waits, before it measures a disturbed trial again."""
 
     def abort(self) -> None:
         """Wait for no trial any more. A worker ends and stores what it has begun."""

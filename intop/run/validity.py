@@ -154,7 +154,7 @@ def main_error(errors: Mapping[str, int]) -> str:
 
 
 def _unanswered(errors: Mapping[str, int], too_few: str) -> str:
-    """Why no request was answered: by the kind of most errors."""
+    """Return the reason why no request was answered, by the most frequent kind of errors."""
     if errors.get(PORTS):
         return f"no request was answered: {OUT_OF_PORTS}; errors: {dict(errors)}"
     if too_few and main_error(errors) in ("", PENDING):

@@ -167,7 +167,7 @@ class Session:
             self._file.check(connection)
 
     def _ticket(self, connection: sa.Connection) -> _Ticket | None:
-        """None for what has written nothing, and for SQLite, whose commit can't get lost."""
+        """Return a transaction's ticket; None without writes, and for SQLite, which loses none."""
         if self.dialect != "postgresql":
             return None
         transaction, process, statistics, lsn = connection.exec_driver_sql(_ASKED).one()

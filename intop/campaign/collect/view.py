@@ -46,7 +46,7 @@ def replica_sentences(agreement: Agreement) -> list[str]:
 
 
 def noise_sentence(name: str, noise: Noise) -> str:
-    """Such as: noise of the default: a trial's P99 scatters by 7 % (95 % interval 4 to 18 %, ...).
+    """Return such as: noise of the default: a trial's P99 scatters by 7 % (95 % interval 4 to ...).
 
     That is one standard deviation of log P99, as the percentage above.
     """
@@ -64,7 +64,7 @@ def noise_sentence(name: str, noise: Noise) -> str:
 
 
 def drift_sentence(drift: Drift) -> str:
-    """Such as: drift of the default: +3 % over 12 min (95 % interval -5 to +12 %).
+    """Return such as: drift of the default: +3 % over 12 min (95 % interval -5 to +12 %).
 
     Where the interval leaves out zero, it says so, and how much of the scatter that explains.
     """

@@ -287,7 +287,7 @@ def _last_step(plan: Sequence[PlannedTrial]) -> int:
 
 
 def _described(best: BestKnown) -> str:
-    """Such as: best so far P99 16.1 ms (3 trials)."""
+    """Return such as: best so far P99 16.1 ms (3 trials)."""
     counted = "1 trial" if best.trials == 1 else f"{best.trials} trials"
     return f"best so far P99 {best.p99_ms:.1f} ms ({counted})"
 

@@ -220,7 +220,7 @@ class Judge(Stage[Verdict]):
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """It ends at a look where it is clear. A gain worth having mostly is at the first."""
+        """Return the trials up to the last look. A gain worth having mostly shows at the first."""
         budget = prospect.budget
         bound: Bound = "at most" if budget.judge_looks > 1 else ""
         places = prospect.places(cls.name)

@@ -39,7 +39,7 @@ class Picked:
 
 
 class Pick(InRounds[Picked]):
-    """All finalists and the default in interleaved rounds.
+    """Measure all finalists and the default in interleaved rounds.
 
     They say which finalist is the best, and what each tree model's own winner is worth. Raises
     IntopError where no finalist could be measured.

@@ -166,7 +166,7 @@ class Directive:
 
     @property
     def key(self) -> str:
-        """Such as `nginx:http.proxy_buffers.size`."""
+        """The key, such as `nginx:http.proxy_buffers.size`."""
         return self.parameter.key
 
     @property

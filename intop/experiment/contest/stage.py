@@ -43,7 +43,7 @@ class ContestRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Entrants:
-    """Who takes part on one machine."""
+    """The entrants of one machine."""
 
     task: Task
     entries: tuple[Contestant | Baseline, ...]
