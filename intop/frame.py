@@ -136,7 +136,7 @@ METRICS = (
     Field("server_started_s", "s", "uptime when the latest of them started (soak)", "number"),
     Field("files", "", "open files of the whole host (soak)", "integer"),
 )
-"""Of each host, as `HOST.cpu`."""
+"""The metrics of each host, as `HOST.cpu`."""
 MODELLED = Field(
     "p99_equivalent_ms",
     "ms",

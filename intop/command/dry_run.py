@@ -17,9 +17,9 @@ class Asked:
 
     stages: tuple[str, ...]
     options: Mapping[str, Any]
-    """Those that all stages have."""
+    """The options that all stages have."""
     request: object = None
-    """What it asks of a stage of its own, such as a sweep over connections."""
+    """The request to a stage of its own, such as a sweep over connections."""
     archs: tuple[str, ...] = ()
     """The architectures, where they are arguments of the command."""
 

@@ -29,7 +29,7 @@ class Catalogue:
 
 _RANGE = ("low", "high", "hard", "own_floor")
 _HARD: Any = Literal["", "low", "high", "both"]
-"""Which ends of a range are hard bounds: beyond them a value can hurt the host."""
+"""The ends of a range that are hard bounds: beyond them a value can hurt the host."""
 
 
 def _is_key(text: str) -> bool:

@@ -21,7 +21,7 @@ from intop.domain.trial import USABLE, Status, TrialRole
 from intop.errors import ConfigurationError
 
 LARGEST_COUNT = 2**53
-"""Up to here a float has all whole numbers."""
+"""The limit up to which a float has all whole numbers."""
 CORRECT = "correct it, or export the trials again"
 
 _RECIPES = TypeAdapter(tuple[Recipe, ...])

@@ -23,7 +23,7 @@ Table = Mapping[str, Any]
 NOT_MOVED: Mapping[Place, Place] = {}
 
 LARGEST_FILE, LONGEST_LINE = 4_000_000, 50_000
-"""In characters. The catalogue has some 100,000."""
+"""Characters. The catalogue has some 100,000."""
 DEEPEST = 20
 """Tables in tables; ours have five."""
 UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CELLS = 10_000_000
-"""As text they take some seconds to read."""
+"""The largest number of cells. As text they take some seconds to read."""
 MOST_COLUMNS = 10_000
 """Models take a tenth of these."""
 LONGEST_NAME = 200

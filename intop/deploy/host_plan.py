@@ -26,10 +26,10 @@ class Rival:
 
     setting: Setting
     wins: Wins
-    """When it prevails over our file: at every boot, only at a `sysctl --system`, or never, since
-    ours comes after it."""
+    """The time at which it prevails over our file: at every boot, or only at a `sysctl --system`.
+    Never, where ours comes after it."""
     effect: Effect = "sets"
-    """What it does to the key."""
+    """Its effect on the key."""
     value: str | None = None
     """The value of the key after it, None where that is not known."""
 
@@ -91,7 +91,7 @@ class HostPlan:
     machine: str = ""
     kernel: str = ""
     applied: Applied | None = None
-    """What an earlier apply has left there."""
+    """The record of an earlier apply."""
     has_it: bool = False
     """Whether that is exactly what is planned. Then the host is left alone."""
     edits: tuple[FileEdit, ...] = ()

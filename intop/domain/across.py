@@ -27,7 +27,7 @@ class UnderWorkload:
     """Trials of the default without latencies."""
     tuned_failed: int
     problem: str = ""
-    """Why there is no verdict."""
+    """The reason why there is no verdict."""
 
     @property
     def outcome(self) -> Outcome | Literal["not measured"]:

@@ -22,8 +22,7 @@ class StayingKey:
     left: str
     """Its value as intop left it."""
     now: str
-    """Of a directive, "" where somebody else has edited a file of nginx that the apply has changed.
-    """
+    """The present value of a directive, "" where a changed file of nginx was edited since."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ class Applied:
     file: str = ""
     """Our persistent file, "" where there is none."""
     file_is: FileState | None = None
-    """What has become of that file."""
+    """The state of that file."""
     was_rebooted: bool = False
     """Whether its kernel was started since."""
 

@@ -41,7 +41,7 @@ class Mediated:
     own: tuple[str, ...] = ()
     """The block's keys that the winner changes, too."""
     detail: str = ""
-    """Why nothing is left that could be compared."""
+    """The reason why nothing is left that could be compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Mediation:
     against: str
     mechanisms: tuple[Mediated, ...]
     untold: Mapping[str, str] = field(default_factory=dict)
-    """Why each other mechanism was not taken away."""
+    """The reason why each other mechanism was not taken away."""
     rounds: int = 0
     level: float = 0.95
     """The level of the intervals, each for itself."""

@@ -16,7 +16,7 @@ from intop.domain.trial import Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 
 LOWEST_MS, LOWEST_RPS = 0.001, 0.001
-"""In place of nothing, which has no ratio: no latency is less than 1 us."""
+"""Values in place of nothing, which has no ratio: no latency is less than 1 us."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,7 @@ class ArmAt:
     """The mean latency."""
     achieved_rps: float | None
     received_mb_s: float | None
-    """In 10^6 bytes/s."""
+    """Throughput in 10^6 bytes/s."""
     cpu: float | None
     """The load balancer's, 0 to 1."""
     memory_mib: float | None

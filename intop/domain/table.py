@@ -108,4 +108,4 @@ class Table:
     """The targets of each configuration's trials, all positive."""
     inventory: Inventory
     lent: int = 0
-    """So many last rows are as in `learn.samples.Samples`, and not in the inventory."""
+    """The number of last rows that are as in `learn.samples.Samples`, and not in the inventory."""

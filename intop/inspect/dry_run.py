@@ -33,11 +33,11 @@ class DryRunRequest:
     again: bool = False
     """Whether a stage of its own is measured again that is through."""
     samples: int | None = None
-    """In place of the file's number."""
+    """The number in place of the file's."""
     rounds: int | None = None
-    """In place of the file's number."""
+    """The number in place of the file's."""
     of_its_own: object = None
-    """What is asked of a stage of its own, of the type that the stage knows."""
+    """The request to a stage of its own, of the type that the stage knows."""
 
 
 def of_tune() -> tuple[str, ...]:

@@ -25,10 +25,10 @@ from intop.lab.packages import DEBIAN_ARCH, Package
 
 CACHE_FOLDER = Path("/var/cache/intop")
 FRESH_S = 7 * 86400.0
-"""How long an image is used without a look for newer packages."""
+"""Seconds for which an image is used without a look for newer packages."""
 LOCK_LIMIT_S = 1200.0
 KEPT_IMAGES = 2
-"""Of each kind: one that an earlier version of intop made may still be wanted."""
+"""Images of each kind: one that an earlier version of intop made may still be wanted."""
 
 BUILDERS: Mapping[tuple[str, ...], str] = {
     ("depmod",): "kmod",

@@ -87,9 +87,9 @@ class Lab:
     spec: LabSpec
     subnet: IPv4Network
     emulation: str = ""
-    """What carries its guest out; empty without one."""
+    """The emulator that carries its guest out; empty without one."""
     media: tuple[client_link.Medium | None, ...] = (None,)
-    """What its clients' links are made by, None for a bare one."""
+    """The media of its clients' links, None for a bare one."""
 
     @property
     def guests(self) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def _affinity(balancing: Balancing) -> str:
 
 
 STATUS_PORT, STATUS_PATH = 8099, "/nginx_status"
-"""Where the load balancer's nginx says what it counts, to its own host."""
+"""The port and path at which the load balancer's nginx gives its counts, to its own host."""
 
 
 def balancer_config(

@@ -12,7 +12,7 @@ from intop.domain.space import Space
 FRUITLESS_ROUNDS = 10
 SMALLEST_ROUND = 64
 LEVEL_WIDTH = 0.1
-"""Of each of the three levels of a screening, as a share of the range."""
+"""The width of each of the three levels of a screening, as a share of the range."""
 
 VARIED = 40
 """Parameters that vary in a configuration of a screening."""

@@ -22,10 +22,10 @@ from intop.domain.stats import student_quantile
 from intop.learn.samples import Rows, Vector
 
 FEWEST_ROWS = 8
-"""Of fewer configurations nothing can be told."""
+"""The fewest configurations; of fewer nothing can be told."""
 
 MATTERS = 1.2
-"""How many times P99 has to change between a parameter's values for it to matter."""
+"""The factor by which P99 has to change between a parameter's values for it to matter."""
 
 LEAST_LEFT = 8
 """Parameters that stay in the space, chosen or open, even where nothing matters."""
@@ -34,15 +34,14 @@ DISCOVERY_RATE = 0.05
 """The share of the chosen parameters that is expected to have no effect, at most."""
 
 HINTED_SHARE = 0.5
-"""Of the discoveries without effect that DISCOVERY_RATE allows, the part that is reserved for
-parameters that are expected to act. Half: if all of these do nothing, others have half the chance
-they had."""
+"""The part of the discoveries without effect (DISCOVERY_RATE) that is reserved for parameters that
+are expected to act. Half: if all of these do nothing, others have half the chance they had."""
 
 LEVEL = 0.95
-"""Of the upper limit of an effect."""
+"""The level of the upper limit of an effect."""
 
 POWER = 0.9
-"""How likely an effect of the size that is told as detectable is found."""
+"""The probability that an effect of the size that is told as detectable is found."""
 
 ORDERS = 10_000
 """Other orders of a parameter's values. Of 250 parameters one that acts can still be told, also
@@ -78,7 +77,7 @@ PLANTED_RATIOS = (
 CLIP_ROUNDS = 5
 
 KNOTS = (0.25, 0.75)
-"""Where steps are looked for in a range. One at its middle looks like a slope."""
+"""The places of a range where steps are looked for. One at its middle looks like a slope."""
 
 
 def screening(

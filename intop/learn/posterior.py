@@ -15,7 +15,8 @@ from intop.learn.gaussian_process import KERNELS, MODE_ROWS, NOISE, Learned, lea
 from intop.learn.samples import Samples, Vector
 
 LEAST_SHARE = 1e-6
-"""Of the target's variance: no trial is taken to be less noisy, were replicates exactly alike."""
+"""The least share of the target's variance: no trial is taken to be less noisy, were replicates
+exactly alike."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Posterior:
     variables: tuple[Variable, ...]
     kernel: str
     learned: Learned
-    """In units of `spread` about `centre`."""
+    """The learned process in units of `spread` about `centre`."""
     centre: float
     spread: float
     noise: float

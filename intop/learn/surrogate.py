@@ -18,7 +18,8 @@ from intop.learn.samples import Rows, Samples, Vector, split
 
 INTERVAL_FOLDS, INTERVAL_REPEATS = 5, 4
 MANY_ROWS, FEWEST_REPEATS = 2_000, 2
-"""Of more rows each has company, and fits are dear: two models tell a spread, too."""
+"""Rows from which on fewer repeats do, and these repeats. Of more rows each has company, and fits
+are dear: two models tell a spread, too."""
 MOST_MISSES = 1000
 """Rows whose errors are kept for intervals. Of more, evenly spaced ones say as much."""
 LARGEST_BLOCK = 1_000_000

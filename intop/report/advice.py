@@ -78,9 +78,9 @@ class Situation:
     """The situation of some cases."""
 
     number: int
-    """From 1 on."""
+    """The number of the situation, from 1 on."""
     conditions: Conditions
-    """Of the latest case."""
+    """The conditions of the latest case."""
     studies: tuple[str, ...]
     campaigns: int
 
@@ -108,7 +108,7 @@ class JudgedSet:
     reference: str
     ratio: Interval | None
     outcome: str
-    """As in `Contestant`."""
+    """The outcome, as in `Contestant`."""
 
 
 @dataclass(frozen=True, kw_only=True)

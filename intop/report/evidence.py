@@ -64,7 +64,7 @@ class Case:
     conditions: Conditions
     verdict: Verdict | None
     explanation: Explanation | None = None
-    """Of the verdict's winner."""
+    """The explanation of the verdict's winner."""
     contests: tuple[Contest, ...] = ()
     defaults: Mapping[str, str]
     """The host's own values by key."""

@@ -42,7 +42,7 @@ class StageRecord:
     repeated: int
     """The attempts before the last ones."""
     started_at: str
-    """Of the first trial (UTC, ISO 8601)."""
+    """The start of the first trial (UTC, ISO 8601)."""
     ended_at: str
     """The start of the last trial."""
     seconds: float
@@ -68,7 +68,7 @@ class RefusedKeys:
     reason: str
     keys: tuple[str, ...]
     details: Mapping[str, str]
-    """What was reported of single keys beyond that."""
+    """Reports about single keys beyond that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +105,8 @@ class Findings:
     arch: str
     workload: str
     conditions: tuple[Conditions, ...]
-    """Of all trials but the preparing ones and those of a roll-out, the first first."""
+    """The conditions of all trials but the preparing ones and those of a roll-out, the first first.
+    """
     facts: HostFacts | None
     stages: tuple[StageRecord, ...]
     pilot: Pilot | None
@@ -131,7 +132,7 @@ class Findings:
     """The number of keys that could be tuned."""
     refused_keys: tuple[RefusedKeys, ...]
     missing: tuple[Missing, ...]
-    """What could still be made."""
+    """Results that could still be made."""
 
     @property
     def title(self) -> str:
@@ -164,9 +165,9 @@ class Report:
     finished_at: str | None
     made_at: str
     tool_version: str
-    """Of the intop that made this."""
+    """The version of the intop that made this."""
     tool_versions: tuple[str, ...]
-    """Of those that measured its trials."""
+    """The versions of the intop that measured its trials."""
     level: float
     pipeline: tuple[Step, ...]
     """The steps of any campaign."""

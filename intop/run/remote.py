@@ -17,16 +17,16 @@ from intop.run.available_space import probed_of
 from intop.run.context import Task
 
 POLL_S = 0.1
-"""How often the store is asked whether a job is done (s)."""
+"""Seconds between questions to the store whether a job is done."""
 
 PATIENCE_S = 60.0
 """The time without a worker after which a replica's trials go to other replicas (s)."""
 
 LOOK_EVERY_S = 1.0
-"""How often the store is asked which workers there are (s)."""
+"""Seconds between questions to the store which workers there are."""
 
 SAY_EVERY_S = 60.0
-"""How often it is said that no worker is there (s)."""
+"""Seconds between messages that no worker is there."""
 
 
 @dataclass

@@ -22,8 +22,8 @@ from intop.sentences import replica_sentence
 Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
 
 LEVEL = 0.99
-"""Of the comparison of replicas. A false alarm costs half of the speed, and a missed difference is
-no larger than the interval says."""
+"""The level of the comparison of replicas. A false alarm costs half of the speed, and a missed
+difference is no larger than the interval says."""
 
 
 def replicas_in_use(task: Task) -> int:

@@ -20,7 +20,7 @@ PORTS = "ports"
 OUT_OF_PORTS = "the load generator itself had no port left for its connections"
 
 CLOCK_STEP_S = 0.05
-"""By so much a clock is set, not slewed: NTP slews by at most 0.5 ms a second."""
+"""The step by which a clock is set, not slewed: NTP slews by at most 0.5 ms a second."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST = 16
 """Connections at once, each with a thread. One more ends the oldest, so whoever comes is served."""
 LIMIT_S = 10.0
-"""For a whole connection, however its bytes come."""
+"""Seconds for a whole connection, however its bytes come."""
 
 
 @dataclass(frozen=True, eq=False)  # a registry wants it hashable

@@ -43,11 +43,11 @@ class AcrossRequest:
     """A configuration and the workloads to measure it under."""
 
     workloads: tuple[Workload, ...] = ()
-    """All of the study's where none is named."""
+    """The workloads; without any, all of the study's."""
     configuration: str = WINNER
     """The verdict's, or the name of a baseline."""
     rounds: int | None = None
-    """How often both sides are measured under each workload; None: as for a verdict."""
+    """Measurements of both sides under each workload; None: as for a verdict."""
     again: bool = False
     """Whether it is measured again where it is finished."""
 

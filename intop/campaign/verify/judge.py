@@ -55,7 +55,7 @@ class Judgement:
     rounds: int
     """Rounds that are measured at most."""
     looks: int
-    """How often they are looked at, at most."""
+    """The number of looks at them, at most."""
     duration_s: int | None = None
     """The duration of a trial's load; None is the workload's."""
     series: int = 1

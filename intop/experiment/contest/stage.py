@@ -34,7 +34,7 @@ class ContestRequest:
     names: tuple[str, ...] = ()
     """The baselines that take part; all of them where none is named."""
     rounds: int | None = None
-    """How often each is measured; None is the planned number, else that of a verdict's pairs."""
+    """Measurements of each; None is the planned number, else that of a verdict's pairs."""
     reference: str = HOST
     """The entrant that the others are compared with."""
     again: bool = False
@@ -47,7 +47,7 @@ class Entrants:
 
     task: Task
     entries: tuple[Contestant | Baseline, ...]
-    """All of them in the order of the table. Baselines are cut to what the host takes."""
+    """All entrants in the order of the table. Baselines are cut to what the host takes."""
     are_merged: bool = False
     """Whether all equal configurations are measured once, not only those that change nothing."""
 

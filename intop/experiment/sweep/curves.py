@@ -15,7 +15,7 @@ from intop.domain.sweep import Capacity, Knee
 from intop.domain.trial import SeriesRound, Trial
 
 MOST_OF_IT = 0.95
-"""In a closed loop the knee is where this share of the highest rate is reached."""
+"""The share of the highest rate at which a closed loop has its knee."""
 
 Curve = Sequence[tuple[float, Trial]]
 """The points of one round, in ascending order, each with its trial."""

@@ -25,7 +25,7 @@ class SweepRequest:
     axis: Axis = "rate"
     loop: Loop = "open"
     points: str | None = None
-    """As the user types them; None stands for the defaults (POINTS)."""
+    """The points as the user types them; None stands for the defaults (POINTS)."""
     rounds: int = FEWEST_ROUNDS
     seconds: int | None = None
     """The duration of each trial; None is the workload's."""

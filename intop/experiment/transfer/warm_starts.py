@@ -39,7 +39,8 @@ class CurvePoint:
     warm: float
     """The error with the other machine's trials, too."""
     worth: float | None
-    """How many from scratch have the error of the warm one; None: more than were tried."""
+    """The number of configurations from scratch that have the error of the warm one. None: more
+    than were tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +55,9 @@ class WarmStart:
     own: tuple[str, ...]
     """The parameters that only the target's configurations vary."""
     configurations: tuple[int, int]
-    """How many the target and the source have measured."""
+    """The number of configurations that the target and the source have measured."""
     repeats: int
-    """How often errors were measured, with other rows held out each time. They are means."""
+    """The number of measurements of errors, with other rows held out each time. They are means."""
     curve: tuple[CurvePoint, ...]
     shares: dict[str, float]
     """The part of the warm predictions, at the most rows, by each of the ways to make them."""

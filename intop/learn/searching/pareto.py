@@ -30,7 +30,7 @@ class ParetoResult:
     """Configurations none of which dominates another, and how the search went."""
 
     values: Matrix
-    """In the order of the first objective (n, columns)."""
+    """Values in the order of the first objective (n, columns)."""
     predicted: Matrix
     """(n, objectives)."""
     hypervolumes: tuple[float, ...]
