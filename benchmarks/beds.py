@@ -23,12 +23,12 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix, encode
 from intop.domain.probing import Probe
 from intop.domain.rounds import Arms, p99_by_round
-from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 from intop.run.stage import Batch, SoFar, Stage
 from intop.store import opened
 
@@ -45,7 +45,7 @@ LEAF = 15
 
 Leaves = NDArray[np.intp]
 Round = Callable[[Offer, Shared], list[tuple[Arm, Configuration]]]
-ByRound = Mapping[Block, float]
+ByRound = Mapping[SeriesRound, float]
 """P99 (ms) by series and round."""
 
 
@@ -263,7 +263,7 @@ class _Rounds(Stage[list[Trial]]):
         self._rounds = rounds
 
     def ask(self, so_far: SoFar) -> Batch | None:
-        plan = so_far.plan or blocks(self.task, self.name, self._arms, self._rounds)
+        plan = so_far.plan or series_plan(self.task, self.name, self._arms, self._rounds)
         wanted = plan[: self._rounds * len(self._arms)]
         return Batch(wanted) if len(so_far.first(len(wanted))) < len(wanted) else None
 

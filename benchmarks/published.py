@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.campaign import labs_up
 from benchmarks.truth import Cell, OfScenarios
 from intop.domain.multi_arm import Contest, Contestant
-from intop.experiment.contest.stage import MultiArm, Request
+from intop.experiment.contest.stage import ContestRequest, MultiArm
 from intop.run.executor import execute
 
 ROUNDS = 10
@@ -46,7 +46,7 @@ class Published(OfScenarios[None]):
     def measure(self, cell: Cell) -> None:
         self.given.out.mkdir(parents=True, exist_ok=True)
         with labs_up(cell.study):
-            request = Request(rounds=self.given.rounds)
+            request = ContestRequest(rounds=self.given.rounds)
             found = execute(MultiArm(cell.task("published"), request))
         write(self.given.out / f"{cell.name}.csv", cell, found)
 

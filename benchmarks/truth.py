@@ -51,7 +51,7 @@ from intop.errors import IntopError
 from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.replicas import replicas_in_use
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 from intop.run.testbed import Testbed
 from intop.store import Store
 
@@ -174,7 +174,7 @@ def in_rounds(
         arms = arms_of(ready.probed.space)
         if is_scan:
             return scan_plan(task, base, arms, rounds, replicas_in_use(task))
-        return blocks(task, STAGE, acting.with_bases(arms, base, acting.TEST_BASES), rounds)
+        return series_plan(task, STAGE, acting.with_bases(arms, base, acting.TEST_BASES), rounds)
 
     return measured(task, STAGE, plan, ends_by_failures=False)
 
@@ -196,7 +196,7 @@ def scan_plan(
         with_bases = acting.with_bases(mine, base, acting.bases_of_scan(len(mine)))
         plan += [
             replace(one, index=len(plan) + one.index, round=share * rounds + (one.round or 0))
-            for one in blocks(task, STAGE, with_bases, rounds)
+            for one in series_plan(task, STAGE, with_bases, rounds)
         ]
     return plan
 

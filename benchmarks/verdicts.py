@@ -39,7 +39,7 @@ from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
 from intop.domain.rounds import p99_by_round, paired
 from intop.domain.stats import geometric_interval, geometric_mean
-from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.domain.verdict import Verdict
 from intop.lab import app, network
 from intop.lab import cluster as lab
@@ -62,7 +62,7 @@ MUST_HOLD = 0.9
 """Of verdicts with an effect, the share whose interval must hold its size: of 20, true 95 % reach
 it in 92 % of cases."""
 
-P99s = Mapping[str, Mapping[Block, float]]
+P99s = Mapping[str, Mapping[SeriesRound, float]]
 """P99 (ms) by arm and round."""
 
 

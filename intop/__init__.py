@@ -20,7 +20,7 @@ def trials(
     workload: str | None = None,
     catalogue: Path | None = None,
 ) -> "DataFrame":
-    """All trials of a store (a file, or a URL) as a data frame, a row each; or some of them.
+    """Return the trials of a store (a file, or a URL), or some of them, as a data frame.
 
     docs/trials.md describes the columns. The catalogue names the components of parameters; the
     default is the one that comes with intop. Raises ResultMissingError if there are no such trials,

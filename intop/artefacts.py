@@ -86,7 +86,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""All that a model may be made of: the names of types, by the kind of node of skops.
+"""The names of types that a model may be made of, by the kind of node of skops.
 
 Nodes that call something by name (methods, operators, partial functions) are not among them. A
 family whose models hold anything else can't be saved before its types are added here.
@@ -97,7 +97,7 @@ SAVING = "Models are saved by: intop train --models DIR"
 ANEW = "Fit the models anew: intop train --models DIR"
 
 _OUTLIVES_VERSIONS = {"numpy"}
-"""Of these there are only arrays in a model, in a format that any version reads."""
+"""Packages of which a model has only arrays, in a format that any version reads."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class HostError(IntopError):
 
 
 class UnreachableError(HostError):
-    """No SSH connection to the host, or it was lost."""
+    """A host without an SSH connection, or with a lost one."""
 
 
 class CommandError(HostError):
@@ -71,7 +71,7 @@ class RefusedValueError(HostError):
     """The kernel did not take a value: it refused the write or read back as something else."""
 
     SAID = " and reads back as "
-    """What its message has, and no other: stored trials have messages only."""
+    """The words that only its message has: stored trials have messages only."""
 
     def __init__(self, host: str, key: str, value: str, got: str | None) -> None:
         self.key = key

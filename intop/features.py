@@ -32,7 +32,7 @@ class Feature:
     commands: tuple[str, ...] = ()
     """The commands."""
     figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By type of result, the functions that draw its figures (`document.figures`)."""
+    """The functions that draw a result's figures, by its type (`document.figures`)."""
 
 
 @cache

@@ -136,7 +136,7 @@ METRICS = (
     Field("server_started_s", "s", "uptime when the latest of them started (soak)", "number"),
     Field("files", "", "open files of the whole host (soak)", "integer"),
 )
-"""Of each host, as `HOST.cpu`."""
+"""The metrics of each host, as `HOST.cpu`."""
 MODELLED = Field(
     "p99_equivalent_ms",
     "ms",
@@ -173,7 +173,7 @@ def fields_of(
     hosts = dict.fromkeys(host for t in trials for host in t.metrics)
     keys = sorted({key for t in trials for key in t.configuration.values})
     known = {error.name.removeprefix("errors_") for error in ERRORS}
-    others = sorted({kind for t in trials for kind in t.errors} - known)
+    unknown_kinds = sorted({kind for t in trials for kind in t.errors} - known)
     return (
         *TRIAL,
         *CONDITIONS,
@@ -181,7 +181,7 @@ def fields_of(
         *RESULTS,
         *((MODELLED,) if any(part.modelled for part in parts) else ()),
         *ERRORS,
-        *(Field(f"errors_{kind}", "", "failed requests", "integer") for kind in others),
+        *(Field(f"errors_{kind}", "", "failed requests", "integer") for kind in unknown_kinds),
         *(Field(f"{host}.{m.name}", m.unit, m.meaning, m.type) for host in hosts for m in METRICS),
         *(() if counters is None else _counter_fields(trials, counters)),
     )

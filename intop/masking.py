@@ -20,13 +20,14 @@ _SECRET_NAMES = (
     *("password", "passwd", "passphrase", "passwort", "pwd", "secret", "token"),
     *("apikey", "accesskey", "secretkey", "credentials"),
 )
-"""How names of secrets end, in lower case and without punctuation."""
+"""The ends of secrets' names, in lower case and without punctuation."""
 
 _IN_QUERIES = (
     *("key", "sig", "signature", "auth", "code", "jwt", "pass", "session", "sid", "sessid"),
     *("sessionid", "hmac", "assertion", "ticket", "credential", "nonce", "otp"),
 )
-"""How other names of secrets end where they stand in a URL's query. In a text they say little."""
+"""The ends of other names of secrets, where they stand in a URL's query. In a text they say little.
+"""
 
 SHORTEST = 3
 """A shorter secret is not looked for in other programs' words: it stands in every sentence."""
@@ -60,7 +61,8 @@ _WORD = (
     "|sid|signature|credentials?|jwt|assertion)"
 )
 _NAME = rf"(?:[a-z0-9]+[-_])*{_WORD}(?:[-_][a-z0-9]+)*"
-"""Of a header that may hold a secret. In a text, such a word and a colon may be our own words."""
+"""The name of a header that may hold a secret. In a text, such a word and a colon may be our own
+words."""
 _HEADER = re.compile(
     rf"(?P<before>(?:(?<![\w-])(?:-H)?(?:(?:proxy-)?authorization|(?:set-)?cookie|api_?key"
     rf"|(?:[a-z0-9]+-)+{_WORD})|(?:(?<=headers=)|(?<=[|'\"])){_NAME}):[ \t]*)"

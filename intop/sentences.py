@@ -22,7 +22,7 @@ ALONG: Mapping[Axis, str] = {
 
 
 def verdict_sentence(verdict: Verdict) -> str:
-    """Such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
+    """Return such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
 
     Against a baseline it names that one. It says which guardrails are unclear or broken, and which
     other latencies are certainly higher; without a gain of P99, all that certainly differ.
@@ -95,8 +95,8 @@ def worse_here(across: Across) -> str:
 
 def sweep_sentence(sweep: Sweep) -> str:
     """Return such as: at other rates: tuned gain at 50, 100, worse at 150 requests/s."""
-    others = [arm.name for arm in sweep.arms[1:]]
-    parts = [f"{name} {_outcomes(sweep, name)}" for name in others] or [f"{sweep.reference} alone"]
+    names = [arm.name for arm in sweep.arms[1:]]
+    parts = [f"{name} {_outcomes(sweep, name)}" for name in names] or [f"{sweep.reference} alone"]
     parts += [
         f"{c.arm} carries {more_or_less(c.ratio)}" for c in sweep.capacities if c.ratio is not None
     ]
@@ -122,7 +122,7 @@ def _outcomes(sweep: Sweep, arm: str) -> str:
 
 
 def kept_sentence(kept: Kept) -> str:
-    """Such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
+    """Return such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
     if kept.full.value <= 1:
         return "how much of the gain is kept can't be told: the winner had none in these rounds"
     short = f", {kept.lack}" if kept.lack else ""
@@ -139,7 +139,7 @@ def percent_below(share: float) -> str:
 
 
 def soak_sentence(soak: Soak) -> str:
-    """Such as: soak of 1 h 0 min: no leak, nginx's memory +0.1 MiB/h (-0.2 to +0.4)."""
+    """Return such as: soak of 1 h 0 min: no leak, nginx's memory +0.1 MiB/h (-0.2 to +0.4)."""
     sentence = f"soak of {duration(soak.hours * 3600)}: "
     if soak.broken:
         sentence += f"ended early, {broken_limit(soak)}; "
@@ -155,7 +155,7 @@ def soak_sentence(soak: Soak) -> str:
 
 
 def broken_limit(soak: Soak) -> str:
-    """Such as: P99 above 50 ms in 3 blocks in a row."""
+    """Return such as: P99 above 50 ms in 3 blocks in a row."""
     limits = soak.limits
     what = {
         "P99": f"P99 above {number(limits.p99_ms or 0.0)} ms",
@@ -169,7 +169,7 @@ def broken_limit(soak: Soak) -> str:
 
 
 def replica_sentence(replica: Replica) -> str:
-    """Such as: replica lab-b-lb agrees: ... 0.97 (0.81 to 1.16)."""
+    """Return such as: replica lab-b-lb agrees: ... 0.97 (0.81 to 1.16)."""
     ratio = replica.ratio
     if ratio is None:
         return (

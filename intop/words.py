@@ -11,7 +11,7 @@ _WITHOUT_KEPT = str.maketrans("", "", KEPT)
 
 
 def interval(value: float, low: float, high: float, sign: str = "") -> str:
-    """Such as 11.7 (10.1 to 13.7)."""
+    """Return such as 11.7 (10.1 to 13.7)."""
     return f"{number(value, sign)} ({number(low, sign)} to {number(high, sign)})"
 
 
@@ -24,7 +24,7 @@ def number(value: float, sign: str = "") -> str:
 
 
 def percent(level: float) -> str:
-    """Such as 95 %, 99.5 %."""
+    """Return such as 95 %, 99.5 %."""
     return f"{100 * level:.4g} %"
 
 
@@ -35,7 +35,7 @@ def percent_change(ratio: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Such as 2 keys, 1 key."""
+    """Return such as 2 keys, 1 key."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 

@@ -20,7 +20,7 @@ from intop.run.context import Task
 
 MOST = 4
 SHARE = 4
-"""At most one configuration of so many is a hint."""
+"""Configurations for each hint, at least."""
 OF_REQUESTS = 0.01
 """An event of a smaller share of requests makes no P99."""
 OF_TIME_MS = 1.0

@@ -88,8 +88,8 @@ def up(config: Path | None, arch: str | None, install: bool) -> None:
     commands.require_root()
     if install:
         kinds = sorted({PACKAGES[spec.kind] for spec in labs if spec.kind in PACKAGES})
-        others = sorted({spec.server.name for spec in labs} - {"nginx"})
-        commands.install_programs("lab", *kinds, *others)
+        servers = sorted({spec.server.name for spec in labs} - {"nginx"})
+        commands.install_programs("lab", *kinds, *servers)
     for spec in labs:
         say(f"lab {spec.name}: starting")
         try:

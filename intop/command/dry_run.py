@@ -17,9 +17,9 @@ class Asked:
 
     stages: tuple[str, ...]
     options: Mapping[str, Any]
-    """Those that all stages have."""
+    """The options that all stages have."""
     request: object = None
-    """What it asks of a stage of its own, such as a sweep over connections."""
+    """The request to a stage of its own, such as a sweep over connections."""
     archs: tuple[str, ...] = ()
     """The architectures, where they are arguments of the command."""
 
@@ -53,7 +53,7 @@ def _show(
     rounds: int | None = None,
     **_: Any,
 ) -> None:
-    from intop.inspect.dry_run import Request, dry_run
+    from intop.inspect.dry_run import DryRunRequest, dry_run
     from intop.inspect.dry_run_view import measuring as text
     from intop.inspect.status import is_begun
     from intop.run.context import chosen_archs, chosen_workloads, taking_part
@@ -63,7 +63,7 @@ def _show(
     for name in asked.archs:
         chosen_archs(study, name)
     workloads = chosen_workloads(study, workload)
-    request = Request(
+    request = DryRunRequest(
         stages=asked.stages,
         new=new,
         again=again,

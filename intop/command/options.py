@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from intop.config.study import Study
 
 ONLY = "intop.only"
-"""Where click keeps what --only says."""
+"""Click's key for the value of --only."""
 FIT_ON = "intop.fit_on"
-"""Where click keeps what --fit-on says."""
+"""Click's key for the value of --fit-on."""
 LOCAL, DASK = "local", "dask="
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -68,7 +68,7 @@ def subcommand(name: str, *lines: str, more: str = "") -> Callable[[Callable[...
 
 
 def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one, in this order."""
+    """Return several options as one, in this order."""
 
     def decorated(command: F) -> F:
         for option in reversed(decorators):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from intop.document.model import Block
 
 FIGURE_FORMAT = "intop.figure_format"
-"""Where click keeps --figure-format."""
+"""Click's key for the value of --figure-format."""
 
 
 def output_folder(folder: Path, option: str) -> Path:

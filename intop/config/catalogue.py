@@ -19,7 +19,7 @@ from intop.errors import ConfigurationError
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All parameters that intop knows, and what must hold between them."""
+    """The parameters that intop knows, and the constraints between them."""
 
     parameters: tuple[Parameter, ...]
     constraints: tuple[Constraint, ...]
@@ -29,7 +29,7 @@ class Catalogue:
 
 _RANGE = ("low", "high", "hard", "own_floor")
 _HARD: Any = Literal["", "low", "high", "both"]
-"""Which ends of a range are hard bounds: beyond them a value can hurt the host."""
+"""The ends of a range that are hard bounds: beyond them a value can hurt the host."""
 
 
 def _is_key(text: str) -> bool:

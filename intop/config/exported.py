@@ -21,7 +21,7 @@ from intop.domain.trial import USABLE, Status, TrialRole
 from intop.errors import ConfigurationError
 
 LARGEST_COUNT = 2**53
-"""Up to here a float has all whole numbers."""
+"""The limit up to which a float has all whole numbers."""
 CORRECT = "correct it, or export the trials again"
 
 _RECIPES = TypeAdapter(tuple[Recipe, ...])
@@ -301,8 +301,8 @@ def _same_number(text: str, words: Iterable[str]) -> str | None:
 
 
 def _any_of(words: Collection[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
+    *first_words, last = words
+    return f"{', '.join(first_words)} or {last}" if first_words else last
 
 
 def _instead(text: str) -> str:

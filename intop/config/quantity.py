@@ -40,7 +40,7 @@ def quantity(text: str) -> tuple[float, str] | None:
 
 
 LONGEST_NUMBER = 60
-"""In characters. A longer text is no number that somebody wrote."""
+"""Characters. A longer text is no number that somebody wrote."""
 
 _END = r"(e[+-]?\d+)?\s*[a-zµμ%]*"
 _APOSTROPHE = "['`\N{RIGHT SINGLE QUOTATION MARK}\N{ACUTE ACCENT}]"

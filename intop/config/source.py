@@ -23,7 +23,7 @@ Table = Mapping[str, Any]
 NOT_MOVED: Mapping[Place, Place] = {}
 
 LARGEST_FILE, LONGEST_LINE = 4_000_000, 50_000
-"""In characters. The catalogue has some 100,000."""
+"""Characters. The catalogue has some 100,000."""
 DEEPEST = 20
 """Tables in tables; ours have five."""
 UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)
@@ -47,7 +47,7 @@ LocalPath = Annotated[str, Predicate(is_local_path)]
 
 
 class _Adapters(dict[Any, TypeAdapter[Any]]):
-    """To make one takes longer than to convert a file with it."""
+    """Adapters by type, kept since making one takes longer than converting a file with it."""
 
     def __missing__(self, kind: Any) -> TypeAdapter[Any]:
         return self.setdefault(kind, TypeAdapter(kind))

@@ -38,7 +38,7 @@ class Settings:
     max_risk: Risk = "medium"
     """Parameters of a higher risk are left alone."""
     tunes: Annotated[tuple[Tuned, ...], Len(1, 2)] = ("kernel",)
-    """Whose parameters are tuned."""
+    """The owners of the parameters that are tuned."""
     objective: Objective = "p99"
     """The target of models. A verdict is always on P99, within the guardrails."""
     warm_start: bool = True
@@ -67,7 +67,7 @@ class Study(Settings):
     path: str
     catalogue: Catalogue
     clusters: Mapping[str, Replicas]
-    """By architecture, with all replicas, which are measured in parallel.
+    """The clusters by architecture, with all replicas, which are measured in parallel.
 
     An embedded one is a LabSpec until it is up.
     """
@@ -79,7 +79,7 @@ class Study(Settings):
     wanted: tuple[str, ...] = ("*",)
     """Patterns of keys; parameters that match none of them are left alone."""
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
-    """By name."""
+    """Baselines by name."""
 
     @property
     def without_nginx(self) -> Mapping[str, Server]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_CELLS = 10_000_000
-"""As text they take some seconds to read."""
+"""The largest number of cells. As text they take some seconds to read."""
 MOST_COLUMNS = 10_000
 """Models take a tenth of these."""
 LONGEST_NAME = 200
@@ -258,14 +258,14 @@ def _some(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _remedy(count: int, width: int, others: set[int | None]) -> str:
+def _remedy(count: int, width: int, counts: set[int | None]) -> str:
     """Return what to do about a row that has another number of fields than the first line.
 
-    `others` are the numbers of all rows.
+    `counts` are the numbers of all rows.
     """
     if width == 1:
         return "the first line must name the columns: take out what is before their names"
-    if others == {width + 1}:
+    if counts == {width + 1}:
         return (
             "so has each row: name the first column, too (R leaves that name out), or take out "
             "the comma at the end of each row"

@@ -18,7 +18,7 @@ from intop.config.source import UTF_16, check_kind
 from intop.errors import ConfigurationError
 
 LARGEST_FILE = 100_000_000
-"""In bytes, unpacked. 50,000 rows of 40 columns have some ten million."""
+"""Bytes, unpacked. 50,000 rows of 40 columns have some ten million."""
 FEWER = "leave rows or columns out"
 
 

@@ -26,10 +26,10 @@ class Rival:
 
     setting: Setting
     wins: Wins
-    """When it prevails over our file: at every boot, only at a `sysctl --system`, or never, since
-    ours comes after it."""
+    """The time at which it prevails over our file: at every boot, or only at a `sysctl --system`.
+    Never, where ours comes after it."""
     effect: Effect = "sets"
-    """What it does to the key."""
+    """Its effect on the key."""
     value: str | None = None
     """The value of the key after it, None where that is not known."""
 
@@ -91,7 +91,7 @@ class HostPlan:
     machine: str = ""
     kernel: str = ""
     applied: Applied | None = None
-    """What an earlier apply has left there."""
+    """The record of an earlier apply."""
     has_it: bool = False
     """Whether that is exactly what is planned. Then the host is left alone."""
     edits: tuple[FileEdit, ...] = ()
@@ -192,10 +192,10 @@ def planned_key(
     """
     own = [s for s in persistent.settings if s.key == change.key and s.file == file]
     known = [v for v in (change.value, change.default, now, before, *known) if v]
-    others = persistent.without(file)
+    foreign_settings = persistent.without(file)
     rivals: list[Rival] = []
     agreeing: list[Setting] = []
-    for rival in _others(change.key, change.value, others, file, known):
+    for rival in _rivals(change.key, change.value, foreign_settings, file, known):
         if rival.effect == "sets" and rival.value == change.value:
             agreeing.append(rival.setting)
         else:
@@ -203,7 +203,7 @@ def planned_key(
     for partner, zero in zeroed({change.key: change.value}).items():
         rivals += [
             rival
-            for rival in _others(partner, zero, others, file, (zero,))
+            for rival in _rivals(partner, zero, foreign_settings, file, (zero,))
             if rival.wins != "never" and rival.effect not in ("drops", "refused")
         ]
     return PlannedKey(
@@ -225,9 +225,11 @@ def has_applied(state: HostState, values: Mapping[str, str], file: str) -> bool:
     if state.applied is None or state.applied.file != file:
         return False
     applied = state.applied.values
-    others = {key for key in applied if key not in values and PARTNERS.get(key) not in values}
+    unwanted_keys = {
+        key for key in applied if key not in values and PARTNERS.get(key) not in values
+    }
     as_applied = all(drift.kind in ("overridden", "not known") for drift in state.drift)
-    return as_applied and not others and all(applied.get(k) == v for k, v in values.items())
+    return as_applied and not unwanted_keys and all(applied.get(k) == v for k, v in values.items())
 
 
 def problems_of(state: HostState, persistent: Persistent, file: str) -> tuple[str, ...]:
@@ -255,7 +257,7 @@ def problems_of(state: HostState, persistent: Persistent, file: str) -> tuple[st
     return tuple(problems)
 
 
-def _others(
+def _rivals(
     key: str, value: str, persistent: Persistent, file: str, known: Sequence[str]
 ) -> list[Rival]:
     """Return what gives the key another value than ours at boot, or at a `sysctl --system`.

@@ -62,8 +62,8 @@ class SeenCluster:
     """The load tool of its load generator."""
     problems: tuple[str, ...]
     """A line for each host that could not be asked."""
-    others: Mapping[str, HostFacts] = field(default_factory=dict)
-    """Facts of its other hosts by name."""
+    host_facts: Mapping[str, HostFacts] = field(default_factory=dict)
+    """The facts of its hosts but the load balancer, by name."""
 
 
 def look(
@@ -128,18 +128,22 @@ def look_around(task: Task, cluster: Cluster, balancer: Seen) -> SeenCluster:
     """Ask a replica's other hosts, too: without them nothing can be measured there."""
     context = task.context
     tool: LoadTool | None = None
-    others: dict[str, HostFacts] = {}
+    host_facts: dict[str, HostFacts] = {}
     problems: list[str] = []
     for address in dict.fromkeys((*cluster.load_generators, *cluster.backends)):
         try:
             with closing(context.connect(address)) as host:
-                others[address.name] = facts(host)
+                host_facts[address.name] = facts(host)
                 if address.role == "load-generator":
                     tool = tool_on(host, cluster, task.workload, context.study.load_tool)
         except HostError as error:
             problems.append(f"its cluster can't be measured on: {error}")
     return SeenCluster(
-        cluster=cluster, balancer=balancer, tool=tool, problems=tuple(problems), others=others
+        cluster=cluster,
+        balancer=balancer,
+        tool=tool,
+        problems=tuple(problems),
+        host_facts=host_facts,
     )
 
 
@@ -320,7 +324,7 @@ def _incomparable(task: Task, seen: SeenCluster, number: int) -> list[str]:
     before = stored if number == 0 else said_by(stored, name)
     probe = _own(task, seen.balancer, before)
     described = ClusterFacts(
-        hosts={**seen.others, name: probe.facts},
+        hosts={**seen.host_facts, name: probe.facts},
         # Measuring would start a server that does not run.
         nginx_conf=confs if is_known(confs) else None,
     )

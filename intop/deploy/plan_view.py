@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def sections(plans: Mapping[str, Plan | None]) -> list[Section]:
-    """Each architecture: what it is about, each host's changes, and what its keys do."""
+    """Return a section for each architecture: its deployment, changes by host, its keys."""
     return [
         Section(title=f"{arch}: {NOTHING}") if plan is None else _section(plan)
         for arch, plan in plans.items()
@@ -136,8 +136,8 @@ def worth(change: Change, origin: Origin) -> str:
     contribution = change.contribution
     if contribution is None:
         return "not measured by itself (intop explain does that)"
-    others = [key for key in contribution.keys if key != change.key]
-    it = f"it and {', '.join(others)}" if others else "it"
+    companions = [key for key in contribution.keys if key != change.key]
+    it = f"it and {', '.join(companions)}" if companions else "it"
     is_smallest = origin == "smallest set"
     if contribution.missed is not None and (
         is_smallest or not (contribution.left_out or contribution.alone)
@@ -155,7 +155,7 @@ def worth(change: Change, origin: Origin) -> str:
 
 
 def _times(ratio: Interval, word: str) -> str:
-    """Such as: 3.46 times higher (1.55 to 7.70)."""
+    """Return such as: 3.46 times higher (1.55 to 7.70)."""
     if ratio.value < 1:
         ratio = Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
         word = {"higher": "lower", "lower": "higher"}[word]
@@ -164,7 +164,7 @@ def _times(ratio: Interval, word: str) -> str:
 
 
 def _counts(host: HostPlan) -> str:
-    """Such as: 2 keys to change, 1 is so already, 1 conflict."""
+    """Return such as: 2 keys to change, 1 is so already, 1 conflict."""
     parts = [f"{counted(len(host.of('changes')), 'key')} to change"]
     if already := host.of("is so"):
         parts.append(f"{len(already)} so already")

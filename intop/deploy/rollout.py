@@ -14,7 +14,7 @@ class HostRollout:
 
     host: str
     outcome: Outcome
-    """Where it `stopped`, the host is as before."""
+    """The outcome. `stopped` leaves the host as before."""
     verdict: Verdict | None = None
     """The verdict of the A/B there, None where it has the values `already`."""
     file: str = ""

@@ -62,7 +62,7 @@ class Column:
 
 
 def columns(form: Form, *names: str) -> tuple[Column, ...]:
-    """Several that are read alike."""
+    """Return columns of the same form."""
     return tuple(Column(name, form) for name in names)
 
 

@@ -13,7 +13,7 @@ from intop.masking import masked, masked_header
 
 
 def to_json(value: Any) -> str:
-    """Any result, or a mapping or list of results, as indented JSON."""
+    """Return any result, or a mapping or list of results, as indented JSON."""
     return json.dumps(_plain(value), indent=2, ensure_ascii=False)
 
 

@@ -99,11 +99,11 @@ class Document:
     sections: tuple[Section, ...]
 
     def tables(self) -> Iterator[Table]:
-        """All tables in order, also those of figures."""
+        """Return all tables in order, also those of figures."""
         return _tables(self.sections)
 
     def figures(self) -> Iterator[Figure]:
-        """All figures in order."""
+        """Return all figures in order."""
         return _figures(self.sections)
 
 

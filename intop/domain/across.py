@@ -27,7 +27,7 @@ class UnderWorkload:
     """Trials of the default without latencies."""
     tuned_failed: int
     problem: str = ""
-    """Why there is no verdict."""
+    """The reason why there is no verdict."""
 
     @property
     def outcome(self) -> Outcome | Literal["not measured"]:
@@ -43,7 +43,7 @@ class UnderWorkload:
 
     @property
     def harms(self) -> tuple[str, ...]:
-        """All that is worse, such as: P99 is 1.30 times higher (1.10 to 1.54); CPU is ..."""
+        """The worse quantities, such as: P99 is 1.30 times higher (1.10 to 1.54); CPU is ..."""
         return tuple(self._harms())
 
     def _harms(self) -> Iterator[str]:

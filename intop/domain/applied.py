@@ -22,8 +22,7 @@ class StayingKey:
     left: str
     """Its value as intop left it."""
     now: str
-    """Of a directive, "" where somebody else has edited a file of nginx that the apply has changed.
-    """
+    """The present value of a directive, "" where a changed file of nginx was edited since."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ class Applied:
     file: str = ""
     """Our persistent file, "" where there is none."""
     file_is: FileState | None = None
-    """What has become of that file."""
+    """The state of that file."""
     was_rebooted: bool = False
     """Whether its kernel was started since."""
 
@@ -60,7 +59,7 @@ class Applied:
 
     @property
     def title(self) -> str:
-        """Such as: x86 slt of study lab, campaign 3."""
+        """The title, such as `x86 slt of study lab, campaign 3`."""
         return title_of(self.about)
 
     @property
@@ -123,11 +122,11 @@ def overruled(applied: Applied, persistent: Persistent) -> list[Drift]:
     values = {key.key: key.left for key in applied.keys}
     partners = zeroed(values)
     for key, value in {**partners, **values}.items():
-        others = known.get(key, ())
-        fate = persistent.fate(key, value, applied.file, others)
+        known_values = known.get(key, ())
+        fate = persistent.fate(key, value, applied.file, known_values)
         when = "after our file, at each boot"
         if fate is None:
-            fate = persistent.reloaded(key, value, others)
+            fate = persistent.reloaded(key, value, known_values)
             when = "at the next sysctl --system"
         if fate is None or (key in partners and key not in values and not fate.sets):
             continue

@@ -12,7 +12,8 @@ from intop.domain.training import ModelError
 from intop.domain.trial import Conditions
 
 FORMAT = 1
-"""Of an artefact's manifest. Another number is refused, so every change of its fields is one."""
+"""The format of an artefact's manifest. Another number is refused, so every change of its fields is
+one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +46,11 @@ class SavedModel:
     family: str
     hyperparameters: dict[str, float | int | str | bool]
     error: ModelError
-    """Of held-out rows."""
+    """The error on held-out rows."""
     file: str
     """Its name in the artefact."""
     sha256: str
-    """Of the file's content."""
+    """The hash of the file's content."""
     libraries: dict[str, str]
     """Import names and versions of those whose objects it is made of."""
     says: tuple[float, ...]

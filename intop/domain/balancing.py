@@ -71,16 +71,16 @@ class Balancing:
     sndbuf_kb: Annotated[int, Interval(ge=0, le=4_096)] = 0
     """The send buffer of a connection in KB; with 0 the kernel lets it grow."""
     tls_key_bits: Annotated[int, Interval(ge=0, le=8192)] = 0
-    """With bits, clients come over TLS, to an RSA key of so many.
+    """Bits of the RSA key for clients over TLS; 0 is without TLS.
 
     Sessions are resumed by nginx's cache only, which is off at first.
     """
     access_log: AccessLog = "off"
-    """Where each request has a line: nowhere, buffered on a tmpfs, or at once in a file."""
+    """The place of each request's line: nowhere, buffered on a tmpfs, or at once in a file."""
     disk_iops: Annotated[int, Interval(ge=0, le=1_000_000)] = 0
-    """With a number, each write of the log and of temporary files waits for a busy disk.
+    """Operations a second of a busy disk, which writes of logs and temporary files wait for.
 
-    The disk does so many operations a second. A line of a log takes about three.
+    0 is no such disk. A line of a log takes about three.
     """
     sysctls: tuple[tuple[str, str], ...] = ()
     """Values that its host starts with: a rollback restores them, as any host's own.

@@ -24,7 +24,7 @@ class Baseline:
     """The name of its file."""
     title: str
     source: str
-    """Who uses or recommends it, and where."""
+    """The source: who uses or recommends it, and where."""
     values: Mapping[str, str]
 
 

@@ -18,7 +18,7 @@ from intop.domain.verdict import Verdict
 
 State = Literal["done", "begun", "to come", "left out"]
 Bound = Literal["", "about", "at least", "at most"]
-"""How a number relates to the final one, which is unknown before the measurement."""
+"""The relation of a number to the final one, which is unknown before the measurement."""
 
 PAUSE = 10.0
 """A gap between trials of more times their usual length is no part of the pace: models were
@@ -78,7 +78,7 @@ class StageStatus:
     trials: int = 0
     """The planned trials, and those that the budget adds to the plan."""
     bound: Bound = ""
-    """How `trials` relates to the final number."""
+    """The relation of `trials` to the final number."""
     done: int = 0
     disturbed: int = 0
     """Disturbed attempts."""
@@ -151,7 +151,7 @@ class SubjectStatus:
 
     @property
     def title(self) -> str:
-        """Such as `x86 slt`."""
+        """The title, such as `x86 slt`."""
         return f"{self.arch} {self.workload}"
 
     @property
@@ -184,9 +184,9 @@ class CampaignStatus:
     finished_at: str | None = None
     subjects: tuple[SubjectStatus, ...] = ()
     stored_at: str = ""
-    """When the last trial ended, or the last result was stored."""
+    """The time at which the last trial ended, or the last result was stored."""
     silent_s: float | None = None
-    """How long ago that was."""
+    """Seconds since then."""
     trials: int = 0
     """All measured trials, with every attempt."""
     is_at_work: bool = False

@@ -20,10 +20,10 @@ class Moved:
     """
     tuned: float
     times: Interval
-    """How many times as much the default has, with an interval at LEVEL: the geometric mean over
-    the pairs of (1 + value), since a value may be zero."""
+    """The factor by which the default has more, with an interval at LEVEL. It is the geometric mean
+    over the pairs of (1 + value), since a value may be zero."""
     p_value: float
-    """By Student's t."""
+    """The p-value of Student's t."""
 
     @property
     def least(self) -> float:

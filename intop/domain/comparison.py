@@ -22,7 +22,7 @@ WARNED_DIFFERENCES = (
 MUST_BE_EQUAL = tuple(
     f.name for f in fields(Conditions) if f.name not in (*EXPECTED_DIFFERENCES, *WARNED_DIFFERENCES)
 )
-"""Without these a comparison means nothing: every condition that isn't listed above."""
+"""Conditions without which a comparison means nothing: every condition that isn't listed above."""
 
 LOAD = (
     *("load_tool", "workload", "script", "rate_rps", "connections", "threads"),
@@ -49,7 +49,7 @@ class Converged:
 
     model: str
     generations: int
-    """Until the best improved no more."""
+    """Generations until the best improved no more."""
     seconds: float
 
 
@@ -76,12 +76,12 @@ class Side:
     trials: int
     """Usable trials."""
     measured: Measured
-    """About all trials."""
+    """The numbers of all trials."""
     default: Latency
-    """Of the trials that the verdict rests on. Before there is one, of all trials of the default.
-    """
+    """The latency of the trials that the verdict rests on. Before there is a verdict, that of all
+    trials of the default."""
     tuned: Latency | None
-    """Of the trials that the verdict rests on, None before there is one."""
+    """The latency of the trials that the verdict rests on, None before there is one."""
     verdict: Verdict | None
     ranking: Ranking | None
     training: Training | None
@@ -105,9 +105,9 @@ class Contrast:
     ALSO_IN_JSON: ClassVar = ("outcome",)
 
     difference_ms: Interval
-    """With MOVER's interval."""
+    """The difference with MOVER's interval."""
     ratio: Interval
-    """With Welch's interval on the logarithms."""
+    """The ratio with Welch's interval on the logarithms."""
 
     @property
     def outcome(self) -> str:
@@ -151,13 +151,13 @@ class Comparison:
     """The second side against the first. So is `tuned`."""
     tuned: Contrast | None
     rank_agreement: RankAgreement | None
-    """Of the parameters' importances, None where a side is not screened."""
+    """The agreement of the parameters' importances, None where a side is not screened."""
     parameters: tuple[ComparedParameter, ...]
     values: tuple[ComparedValue, ...]
     differences: tuple[str, ...]
     """Differences that make the sides incomparable."""
     warnings: tuple[str, ...]
-    """What else differs beside what the sides were chosen by."""
+    """Differences beside those that the sides were chosen by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,11 +178,11 @@ class Compared:
 
     comparisons: tuple[Comparison, ...]
     missing: tuple[str, ...]
-    """What could not be compared, and why."""
+    """Workloads that could not be compared, and why."""
     provenance: tuple[Provenance, Provenance]
-    """In the order of the sides."""
+    """Provenances in the order of the sides."""
     chosen_by: tuple[str, ...] = ("arch",)
-    """What the sides were chosen by: conditions, `study` or `campaign`."""
+    """The properties by which the sides were chosen: conditions, `study` or `campaign`."""
 
     @property
     def is_of_architectures(self) -> bool:

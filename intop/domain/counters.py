@@ -30,7 +30,7 @@ class HostCounters:
     at_s: tuple[float, ...]
     """Seconds after the reading before the load; the last point is the reading after it."""
     growth: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """By how much each counter grew up to each point since the point before."""
+    """The growth of each counter up to each point since the point before."""
     levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Each quantity that goes up and down, at each point."""
     unread: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class KernelCounter:
     """TABLE.COUNTER."""
     meaning: str
     document: str
-    """What defines it in the kernel's source."""
+    """The place in the kernel's source that defines it."""
     mechanism: str = ""
     """The mechanism that it is a sign of, "" for none in particular."""
     direction: Direction = "neutral"
@@ -106,7 +106,7 @@ class CounterCatalogue:
     counters: Mapping[str, KernelCounter]
     mechanisms: Mapping[str, Mechanism]
     blocks: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
-    """For some mechanisms sets of values (by key), each of which takes it away."""
+    """Sets of values (by key) for some mechanisms, each of which takes the mechanism away."""
 
     def find(self, name: str) -> KernelCounter | None:
         """Return the entry of a counter of a host; None for one that a newer kernel has added."""

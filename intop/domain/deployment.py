@@ -24,14 +24,14 @@ class Change:
 
     key: str
     value: str
-    """As a configuration has it."""
+    """The value as in a configuration."""
     default: str
     """The value of the campaign's hosts."""
     contribution: Contribution | None
     """The measured effect of the change that the key is part of, None where the winner was not
     explained."""
     mechanism: str
-    """From the catalogue, like `risk` and `document`."""
+    """The mechanism by the catalogue, like `risk` and `document`."""
     risk: Risk
     document: str
 
@@ -69,7 +69,7 @@ class Deployment:
 
     @property
     def title(self) -> str:
-        """Such as `x86 slt`."""
+        """The title, such as `x86 slt`."""
         return f"{self.arch} {self.workload}"
 
     @property

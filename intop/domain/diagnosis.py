@@ -21,7 +21,7 @@ class Readiness:
     can_store: bool
     """Whether that folder can be made and written."""
     untrusted: str = ""
-    """By whom else it could be changed, "" for nobody."""
+    """Others who could change it, "" for nobody."""
     lacks: tuple[str, ...] = ()
     """Programs that it does not have."""
     tuners: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Readiness:
     schedules: tuple[str, ...] = ()
     """Files by which something sets sysctls again and again."""
     confinement: str = ""
-    """What security modules report of themselves, in words."""
+    """Reports of security modules about themselves, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Diagnosis:
     lost: Mapping[str, Mapping[str, str]]
     """Choices that offered parameters are without, by key, each with the reason."""
     problems: tuple[str, ...]
-    """What keeps a campaign from starting."""
+    """Obstacles to a campaign's start."""
     warnings: tuple[str, ...] = ()
     emulation: str = ""
     fetched: tuple[Fetched, ...] = ()

@@ -45,7 +45,7 @@ class Sentinel:
     """A trial of the default."""
 
     hours: float
-    """From the first one's start to its own."""
+    """Hours from the first one's start to its own."""
     p99_ms: float
     replica: str
     """The replica that it was measured on."""

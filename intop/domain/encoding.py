@@ -31,7 +31,7 @@ class Variable:
     """The ends of a number's range."""
     scale: Scale = "linear"
     choices: tuple[str, ...] = ()
-    """With choices, the number is the index of one of them."""
+    """The choices; with any, the number is the index of one of them."""
     own: float | None = None
     """The host's own value if that is outside the range, as 0 for a feature that is off."""
 

@@ -38,14 +38,14 @@ class Fetched:
 
     path: str
     status: int
-    """Of the answer; 0 where none came."""
+    """The status of the answer; 0 where none came."""
     bytes: int
     """The length of the answer's body."""
     check: int
     """The CRC-32 of the body."""
     seconds: float
-    """From the request (with the connection, where it needed one) to the last byte; 0 where no
-    answer came."""
+    """Seconds from the request (with the connection, where it needed one) to the last byte. 0 where
+    no answer came."""
     problem: str = ""
     """Empty for a whole answer with a status below 400, else one of `PROBLEMS`."""
     headers: tuple[str, ...] = ()

@@ -89,10 +89,10 @@ class Histogram:
         ordered = sorted(counts.items())
         return cls(tuple(value for value, _ in ordered), tuple(count for _, count in ordered))
 
-    def merge(self, *others: Histogram) -> Histogram:
-        """Return all counts of this histogram and the others: `Histogram.merge(*histograms)`."""
+    def merge(self, *histograms: Histogram) -> Histogram:
+        """Return all counts of this histogram and further ones: `Histogram.merge(*histograms)`."""
         counts: dict[int, int] = {}
-        for histogram in (self, *others):
+        for histogram in (self, *histograms):
             for value, count in histogram.pairs():
                 counts[value] = counts.get(value, 0) + count
         values = sorted(counts)

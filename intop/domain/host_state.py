@@ -43,18 +43,18 @@ class Unrestored:
     """A key that does not have its value from before."""
 
     key: str
-    """Of a file of nginx its path, and of nginx itself "nginx"."""
+    """The key; for a file of nginx its path, and for nginx itself "nginx"."""
     value: str
     """The value from before."""
     command: str
     """Typed as root on the host, it would restore the value."""
     why: str = ""
-    """What is wrong with nginx or its file."""
+    """The fault of nginx or its file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostState:
-    """Who holds a host, and what is changed there. None is what is not known or does not apply."""
+    """The holder of a host, and the changes there. None is what is not known or does not apply."""
 
     holder: str = ""
     """`user@host (process N)`, empty where nobody holds it."""
@@ -69,9 +69,9 @@ class HostState:
     reports: tuple[str, ...] = ()
     """Lines that the host left when it restored itself, and that no session has shown yet."""
     applied: Applied | None = None
-    """What stays there."""
+    """The apply that stays there."""
     drift: tuple[Drift, ...] = ()
-    """What is no longer as it was applied."""
+    """Deviations from what was applied."""
 
     def __str__(self) -> str:
         """Return a line for each part; empty for a host without holder and reports."""
@@ -95,7 +95,7 @@ class RolledBack:
     file: str = ""
     """Our persistent file, "" where there was none."""
     file_is: UndoneFile | None = None
-    """What became of that file."""
+    """The fate of that file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class Answer(Generic[T]):
 
     name: str
     folder: str = ""
-    """Where its guard was looked for, "" for a lab that isn't up."""
+    """The folder in which its guard was looked for, "" for a lab that isn't up."""
     result: T | None = None
     error: str = ""
 

@@ -15,7 +15,7 @@ Kind = Literal["open", "trial", "refusal"]
 JobState = Literal["offered", "claimed", "done", "failed"]
 
 LEASE_S = 30.0
-"""How long a worker holds a job without a sign of life (s)."""
+"""Seconds for which a worker holds a job without a sign of life."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Spot:
     study: str
     arch: str
     replica: int
-    """By its place in the study's file, from 0 on."""
+    """The replica by its place in the study's file, from 0 on."""
 
     def __str__(self) -> str:
         return f"{self.study} {self.arch} replica {self.replica + 1}"
@@ -36,8 +36,8 @@ class JobSettings:
     """The settings of a job that a worker's own copy of the study may not have."""
 
     workload: Workload
-    """With the options of the command at work. A worker does nothing where its own copy says less
-    (`run/requested.py`). So with `tunes`."""
+    """The workload with the options of the command at work. A worker does nothing where its own
+    copy says less (`run/requested.py`). The same holds for `tunes`."""
     tunes: tuple[Tuned, ...]
     tries_durations: bool = False
     prune_above_ms: float | None = None
@@ -60,7 +60,7 @@ class Job:
     planned: PlannedTrial | None = None
     """The trial's place in the plan of `stage`."""
     attempt: int = 0
-    """From 0 on."""
+    """The number of the attempt, from 0 on."""
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -115,7 +115,7 @@ class JobStatus:
     why: str
     """The reason why the job failed."""
     problem: str
-    """What last kept a worker from it."""
+    """The last reason that kept a worker from it."""
     is_free: bool
     """Whether nobody holds it, or the lease has run out."""
     replica: int

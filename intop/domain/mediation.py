@@ -8,8 +8,8 @@ from intop.domain.stats import Interval
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
-    """Values (by key) with which requests no longer wait by a mechanism."""
+class BlockedMechanism:
+    """A mechanism by which requests no longer wait, and the values (by key) that see to it."""
 
     mechanism: str
     values: Mapping[str, str]
@@ -24,7 +24,7 @@ class Block:
 class Mediated:
     """A mechanism that was taken away on both sides by the values of its block."""
 
-    block: Block
+    block: BlockedMechanism
     about: str
     rounds: int
     """The rounds that have both sides with and without the block."""
@@ -41,7 +41,7 @@ class Mediated:
     own: tuple[str, ...] = ()
     """The block's keys that the winner changes, too."""
     detail: str = ""
-    """Why nothing is left that could be compared."""
+    """The reason why nothing is left that could be compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Mediation:
     against: str
     mechanisms: tuple[Mediated, ...]
     untold: Mapping[str, str] = field(default_factory=dict)
-    """Why each other mechanism was not taken away."""
+    """The reason why each other mechanism was not taken away."""
     rounds: int = 0
     level: float = 0.95
     """The level of the intervals, each for itself."""

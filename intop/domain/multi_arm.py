@@ -21,9 +21,9 @@ class Contestant:
     title: str
     configuration: Configuration
     keys: int
-    """How many its source names."""
+    """The number of keys that its source names."""
     already: int
-    """How many of them the host has anyway."""
+    """The number of these keys that the host has anyway."""
     left_out: dict[str, str]
     """The reason for each of the others that `configuration` doesn't have."""
     same_as: str = ""

@@ -15,9 +15,9 @@ from intop.domain.presence import UNKNOWN, Presence
 Kind = Literal["integer", "boolean", "choice", "vector"]
 Scale = Literal["linear", "log"]
 Scope = Literal["namespace", "machine", "nginx"]
-"""What a value holds for. "nginx" is for directives, whose keys begin with `nginx:`."""
+"""The reach of a value. "nginx" is for directives, whose keys begin with `nginx:`."""
 Tuned = Literal["kernel", "nginx"]
-"""Whose parameters are tuned."""
+"""The owner of the parameters that are tuned."""
 
 Risk = Literal["low", "medium", "high"]
 RISKS: tuple[Risk, ...] = ("low", "medium", "high")
@@ -132,7 +132,7 @@ PAIRS = (
     ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
     ("vm.overcommit_kbytes", "vm.overcommit_ratio"),
 )
-"""Of such two, the kernel sets one to zero when the other is written (mm/page-writeback.c,
+"""Pairs of keys: the kernel sets one to zero when the other is written (mm/page-writeback.c,
 mm/util.c). guard.sh knows them as well."""
 PARTNERS: Mapping[str, str] = dict(PAIRS) | {second: first for first, second in PAIRS}
 
@@ -210,7 +210,7 @@ class Parameter:
     scope: Scope
     risk: Risk
     mechanism: Annotated[str, MinLen(1)]
-    """How it acts, in a sentence."""
+    """The mechanism, in a sentence."""
     document: Annotated[str, MinLen(1)]
     """The document that defines it."""
     components: tuple[Component, ...] = ()
@@ -228,7 +228,7 @@ class Parameter:
     """The part of the host's memory that bounds it, for units of memory."""
     presence: Presence = UNKNOWN
     effect: str = ""
-    """What writing it does at once, even its own value."""
+    """The immediate effect of writing it, even its own value."""
     note: str = ""
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ class Setting:
     place: str
     """`FILE:LINE`, or `TuneD profile NAME, FILE:LINE`."""
     turn: tuple[int, str] = (FILES, "")
-    """When it takes effect: the turn, and within it the name of the file."""
+    """The time of its effect: the turn, and within it the name of the file."""
     drops: bool = False
     """Whether it is a line `-KEY`, which drops what systemd has read of the key before."""
     doubt: str = ""
@@ -82,7 +82,7 @@ class Persistent:
     unknown: str = ""
     """The reason why anything may be set beyond the settings, after our file, "" for nothing."""
     problems: tuple[str, ...] = ()
-    """What could not be read, a sentence each."""
+    """Settings that could not be read, a sentence each."""
     unread: tuple[str, ...] = ()
     """Lines of the files that no program reads."""
 

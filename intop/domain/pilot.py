@@ -18,10 +18,9 @@ class TriedDuration:
     sd_low: float
     sd_high: float
     resolution: float
-    """How far the interval of a verdict of the pilot's pairs would reach, as a ratio of P99 (above
-    1)."""
+    """The reach of the interval of a verdict of the pilot's pairs, as a ratio of P99 (above 1)."""
     resolution_low: float
-    """By the low end of the interval of `sd`."""
+    """The resolution by the low end of the interval of `sd`."""
     resolution_high: float
     pairs_needed: int | None
     """Pairs whose interval would reach no farther than wanted, None where that takes too many."""
@@ -35,7 +34,7 @@ class Pilot:
 
     duration_s: int
     tried: tuple[TriedDuration, ...]
-    """In ascending order."""
+    """The durations in ascending order."""
     reached: bool
     """Whether verdicts of so many `pairs` resolve the ratio `wanted` with it."""
     stalled: bool

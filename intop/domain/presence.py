@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}")
-"""How a kernel's version begins; what follows is of no importance here."""
+"""The beginning of a kernel's version; the rest is of no importance here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,9 +26,9 @@ class Presence:
     option: str = ""
     """The option that has to be chosen when the kernel is built."""
     namespaced_since: str = ""
-    """From there on each network namespace has its own."""
+    """The version from which on each network namespace has its own."""
     inert_since: str = ""
-    """From there on writing it changes nothing."""
+    """The version from which on writing it changes nothing."""
     source: str = ""
     """The source of all this."""
 

@@ -68,7 +68,7 @@ class HostFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """All that a host was asked: enough to know its space again without it."""
+    """The answers of a host: enough to know its space again without it."""
 
     facts: HostFacts
     readings: Mapping[str, Reading]
@@ -306,8 +306,8 @@ def why_not_set(parameter: Parameter, value: str, probe: Probe, own: str | None 
         return why
     if not parameter.is_numeric:
         offered = offered_choices(parameter, probe.facts, probe.readings)
-        others = ", ".join(c for c in parameter.choices if c in offered) or "nothing that is known"
-        return "" if value in offered else f"the host doesn't offer {value}: it has {others}"
+        choices = ", ".join(c for c in parameter.choices if c in offered) or "nothing that is known"
+        return "" if value in offered else f"the host doesn't offer {value}: it has {choices}"
     fitted = _within_memory(parameter, probe.facts)
     if isinstance(fitted, str):
         return fitted

@@ -13,7 +13,7 @@ FEWEST = 3
 """Parameters that a rank correlation needs: of two it is 1 or -1, whatever they are."""
 
 State = Literal["chosen", "open", "frozen"]
-"""What a screening says of a parameter: it acts; it can't be told; it does not matter."""
+"""The verdict of a screening on a parameter: it acts; it can't be told; it does not matter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Importance:
     """Its share of what the splits of a model explain. Shares add up to 1 with the probes'."""
     sd: float
     permutation: float
-    """What it is ranked by: how much worse a model predicts unseen configurations when this
+    """The error that ranks it: how much worse a model predicts unseen configurations when this
     parameter's values are shuffled among them. It is the mean growth of the squared error, as a
     share of the variance of log P99."""
     permutation_sd: float
@@ -42,13 +42,13 @@ class Effect:
 
     key: str
     ratio: float
-    """How many times P99 changes by the shape that fits best."""
+    """The factor by which P99 changes by the shape that fits best."""
     high: float | None
     """The upper limit of the ratio, None where there is none."""
     p_value: float
     """The p-value of the test that it does nothing."""
     probability: float
-    """How likely it acts, at most."""
+    """The probability that it acts, at most."""
     state: State
 
 
@@ -57,7 +57,7 @@ class Screening:
     """The parameters that a screening found to act, and how sure it is of that."""
 
     effects: tuple[Effect, ...]
-    """By parameter, the surest first."""
+    """Effects by parameter, the surest first."""
     configurations: int
     responses: tuple[str, ...]
     """The names of what was looked at, such as P99."""
@@ -95,7 +95,7 @@ class Ranking:
     probe_level: float
     """The noise threshold that a permutation importance has to be above to pass."""
     error_rate: float
-    """How often any parameter passes where none has an effect, at most."""
+    """The probability that any parameter passes where none has an effect, at most."""
     keep: int
     """Parameters that are varied at once, at most."""
     drift: Drift | None = None

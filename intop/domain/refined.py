@@ -7,8 +7,8 @@ from typing import Literal
 from intop.domain.configuration import Configuration
 
 End = Literal["budget", "nothing better expected", "nothing left"]
-"""Why no step follows: the budget is spent, the models expect no gain, or there is nothing more to
-propose."""
+"""The reason why no step follows: the budget is spent, the models expect no gain, or there is
+nothing more to propose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class RefineStep:
     reasons: dict[str, int]
     """Trials by reason: promise, uncertainty or replicate."""
     improvement: float
-    """How far the best of them was expected to lower the tail's logarithm (Trial.tail_ms) below the
-    best known."""
+    """The expected fall of the tail's logarithm (Trial.tail_ms) by the best of them, below the best
+    known."""
     spent: int
     """Trials of all steps so far."""
     failures: int
@@ -63,8 +63,8 @@ class Refined:
     default_p99_ms: float
     """The geometric mean of all usable trials of the default in both stages."""
     improvement: float | None = None
-    """What a further step was expected to bring, where the refinement ended since nothing better
-    was expected."""
+    """The expected gain of a further step, where the refinement ended since nothing better was
+    expected."""
 
     @property
     def spent(self) -> int:

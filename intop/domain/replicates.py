@@ -25,7 +25,7 @@ class Measured:
 
     configuration: Configuration
     p99_ms: tuple[float, ...]
-    """Of each of its usable trials; there is one at least."""
+    """The P99 of each of its usable trials; there is one at least."""
     failures: int = 0
     """Trials that gave no latencies."""
 
@@ -81,9 +81,9 @@ class Collected:
     drift: Drift
     """The drift of the default."""
     noise: Noise
-    """Of configurations but the default."""
+    """The noise of configurations but the default."""
     default_noise: Noise
-    """Of the default, which may be another."""
+    """The noise of the default, which may be another."""
     replicas: Agreement | None = None
     """Whether the replicas of the cluster agree, None where there is only one."""
 

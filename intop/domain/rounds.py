@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from intop.domain.configuration import Configuration
 from intop.domain.stats import Interval, geometric_interval, paired_ratio
-from intop.domain.trial import Block, Outline, PlannedTrial, Trial
+from intop.domain.trial import Outline, PlannedTrial, SeriesRound, Trial
 
 M = TypeVar("M", Trial, Outline)
 T = TypeVar("T")
@@ -79,7 +79,7 @@ def planned_arms(plan: Sequence[PlannedTrial]) -> dict[str, Configuration]:
 
 def planned_rounds(plan: Sequence[PlannedTrial]) -> int:
     """Return the number of a plan's rounds."""
-    return len({place.block for place in plan})
+    return len({place.series_round for place in plan})
 
 
 def differences(planned: Sequence[PlannedTrial], cells: Cells, rounds: int | None) -> list[str]:
@@ -113,31 +113,34 @@ def _by_arm(places: Sequence[PlannedTrial]) -> dict[str, set[tuple[Any, ...]]]:
 # Pairs --------------------------------------------------------------------------------------------
 
 
-def usable_by_round(trials: Sequence[M]) -> dict[str, dict[Block, M]]:
+def usable_by_round(trials: Sequence[M]) -> dict[str, dict[SeriesRound, M]]:
     """Return the usable trials, by arm and in it by round."""
-    arms: dict[str, dict[Block, M]] = defaultdict(dict)
+    arms: dict[str, dict[SeriesRound, M]] = defaultdict(dict)
     for trial in trials:
-        if trial.usable and (block := trial.planned.block):
-            arms[trial.planned.arm][block] = trial
+        if trial.usable and (series_round := trial.planned.series_round):
+            arms[trial.planned.arm][series_round] = trial
     return dict(arms)
 
 
-def p99_by_round(trials: Sequence[Trial]) -> dict[str, dict[Block, float]]:
+def p99_by_round(trials: Sequence[Trial]) -> dict[str, dict[SeriesRound, float]]:
     """Return the P99 (ms) of the usable trials, by arm and in it by round."""
     return {
-        arm: {block: trial.p99_ms for block, trial in own.items()}
+        arm: {series_round: trial.p99_ms for series_round, trial in own.items()}
         for arm, own in usable_by_round(trials).items()
     }
 
 
-def paired(*arms: Mapping[Block, T]) -> tuple[list[T], ...]:
+def paired(*arms: Mapping[SeriesRound, T]) -> tuple[list[T], ...]:
     """Return what each arm has in the rounds that all of them have."""
-    common = [block for block in arms[0] if all(block in arm for arm in arms)]
-    return tuple([arm[block] for block in common] for arm in arms)
+    common = [series_round for series_round in arms[0] if all(series_round in arm for arm in arms)]
+    return tuple([arm[series_round] for series_round in common] for arm in arms)
 
 
 def ratio_interval(
-    numerators: Mapping[Block, float], denominators: Mapping[Block, float], *, level: float
+    numerators: Mapping[SeriesRound, float],
+    denominators: Mapping[SeriesRound, float],
+    *,
+    level: float,
 ) -> Interval | None:
     """Return the ratio over the rounds that both have; None with fewer than two of them."""
     pairs = paired(numerators, denominators)

@@ -21,7 +21,7 @@ class Convergence:
     """All predictions. A generation is as many as the population has individuals, whatever the
     algorithm."""
     restarts: int
-    """How often the search began again, where nothing got better."""
+    """The number of new beginnings of the search, where nothing got better."""
 
 
 @dataclass(frozen=True, kw_only=True)

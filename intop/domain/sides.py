@@ -26,7 +26,7 @@ from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 BESIDE = (*(name for name in PERCENTS if name != "P99"), "mean")
 """Latencies that are compared beside the judged P99. Their intervals hold together."""
 LOWEST_MS, LOWEST_RPS = 0.001, 0.001
-"""In place of nothing, which has no ratio: no latency is less than 1 us."""
+"""Values in place of nothing, which has no ratio: no latency is less than 1 us."""
 
 
 @dataclass(frozen=True, kw_only=True)

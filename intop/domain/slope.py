@@ -9,8 +9,8 @@ from statistics import fmean
 from intop.domain.stats import centred, student_quantile
 
 BATCHES = 10
-"""Of a series whose neighbours are alike: few enough that a batch is longer than what they share,
-and enough for Student's t (Schmeiser, Operations Research 30, 1982, 556-568: 10 to 30)."""
+"""Batches of a series whose neighbours are alike. A batch is longer than what neighbours share. The
+number is enough for Student's t (Schmeiser, Operations Research 30, 1982, 556-568: 10 to 30)."""
 
 Point = tuple[float, float, str]
 """A time, a value, and its group."""

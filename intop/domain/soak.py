@@ -53,7 +53,7 @@ class SoakBlock:
     """
 
     hours: float
-    """From the start of the first block to the start of this one."""
+    """Hours from the start of the first block to the start of this one."""
     seconds: float
     status: Status
     detail: str
@@ -135,7 +135,7 @@ class Soak:
     """The mean time without load between two blocks, None without two uninterrupted ones."""
     interruptions: int
     restarts: int
-    """How often processes of nginx were started meanwhile."""
+    """The number of starts of nginx's processes meanwhile."""
     changed: tuple[str, ...] = ()
     """A line for each condition, such as the kernel, that changed since the first block."""
 

@@ -426,9 +426,9 @@ class Space:
                 return
         elif self.defaults.get(requirement.needs) in (None, *requirement.to_be):
             return
-        others = [i for i in range(len(choices)) if i not in wanted]
-        if column is not None and others:
-            values[active, column] = others[0]
+        inactive_choices = [i for i in range(len(choices)) if i not in wanted]
+        if column is not None and inactive_choices:
+            values[active, column] = inactive_choices[0]
 
 
 def mixture(

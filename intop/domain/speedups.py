@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from intop.domain.rounds import mean_interval, paired
 from intop.domain.stats import Interval, geometric_mean, paired_ratio
-from intop.domain.trial import Block
+from intop.domain.trial import SeriesRound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class SpeedUps:
 
 def speed_ups(
     arms: Mapping[str, str],
-    p99_ms: Mapping[str, Mapping[Block, float]],
+    p99_ms: Mapping[str, Mapping[SeriesRound, float]],
     failures: Mapping[str, int],
     *,
     default: str,

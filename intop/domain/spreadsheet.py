@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 _STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""How a formula begins, and what spreadsheets leave out before one."""
+"""The beginnings of a formula, and what spreadsheets leave out before one."""
 _MARK = "'"
 _NUMBERS = re.compile(r"[-+]?[0-9][0-9. ]*([eE][-+]?[0-9]+)?")
 

@@ -15,7 +15,8 @@ and it is then that they seem clear. Simulated (95 %, lumpy P99): with a look af
 91 % of the intervals held the truth, after 7 rounds 96 %, and 94 % without an early look."""
 
 SPENDING_POWER = 3
-"""How late the error rate is spent. Early looks get little, so the last one loses hardly any."""
+"""The power of time by which the error rate is spent. Early looks get little, so the last one loses
+hardly any."""
 
 
 @dataclass(frozen=True)

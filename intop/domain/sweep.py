@@ -58,7 +58,7 @@ class ArmAt:
     """The mean latency."""
     achieved_rps: float | None
     received_mb_s: float | None
-    """In 10^6 bytes/s."""
+    """Throughput in 10^6 bytes/s."""
     cpu: float | None
     """The load balancer's, 0 to 1."""
     memory_mib: float | None
@@ -178,8 +178,8 @@ class Sweeps:
 
     def with_one(self, sweep: Sweep) -> "Sweeps":
         """Return these with a sweep in place of an earlier one of its kind."""
-        others = (s for s in self.sweeps if (s.axis, s.loop) != (sweep.axis, sweep.loop))
-        return Sweeps((*others, sweep))
+        kept_sweeps = (s for s in self.sweeps if (s.axis, s.loop) != (sweep.axis, sweep.loop))
+        return Sweeps((*kept_sweeps, sweep))
 
 
 def winners_sweeps(sweeps: Sweeps | None, verdict: Verdict | None) -> tuple[Sweep, ...]:

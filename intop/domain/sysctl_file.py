@@ -11,7 +11,8 @@ from intop.errors import UsageError
 from intop.version import __version__
 
 NAME = "99-zz-intop.conf"
-"""After 99-sysctl.conf, so that a `sysctl --system` doesn't overrule it unnoticed."""
+"""The name of our file. It comes after 99-sysctl.conf, so that a `sysctl --system` doesn't overrule
+it unnoticed."""
 OURS = "Written by intop"
 """The beginning of the first line, by which a file is known to be ours."""
 WIDTH = 100

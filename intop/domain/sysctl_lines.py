@@ -10,7 +10,8 @@ from intop.domain.parameter import normalised
 Loader = Literal["systemd", "procps", "tuned"]
 
 _BLANKS = {"systemd": " \t\n\r", "procps": " \t\n\v\f\r", "tuned": None}
-"""What each program takes off the ends of a key and a value; None is all that Python knows."""
+"""Characters that each program takes off the ends of a key and a value; None is all that Python
+knows."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Field:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """All that `intop train` goes by, apart from the trials of an architecture and workload.
+    """The settings of `intop train`, apart from the trials of an architecture and workload.
 
     The same recipe makes the same models, unless `timeout_s` ends a search. Raises ValueError for
     numbers that no study has.
@@ -70,7 +70,7 @@ class Recipe:
 
     @property
     def title(self) -> str:
-        """Such as `x86 slt`."""
+        """The title, such as `x86 slt`."""
         return f"{self.arch} {self.workload}"
 
 
@@ -108,4 +108,4 @@ class Table:
     """The targets of each configuration's trials, all positive."""
     inventory: Inventory
     lent: int = 0
-    """So many last rows are as in `learn.samples.Samples`, and not in the inventory."""
+    """The number of last rows that are as in `learn.samples.Samples`, and not in the inventory."""

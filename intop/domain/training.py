@@ -36,9 +36,9 @@ class ModelError:
 
     family: str
     mape: float
-    """In percent of the measured target."""
+    """The error in percent of the measured target."""
     r2: float
-    """On the target's logarithm, like `spearman`."""
+    """R² of the target's logarithm, like `spearman`."""
     spearman: float
     trials: int
     seconds: float
@@ -46,8 +46,8 @@ class ModelError:
     """The share of held-out configurations that lie in their interval at `level`."""
     level: float
     regret: float
-    """How much higher, in percent, the configuration that is predicted lowest was measured than the
-    lowest measured one."""
+    """The percentage by which the configuration that is predicted lowest was measured higher than
+    the lowest measured one."""
     held_out: tuple[HeldOut, ...] = ()
     """Each configuration once for each repeat. Empty in a file of saved models."""
 
@@ -86,7 +86,7 @@ class Try:
     """One try of hyper-parameters in a search."""
 
     number: int
-    """From 0 on."""
+    """The number of the try, from 0 on."""
     hyperparameters: dict[str, float | int | str | bool]
     errors: tuple[float, ...]
     """The error over the held-out rows of all inner folds so far, after each of them."""
@@ -101,7 +101,7 @@ class FinishedSearch:
 
     fitted: FittedFamily
     predicted: tuple[float, ...]
-    """Of the fold's held-out rows, as logarithms. So are `low` and `high`."""
+    """Predictions for the fold's held-out rows, as logarithms. So are `low` and `high`."""
     low: tuple[float, ...]
     high: tuple[float, ...]
     seconds: float

@@ -18,7 +18,7 @@ Status = Literal["ok", "overloaded", "pruned", "disturbed", "failed"]
 USABLE: tuple[Status, ...] = ("ok", "overloaded", "pruned")
 """The statuses of trials that say something about their configuration."""
 
-Block = tuple[int, int]
+SeriesRound = tuple[int, int]
 """A series and a round of it, both from 1 on."""
 
 TAIL = 0.1
@@ -35,7 +35,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """All that must be equal for two trials to be comparable. Hardware is the balancer's."""
+    """The conditions that make two trials comparable where equal. Hardware is the balancer's."""
 
     arch: str
     machine: str
@@ -58,7 +58,7 @@ class Conditions:
     emulation: str = ""
     """The emulator of a virtual machine of the lab, "" elsewhere."""
     traffic: str = ""
-    """How the load differs from a constant rate on connections that are kept."""
+    """The differences of the load from a constant rate on connections that are kept."""
     cpus: int | None = None
     """The number of processors."""
     nginx_conf: str = ""
@@ -90,7 +90,7 @@ class Conditions:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
-    """One place in a stage's plan."""
+    """A place in a stage's plan."""
 
     index: int
     """The place in the order of measurement."""
@@ -109,7 +109,7 @@ class PlannedTrial:
     duration_s: int | None = None
     """The duration of the load where it is not the workload's: in pilots and longer verdicts."""
     rate_rps: float | None = None
-    """In place of the workload's, in a sweep. So are `connections`."""
+    """The rate in place of the workload's, in a sweep. So are `connections`."""
     connections: int | None = None
     closed_loop: bool = False
     """Whether there is no rate (see `Workload.arrivals`)."""
@@ -126,7 +126,7 @@ class PlannedTrial:
         return own or any(n is not None for n in numbers)
 
     @property
-    def block(self) -> Block | None:
+    def series_round(self) -> SeriesRound | None:
         """The series and the round, which all arms of a round share; None outside of rounds."""
         return None if self.round is None else (self.series, self.round)
 
@@ -168,7 +168,7 @@ class HostMetrics:
     lag_ms: float | None = None
     """The 99th percentile of how late the load tool was for its own slots."""
     clock_step_s: float | None = None
-    """How far somebody set the clock meanwhile."""
+    """Seconds by which somebody set the clock meanwhile."""
     cpus: int | None = None
     """The number of processors."""
     max_cpu_steal: float | None = None
@@ -178,21 +178,22 @@ class HostMetrics:
     softnet_drops: int | None = None
     """Packets for which a processor's backlog had no room, of the whole machine."""
     softnet_squeezes: int | None = None
-    """How often the kernel stopped receiving before it was done, on the whole machine."""
+    """The number of times that the kernel stopped receiving before it was done, on the whole
+    machine."""
     accepted: int | None = None
     """Connections that it accepted."""
     context_switches_per_s: float | None = None
-    """Of all processors."""
+    """Context switches of all processors."""
     power_w: float | None = None
     """The mean power that its processors' packages report (RAPL)."""
     p99_ms: float | None = None
-    """Of the requests that this load generator sent."""
+    """The P99 of the requests that this load generator sent."""
     server_memory_mib: float | None = None
     """Anonymous memory of nginx's processes at the end. Like all that follow, only of a soak."""
     server_files: int | None = None
     """Open file handles of nginx's processes."""
     server_started_s: float | None = None
-    """When the last of nginx's processes started, after the kernel did."""
+    """The start of the last of nginx's processes, in seconds after the kernel's."""
     files: int | None = None
     """Handles that are open on the whole host."""
 
@@ -235,14 +236,15 @@ class Trial(Attempt):
     that failed or were pending at the end too (`LoadResult` in hosts/load/types.py)."""
     achieved_rps: float = 0.0
     received_mb_s: float | None = None
-    """What the load generators received over the whole run, heads included (10^6 bytes/s)."""
+    """The bytes that the load generators received over the whole run, heads included (10^6
+    bytes/s)."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """Failed and pending requests by kind."""
     metrics: Mapping[str, HostMetrics] = field(default_factory=dict)
     counters: Mapping[str, HostCounters] = field(default_factory=dict)
-    """What the kernel of each host counted."""
+    """The counts of each host's kernel."""
     pruned_above_ms: float | None = None
-    """What P99 is certainly above, of a pruned trial."""
+    """The bound that P99 certainly exceeds, of a pruned trial."""
 
     @property
     def usable(self) -> bool:
@@ -261,8 +263,8 @@ class Trial(Attempt):
     @property
     def backends(self) -> list[HostMetrics]:
         """The backends' metrics, which come last, after those of further load generators."""
-        _, _, *others = self.metrics.values()
-        return [metrics for metrics in others if metrics.load_cpu is None]
+        _, _, *hosts = self.metrics.values()
+        return [metrics for metrics in hosts if metrics.load_cpu is None]
 
     @property
     def p99_ms(self) -> float:

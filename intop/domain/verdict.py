@@ -51,8 +51,8 @@ class SideBySide:
     ALSO_IN_JSON: ClassVar = ("untold",)
 
     latencies_ms: dict[str, PairwiseLatency]
-    """By percentile ("P50" to "max"), of all requests of a side's trials. Their ratios are of
-    single trials; that of P99 counts pruned trials as the verdict does."""
+    """Latencies by percentile ("P50" to "max"), of all requests of a side's trials. Their ratios
+    are of single trials; that of P99 counts pruned trials as the verdict does."""
     requests: Pairwise
     """Requests that were due."""
     achieved_rps: Pairwise
@@ -65,7 +65,7 @@ class SideBySide:
     mean_ms: Pairwise | None = None
     """The mean latency."""
     received_mb_s: Pairwise | None = None
-    """What the load generators received (10^6 bytes/s)."""
+    """The bytes that the load generators received (10^6 bytes/s)."""
     memory_mib: Pairwise | None = None
     """The load balancer's memory in use at the end."""
     context_switches_per_s: Pairwise | None = None
@@ -105,7 +105,7 @@ class Verdict:
     """Rounds that were measured."""
     planned_rounds: int
     looks: int
-    """How often the rounds are looked at, at most."""
+    """The number of looks at the rounds, at most."""
     sides: SideBySide
     failures: int = 0
     """Trials of the tuned side that gave no latencies at all."""
@@ -115,7 +115,8 @@ class Verdict:
     """The worth of the tree models' own winners in the rounds in which the configuration was
     picked. None where they were not measured."""
     guardrails: tuple[Guardrail, ...] = ()
-    """Without those that are switched off. Intervals are as wide as that of the ratio."""
+    """Guardrails without those that are switched off. Intervals are as wide as that of the ratio.
+    """
     causes: Causes | None = None
     """The mechanisms that the kernel counted, None where the trials have no counters."""
     halves: Halves | None = None
@@ -215,5 +216,5 @@ def outcome_of(ratio_low: float, ratio_high: float, failures: int) -> P99Outcome
 
 
 def _names(guards: tuple[Guardrail, ...]) -> str:
-    *others, last = (guard.quantity for guard in guards)
-    return f"{', '.join(others)} and {last}" if others else last
+    *quantities, last = (guard.quantity for guard in guards)
+    return f"{', '.join(quantities)} and {last}" if quantities else last

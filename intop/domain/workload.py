@@ -15,18 +15,20 @@ from intop.errors import ResultMissingError
 from intop.masking import masked_header
 
 WorkloadKind = Literal["slt", "dlt"]
-"""What requests are for: static files, or pages made on request. The paper's two workloads."""
+"""The purpose of requests: static files, or pages made on request. These are the paper's two
+workloads."""
 WORKLOAD_KINDS: tuple[WorkloadKind, ...] = ("slt", "dlt")
 
 Arrivals = Literal["constant", "poisson", "closed"]
-"""When requests are due. In a closed loop, once a connection has its answer: there is no rate, and
-a slow server is asked less often."""
+"""The time at which requests are due. In a closed loop it is once a connection has its answer:
+there is no rate, and a slow server is asked less often."""
 Lifetimes = Literal["fixed", "geometric"]
 Check = Literal["content", "length", "status"]
 Http = Literal["1.1", "2"]
 Scheme = Literal["", "http", "https"]
 LoadToolChoice = Literal["auto", "engine", "wrk2"]
-"""With `auto` wrk2 is taken where the load generator has it and it can send the load."""
+"""The choice of a load tool. `auto` takes wrk2 where the load generator has it and it can send the
+load."""
 
 Connections = Annotated[int, Interval(ge=1, le=100_000)]
 
@@ -113,9 +115,9 @@ class Clients:
     requests_per_connection: Annotated[float, Interval(ge=1, le=1e9)] | None = None
     """None is as many as the server takes."""
     lifetimes: Lifetimes = "fixed"
-    """With `geometric` a connection carries so many requests on average."""
+    """The distribution of a connection's requests. `geometric` makes their number an average."""
     think_ms: Annotated[float, Interval(ge=0, le=3_600_000)] = 0.0
-    """How long a connection stays idle after an answer."""
+    """The idle time of a connection after an answer."""
     read_kb_per_s: Annotated[float, Interval(ge=1, le=1e9)] | None = None
     """The rate at which each connection reads at most, in KB of 1,024 bytes."""
     tls_resume: bool = False
@@ -175,7 +177,7 @@ class Workload:
     """Requests/s over all connections."""
     connections: Connections
     threads: Annotated[int, Interval(ge=1, le=1024)] = 2
-    """Of wrk2."""
+    """Threads of wrk2."""
     duration_s: Annotated[int, Interval(ge=1, le=3600)] | None = None
     """Counted seconds of a trial; None leaves them to a pilot."""
     warmup_s: Annotated[int, Interval(ge=0, le=600)] = 1
@@ -267,7 +269,7 @@ class Limits:
     max_load_cpu: Share = 0.9
     """The share of its threads' CPU time that the load tool may use."""
     max_lag: Share = 0.2
-    """By which share of P99 the load tool may be late itself."""
+    """The share of P99 by which the load tool may be late itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +281,7 @@ class Budget(Limits):
     screen_stable: Whole = 3
     """Looks in a row that find the same end a screening early; 0 measures all trials."""
     keep: Count = 20
-    """About so many parameters vary at once after the screening."""
+    """The number of parameters that vary at once after the screening, about."""
     collect_trials: Annotated[int, Ge(8)] = 120
     """Configurations of a design that fills the space, measured once each."""
     refine_trials: Whole = 120
@@ -320,7 +322,7 @@ class Budget(Limits):
     agree_rounds: Annotated[int, Ge(3)] = 6
     """Trials of the default on each replica, to see that replicas agree."""
     level: Annotated[float, Interval(ge=0.5, lt=1)] = 0.95
-    """Of intervals."""
+    """The level of intervals."""
     settle_limit_s: Positive = 90.0
     """Seconds to wait for a quiet cluster before a trial."""
     max_time_wait: Count = 20_000

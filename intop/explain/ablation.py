@@ -73,7 +73,7 @@ class Ablation:
     missed: Mapping[str, Effect]
     """Log P99 of the smallest set without a change less that of the smallest set."""
     interactions: Mapping[tuple[str, str], Effect]
-    """How much more two changes do together than the sum of both alone."""
+    """The effect of two changes together beyond the sum of both alone."""
     dropped: Mapping[str, str]
     """The reason for each change that is not in the smallest set."""
     keeps_gain: bool

@@ -16,16 +16,18 @@ from intop.command.running import exit_by, run_stage
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
-    from intop.domain.mediation import Block
+    from intop.domain.mediation import BlockedMechanism
 
 
 def _asked(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> dry_run.Asked:
-    from intop.explain.mediation import Request
+    from intop.explain.mediation import MediationRequest
 
     asked_blocks(blocks, rounds, why=why)
     if not why:
         return dry_run.Asked(stages=("explain",), options=options)
-    return dry_run.Asked(stages=("mediation",), options=options, request=Request(rounds=rounds))
+    return dry_run.Asked(
+        stages=("mediation",), options=options, request=MediationRequest(rounds=rounds)
+    )
 
 
 @subcommand(
@@ -75,10 +77,10 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
 
     wanted = asked_blocks(blocks, rounds, why=why)
     if why:
-        from intop.explain.mediation import Request, mediate
+        from intop.explain.mediation import MediationRequest, mediate
         from intop.explain.mediation_view import mediation
 
-        request = Request(blocks=tuple(wanted), rounds=rounds)
+        request = MediationRequest(blocks=tuple(wanted), rounds=rounds)
         results = run_stage(lambda task: mediate(task, request), mediation, **options)
         if all(isinstance(outcome, Verdict) for outcome in results.values()):
             exit_by(results)
@@ -92,9 +94,11 @@ def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: A
     )
 
 
-def asked_blocks(texts: tuple[str, ...], rounds: int | None, *, why: bool) -> "list[Block]":
+def asked_blocks(
+    texts: tuple[str, ...], rounds: int | None, *, why: bool
+) -> "list[BlockedMechanism]":
     """Return the values of --block by mechanism. Raises UsageError."""
-    from intop.domain.mediation import Block
+    from intop.domain.mediation import BlockedMechanism
 
     if not why and (texts or rounds is not None):
         raise UsageError("--block and --rounds belong to --why")
@@ -105,4 +109,4 @@ def asked_blocks(texts: tuple[str, ...], rounds: int | None, *, why: bool) -> "l
         if not all((mechanism, colon, key, equals, value)):
             raise UsageError(f"--block {text}: say MECHANISM:KEY=VALUE")
         values.setdefault(mechanism, {})[key] = value
-    return [Block(mechanism=name, values=of) for name, of in values.items()]
+    return [BlockedMechanism(mechanism=name, values=of) for name, of in values.items()]

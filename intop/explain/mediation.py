@@ -12,7 +12,7 @@ from intop.config.counters import load_counters
 from intop.domain.baseline import HOST, TUNED
 from intop.domain.causes import Cause
 from intop.domain.configuration import Configuration
-from intop.domain.mediation import Block, Mediated, Mediation
+from intop.domain.mediation import BlockedMechanism, Mediated, Mediation
 from intop.domain.rounds import Cells, cell, first_problem, p99_by_round, paired
 from intop.domain.space import Space
 from intop.domain.stats import Interval, paired_ratio, student_quantile
@@ -32,10 +32,10 @@ FEWEST_ROUNDS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class MediationRequest:
     """The mechanisms to take away, and the number of rounds."""
 
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[BlockedMechanism, ...] = ()
     """Values that take mechanisms away, in place of those of the catalogue of counters."""
     rounds: int | None = None
     """None is the budget's number."""
@@ -56,7 +56,7 @@ class Mediate(Experiment[Mediation]):
     needs = ("judge",)
     measures_all = "mediation: other blocks or rounds than before are measured anew"
 
-    def __init__(self, task: Task, verdict: Verdict, request: Request) -> None:
+    def __init__(self, task: Task, verdict: Verdict, request: MediationRequest) -> None:
         super().__init__(timed(task))
         self.verdict = verdict
         self.rounds = request.rounds or max(FEWEST_ROUNDS, self.budget.explain_pairs)
@@ -83,8 +83,8 @@ class Mediate(Experiment[Mediation]):
 
     @classmethod
     def unplanned(cls, prospect: Prospect) -> Expected:
-        """Each mechanism adds two arms to two. Most verdicts name one or two mechanisms."""
-        request = prospect.requested(Request) or Request()
+        """Return the trials for two mechanisms of two arms each: most verdicts name one or two."""
+        request = prospect.requested(MediationRequest) or MediationRequest()
         rounds = request.rounds or max(FEWEST_ROUNDS, prospect.budget.explain_pairs)
         return Expected(trials=6 * rounds)
 
@@ -101,8 +101,8 @@ class Mediate(Experiment[Mediation]):
     # -- blocks ----------------------------------------------------------------------------------
 
     def _choose(
-        self, asked: Mapping[str, Block]
-    ) -> tuple[list[tuple[Cause, Block]], dict[str, str]]:
+        self, asked: Mapping[str, BlockedMechanism]
+    ) -> tuple[list[tuple[Cause, BlockedMechanism]], dict[str, str]]:
         """Return a block for each mechanism that the tuned side has less of, or why it has none.
 
         Raises UsageError for a block that is asked for in vain.
@@ -110,14 +110,14 @@ class Mediate(Experiment[Mediation]):
         causes = self.verdict.causes.eased if self.verdict.causes else ()
         self._check(asked, [cause.mechanism for cause in causes])
         catalogue = load_counters(shipped("configs") / "counters.toml")
-        chosen: list[tuple[Cause, Block]] = []
+        chosen: list[tuple[Cause, BlockedMechanism]] = []
         untold: dict[str, str] = {}
         for cause in causes:
             name = cause.mechanism
             known = [asked[name].values] if name in asked else catalogue.blocks.get(name, ())
             values = self._best(known)
             if values is not None:
-                chosen.append((cause, Block(mechanism=name, values=values)))
+                chosen.append((cause, BlockedMechanism(mechanism=name, values=values)))
             elif known:
                 untold[name] = (
                     "what takes it away is not offered here, is the default's already, or is what "
@@ -127,7 +127,7 @@ class Mediate(Experiment[Mediation]):
                 untold[name] = "no value is known that takes it away"
         return chosen, untold
 
-    def _check(self, asked: Mapping[str, Block], named: Sequence[str]) -> None:
+    def _check(self, asked: Mapping[str, BlockedMechanism], named: Sequence[str]) -> None:
         """Raises UsageError for a block that can't be set, or that no cause is named for."""
         for name, block in asked.items():
             if reason := _obstacle(self._space, block.values):
@@ -156,7 +156,7 @@ class Mediate(Experiment[Mediation]):
 
     # -- result ----------------------------------------------------------------------------------
 
-    def _mediated(self, cause: Cause, block: Block, trials: Sequence[Trial]) -> Mediated:
+    def _mediated(self, cause: Cause, block: BlockedMechanism, trials: Sequence[Trial]) -> Mediated:
         p99_ms, level = p99_by_round(trials), self.budget.level
         names = [self._default, TUNED, _without(block, self._default), _without(block, TUNED)]
         default, tuned, *left = paired(*(p99_ms.get(name, {}) for name in names))
@@ -177,7 +177,7 @@ class Mediate(Experiment[Mediation]):
         )
 
 
-def mediate(task: Task, request: Request) -> Mediation | Verdict:
+def mediate(task: Task, request: MediationRequest) -> Mediation | Verdict:
     """Measure what each mechanism brings.
 
     A verdict that is no gain is returned as it is, and nothing is measured. Raises
@@ -220,7 +220,7 @@ def _log_ratios(numerators: Sequence[float], denominators: Sequence[float]) -> l
     return [math.log(a / b) for a, b in zip(numerators, denominators, strict=True)]
 
 
-def _without(block: Block, side: str) -> str:
+def _without(block: BlockedMechanism, side: str) -> str:
     return f"{side} without {block.mechanism}"
 
 

@@ -138,11 +138,11 @@ def _measured(
     group = next(c.keys for c in explanation.contributions if key in c.keys)
     ignored = {*group, *explanation.same}
 
-    def others(configuration: Configuration) -> dict[str, str]:
+    def compared_values(configuration: Configuration) -> dict[str, str]:
         return {k: v for k, v in configuration.values.items() if k not in ignored}
 
-    wanted = others(explanation.winner)
-    about = [t for t in trials if t.usable and others(t.configuration) == wanted]
+    wanted = compared_values(explanation.winner)
+    about = [t for t in trials if t.usable and compared_values(t.configuration) == wanted]
     values = space.values([t.configuration for t in about])[:, index]
     return _points(column, values, [t.p99_ms for t in about])
 

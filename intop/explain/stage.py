@@ -19,7 +19,7 @@ from intop.domain.explanation import (
     Offer,
     Promised,
 )
-from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget
 from intop.errors import IntopError, UsageError
@@ -41,7 +41,7 @@ from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 from intop.run.stage import Batch, Expected, SoFar, Stage
 
 SMALLEST, FEW = "smallest set", "best few"
@@ -115,7 +115,9 @@ class Explain(Stage[Explanation]):
             start = len(so_far.plan)
             if isinstance(following, NextRounds):
                 arms, rounds = self.winner.arms(following.sets), following.rounds
-                return Batch(blocks(self.task, self.name, arms, rounds, series=series, start=start))
+                return Batch(
+                    series_plan(self.task, self.name, arms, rounds, series=series, start=start)
+                )
             ablation = following
         return self._judgement(ablation, series, start).ask(so_far.beginning_at(start))
 
@@ -211,7 +213,7 @@ class Explain(Stage[Explanation]):
     def _check_asked(self, asked: NextRounds, answers: Sequence[Trial]) -> None:
         """Raises UsageError where a series is not what is asked for now."""
         arms = {t.planned.arm for t in answers}
-        rounds = {t.planned.block for t in answers}
+        rounds = {t.planned.series_round for t in answers}
         if arms != self.winner.arms(asked.sets).keys() or len(rounds) != asked.rounds:
             raise UsageError(
                 f"{self.task.title}: this campaign's explanation was begun with another "
@@ -319,7 +321,9 @@ def _rounds(winner: Winner, sets: Sequence[Changes], trials: Sequence[Trial]) ->
     One that failed counts as a trial in which every request took the whole timeout.
     """
     by_arm = {winner.arm(changes): changes for changes in sets}
-    rounds: dict[Block | None, dict[Changes, float]] = {t.planned.block: {} for t in trials}
+    rounds: dict[SeriesRound | None, dict[Changes, float]] = {
+        t.planned.series_round: {} for t in trials
+    }
     for trial in trials:
         if trial.usable:
             p99_ms = trial.p99_ms
@@ -327,5 +331,5 @@ def _rounds(winner: Winner, sets: Sequence[Changes], trials: Sequence[Trial]) ->
             p99_ms = 1000.0 * trial.conditions.timeout_s
         else:
             continue
-        rounds[trial.planned.block][by_arm[trial.planned.arm]] = math.log(p99_ms)
+        rounds[trial.planned.series_round][by_arm[trial.planned.arm]] = math.log(p99_ms)
     return list(rounds.values())

@@ -91,7 +91,7 @@ def _lines(title: str, explanation: Explanation) -> Iterator[str]:
 
 
 def sentence(explanation: Explanation) -> str:
-    """Such as: 3 of 14 keys: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4)."""
+    """Return such as: 3 of 14 keys: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4)."""
     count = len(explanation.winner.values)
     return f"{len(explanation.keys)} of {count} keys: {verdict_sentence(explanation.verdict)}"
 

@@ -211,10 +211,10 @@ def _diagnosis(examined: Examined, replicas: Sequence[Examined], study: Study) -
     lost: Mapping[str, Mapping[str, str]] = {}
     hosts, parameters = examined.hosts, study.catalogue.parameters
     if (probe := examined.probe) is not None:
-        others = {
+        probes = {
             e.balancer: e.probe for e in replicas if e is not examined and e.probe is not None
         }
-        shared = replace(probe, replicas=others)
+        shared = replace(probe, replicas=probes)
         probed = probed_of(study, shared)
         offered, refused = probed.space.parameters, probed.refused
         lost = lost_choices(parameters, shared, probed)

@@ -13,7 +13,7 @@ from intop.words import few
 
 
 def examined(*diagnoses: Diagnosis) -> list[Section]:
-    """Each cluster: its hosts, what can be tuned, what can't and why, and what is wrong.
+    """Return a section for each cluster: its hosts, its keys with obstacles, and its problems.
 
     Problems may hold a command to copy.
     """

@@ -24,7 +24,7 @@ from intop.store import Campaign, Store, Subject, shown
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class DryRunRequest:
     """The stages of a dry run, of the latest campaign."""
 
     stages: tuple[str, ...]
@@ -33,11 +33,11 @@ class Request:
     again: bool = False
     """Whether a stage of its own is measured again that is through."""
     samples: int | None = None
-    """In place of the file's number."""
+    """The number in place of the file's."""
     rounds: int | None = None
-    """In place of the file's number."""
+    """The number in place of the file's."""
     of_its_own: object = None
-    """What is asked of a stage of its own, of the type that the stage knows."""
+    """The request to a stage of its own, of the type that the stage knows."""
 
 
 def of_tune() -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def dry_run(
     store: Store | None,
     archs: Sequence[str],
     workloads: Sequence[Workload],
-    request: Request,
+    request: DryRunRequest,
 ) -> DryRun:
     """Return what these stages would do on these architectures under these workloads."""
     study = _as_asked(study, request)
@@ -69,7 +69,7 @@ def dry_run(
     )
 
 
-def _as_asked(study: Study, request: Request) -> Study:
+def _as_asked(study: Study, request: DryRunRequest) -> Study:
     budget = study.budget
     if request.samples is not None:
         budget = replace(budget, screen_trials=request.samples, collect_trials=request.samples)
@@ -85,11 +85,11 @@ def _touched(study: Study, arch: str) -> Iterable[Touched]:
         except LabError as error:
             yield Touched(arch=arch, problem=str(error))
             continue
-        others = (host for host in cluster.hosts if host != cluster.load_balancer)
+        load_hosts = (host for host in cluster.hosts if host != cluster.load_balancer)
         yield Touched(
             arch=arch,
             written=(_called(cluster.load_balancer),),
-            others=tuple(map(_called, others)),
+            others=tuple(map(_called, load_hosts)),
         )
 
 
@@ -102,7 +102,7 @@ def _intended(
     store: Store | None,
     campaign: Campaign | None,
     subject: SubjectStatus,
-    request: Request,
+    request: DryRunRequest,
 ) -> Intended:
     by_name = {stage.name: stage for stage in subject.stages}
     # The first stage prepares a campaign.
@@ -157,7 +157,7 @@ def _by_itself(
     stage: StageStatus | None,
     name: str,
     subject: SubjectStatus,
-    request: Request,
+    request: DryRunRequest,
 ) -> StageStatus:
     """Return a stage of its own: it goes on, or begins (again) by the request."""
     prospect = Prospect(
@@ -208,7 +208,7 @@ def _varied(
 
 
 def _lacking(
-    subject: SubjectStatus, by_name: Mapping[str, StageStatus], request: Request
+    subject: SubjectStatus, by_name: Mapping[str, StageStatus], request: DryRunRequest
 ) -> Iterable[str]:
     for name in request.stages:
         for need in registry.stage(name).needs:

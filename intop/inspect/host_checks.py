@@ -24,7 +24,8 @@ CLOCK_TOLERANCE_S = 2.0
 """Above this the times of trials from several hosts can't be laid side by side."""
 
 MIN_FREE_MIB = 16
-"""For the snapshot and the load scripts, which take less than one; the rest is for others."""
+"""Free space for the snapshot and the load scripts, which take less than one. The rest is for
+others."""
 
 MOST_LINES = 5
 """Lines of a host's sysctl files that are shown."""

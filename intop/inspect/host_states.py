@@ -72,7 +72,7 @@ def roll_back(
 
 
 def state_of(host: Host) -> HostState:
-    """One host's state, with the drift of what is applied there. Raises HostError."""
+    """Return a host's state, with the drift of what is applied there. Raises HostError."""
     state = guard.status(host)
     if state.applied is None:
         return state

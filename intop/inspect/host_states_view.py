@@ -76,7 +76,7 @@ def at_stake(answer: Answer[HostState]) -> list[str]:
 
 
 def held(state: HostState) -> str:
-    """Such as: held by root@controller (process 812) since 2026-11-21T15:00:00Z, lease 30 s, ..."""
+    """Return such as: held by root@controller (process 812) since 2026-11-21T15:00:00Z, ..."""
     since = f" since {state.since}" if state.since else ""
     details = [f"lease {state.lease_s:g} s"] if state.lease_s is not None else []
     if state.silent_s is not None:

@@ -12,11 +12,11 @@ class Touched:
 
     arch: str
     written: tuple[str, ...] = ()
-    """Those whose sysctls are written."""
+    """Hosts whose sysctls are written."""
     others: tuple[str, ...] = ()
-    """Those that only carry load."""
+    """Hosts that only carry load."""
     problem: str = ""
-    """Why the hosts are unknown, or ""."""
+    """The reason why the hosts are unknown, or ""."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +28,9 @@ class Intended:
     subject: SubjectStatus
     stages: tuple[StageStatus, ...]
     keys: tuple[str, ...]
-    """Those that may be written."""
+    """Keys that may be written."""
     varied: tuple[str, ...]
-    """Those of the keys that get other values than their own."""
+    """Keys that get other values than their own."""
     is_probed: bool
     """Whether the host has said which keys it has. Else they are those that the study allows."""
     lacking: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Intended:
 
 @dataclass(frozen=True, kw_only=True)
 class DryRun:
-    """All that a command would do."""
+    """The effects that a command would have."""
 
     study: str
     store: str

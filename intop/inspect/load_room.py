@@ -10,7 +10,8 @@ from intop.domain.workload import Clients, Workload
 from intop.run.load_paths import numbered
 
 ROUND_TRIPS = {"http": 2, "https": 3}
-"""Of a request with its connection. On a kept connection it has one: the answer's own."""
+"""Round trips of a request with its connection. On a kept connection it has one: the answer's own.
+"""
 UNKNOWN = Held(least_s=0.0, most_s=0.0)
 
 

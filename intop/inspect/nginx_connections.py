@@ -15,13 +15,14 @@ from intop.hosts.nginx import UNLIMITED, RunningNginx, running, what_it_reads
 PER_CONNECTION = 2
 """A connection that is passed on is one to the client and one to a backend."""
 OTHER_FILES = 16
-"""Of a worker: sockets that it listens on, logs, epoll, channels to the master."""
+"""Files of a worker: sockets that it listens on, logs, epoll, channels to the master."""
 DEFAULT_CONNECTIONS = 512
 """nginx's own default of worker_connections."""
 TIME_WAIT_S = 60
-"""How long the end that closes first keeps a connection's port. Linux has it as a constant."""
+"""Seconds for which the end that closes first keeps a connection's port. Linux has it as a
+constant."""
 TRACKED_S = 120
-"""How long conntrack remembers a closed connection, where the host does not say."""
+"""Seconds for which conntrack remembers a closed connection, where the host does not say."""
 NEARLY = 0.8
 """A share of conntrack's table above which it is full soon."""
 

@@ -148,7 +148,7 @@ class _Known:
 
     @property
     def places(self) -> Sequence[Place]:
-        """All plans of this campaign."""
+        """The places of all plans of this campaign."""
         return self.prospect.stored
 
     def stored_at(self) -> list[datetime]:

@@ -70,7 +70,7 @@ def _workers(workers: tuple[WorkerStatus, ...]) -> Table:
 
 
 def _served(spots: tuple[Spot, ...]) -> str:
-    """Such as: web x86 1, 2, 3; web arm 1."""
+    """Return such as: web x86 1, 2, 3; web arm 1."""
     by_cluster: dict[str, list[str]] = {}
     for spot in spots:
         by_cluster.setdefault(f"{spot.study} {spot.arch}", []).append(str(spot.replica + 1))
@@ -122,7 +122,7 @@ def vacuumed(vacuumed: Vacuumed) -> Iterator[Block]:
 
 
 def _some(number: int, noun: str) -> str:
-    """Such as 1,000 trials, 1 trial."""
+    """Return such as 1,000 trials, 1 trial."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 PATH = "/dynamic"
 PROGRAM = "intop-app"
-"""What the kernel calls our process, so that it is told from any other Python."""
+"""The kernel's name for our process, so that it is told from any other Python."""
 MOST_DIGITS = 18
 MOST_WAIT_MS = 1000
 EXPECTED = f"expected {PATH}?r=NUMBER, and &wait_ms=0 to {MOST_WAIT_MS} where it is to wait\n"
 THREADS = 64
-"""So many requests can be there at once, waiting or at work."""
+"""Requests that can be there at once, waiting or at work."""
 AT_WORK = BoundedSemaphore(4)
-"""So many are made at once: more would only take the processor from each other."""
+"""Pages that are made at once: more would only take the processor from each other."""
 LEAST_ROWS, MORE_ROWS = 14, 670
 LEAST_READ, MORE_READ = 200, 1800
 CUSTOMERS = ("Ada & Sons", "Bloggs <Ltd>", "Çelik", 'Dorothy "Dot" Vaughan', "O'Neill", "Fjord AS")

@@ -25,7 +25,7 @@ Medium = Literal["netem", "process"]
 INTERFACE = "wan"
 """The load generator's second interface."""
 PROGRAM = "intop-link"
-"""What the kernel calls our process."""
+"""The kernel's name for our process."""
 QUEUE = 4000
 """Frames that a tap holds until our process reads them: 0.2 s at 200 Mbit/s."""
 BURST_KB = 4

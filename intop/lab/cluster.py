@@ -36,8 +36,8 @@ from intop.lab.state import Lab
 PRIVILEGE_MARKER = state.STATE_FOLDER.parent / "made-run-sshd"
 ALLOWED_RECORD = state.STATE_FOLDER.parent / "allowed-cubic"
 RECOVERY_LIMIT_S = 8.0
-"""How long a complete lab may stay silent (nginx being restarted) before `up` builds it anew. A
-machine may be starting again, and has that long."""
+"""Seconds for which a complete lab may stay silent (nginx being restarted) before `up` builds it
+anew. A machine may be starting again, and has that long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +51,10 @@ class LabStatus:
     """The lab's subnet."""
     url: str | None = None
     emulation: str = ""
-    """What carries its guest out; empty without one."""
+    """The emulator that carries its guest out; empty without one."""
     processes: int = 0
     problems: tuple[str, ...] = ()
-    """What is wrong with a damaged lab."""
+    """Faults of a damaged lab."""
 
 
 @dataclass(frozen=True, kw_only=True)

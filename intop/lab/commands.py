@@ -15,7 +15,7 @@ ENVIRONMENT: Mapping[str, str] = {
     "HOME": "/root",
     "LC_ALL": "C",
 }
-"""All that the lab's programs see: nothing of the caller's environment leaks into a server."""
+"""The variables of the lab's programs: nothing of the caller's environment leaks into a server."""
 
 PACKAGES: Mapping[tuple[str, ...], str] = {
     ("ip",): "iproute2",

@@ -65,14 +65,14 @@ TYPES: Mapping[str, str] = {
     "jpg": "image/jpeg",
     "woff2": "font/woff2",
 }
-"""What the servers call them, by the end of the name."""
+"""The servers' names for them, by the end of the name."""
 
 _MAGIC: Mapping[str, bytes] = {
     "png": b"\x89PNG\r\n\x1a\n",
     "jpg": b"\xff\xd8\xff\xe0",
     "woff2": b"wOF2",
 }
-"""How the formats begin that are compressed already; random bytes follow."""
+"""The beginnings of formats that are compressed already; random bytes follow."""
 
 _WORDS = (
     *("queue", "latency", "window", "buffer", "packet", "backlog", "socket", "segment"),

@@ -40,8 +40,8 @@ def disallow(record: Path, settings: Path = SETTINGS) -> None:
         return
     allowed = settings / "tcp_allowed_congestion_control"
     if (settings / "tcp_congestion_control").read_text().strip() != CONGESTION_CONTROL:
-        others = [name for name in allowed.read_text().split() if name != CONGESTION_CONTROL]
-        allowed.write_text(" ".join(others))
+        algorithms = [name for name in allowed.read_text().split() if name != CONGESTION_CONTROL]
+        allowed.write_text(" ".join(algorithms))
     record.unlink()
 
 

@@ -21,11 +21,11 @@ from intop.lab.qemu import Accelerator
 from intop.lab.state import folders_of, guest_files
 
 FOLDER = Path(recipe.GUEST_FOLDER)
-"""In the guest: what it was told, and its servers' files."""
+"""The guest's folder of what it was told, and of its servers' files."""
 STATE_FOLDER = "/var/lib/intop"
-"""In the guest: where the guard keeps its snapshot."""
+"""The guest's folder in which the guard keeps its snapshot."""
 RESTART_SCRIPT = FOLDER / "server-restart"
-"""In the guest: what opens nginx's sockets anew."""
+"""The guest's script that opens nginx's sockets anew."""
 NGINX = "/usr/sbin/nginx"
 OPEN_FILES = 65536
 
@@ -107,9 +107,10 @@ class Guest:
     image: Image
     has_disk: bool = False
     kvm_limit_s: float = 20.0
-    """How long it may take to answer by KVM. A guest takes 2 s."""
+    """Seconds until it answers by KVM, at most. A guest takes 2 s."""
     tcg_limit_s: float = 180.0
-    """How long emulated. A guest takes 5 to 10 s on a quiet machine."""
+    """Seconds until it answers when emulated, at most. A guest takes 5 to 10 s on a quiet machine.
+    """
 
     def launch(self, say: Callable[[str], None]) -> str:
         """Start it by the fastest means that works; return which one, when sshd answers.

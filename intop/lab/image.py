@@ -25,10 +25,10 @@ from intop.lab.packages import DEBIAN_ARCH, Package
 
 CACHE_FOLDER = Path("/var/cache/intop")
 FRESH_S = 7 * 86400.0
-"""How long an image is used without a look for newer packages."""
+"""Seconds for which an image is used without a look for newer packages."""
 LOCK_LIMIT_S = 1200.0
 KEPT_IMAGES = 2
-"""Of each kind: one that an earlier version of intop made may still be wanted."""
+"""Images of each kind: one that an earlier version of intop made may still be wanted."""
 
 BUILDERS: Mapping[tuple[str, ...], str] = {
     ("depmod",): "kmod",
@@ -114,7 +114,7 @@ def kept(kind: Kind, say: Say) -> Image:
             say(f"no newer packages could be had, so the {kind.what}'s last image serves: {error}")
             return known[0]
         _remember(kind.name, inputs, image)
-        _remove_others(kind.name, image)
+        _remove_old_images(kind.name, image)
         return image
 
 
@@ -153,11 +153,11 @@ def _remember(name: str, inputs: str, image: Image) -> None:
     draft.replace(_index(name))
 
 
-def _remove_others(name: str, image: Image) -> None:
+def _remove_old_images(name: str, image: Image) -> None:
     """Keep the newest images. A running guest has its own in memory, and needs none of them."""
-    others = [f for f in CACHE_FOLDER.glob(f"{name}-*") if f.is_dir() and f != image.folder]
-    others.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
-    for folder in others[KEPT_IMAGES - 1 :]:
+    old_images = [f for f in CACHE_FOLDER.glob(f"{name}-*") if f.is_dir() and f != image.folder]
+    old_images.sort(key=lambda folder: folder.stat().st_mtime, reverse=True)
+    for folder in old_images[KEPT_IMAGES - 1 :]:
         shutil.rmtree(folder)
 
 

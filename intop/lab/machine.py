@@ -22,12 +22,12 @@ from intop.lab.state import folders_of, guest_files
 
 NGINX_RESTART = "systemctl restart nginx"
 SYSCTLS = "/etc/sysctl.d/50-lab.conf"
-"""In the machine: what it starts with, at every boot."""
+"""The machine's file of what it starts with, at every boot."""
 KVM_LIMIT_S, TCG_LIMIT_S = 90.0, 600.0
-"""How long it may take to answer, by KVM and emulated: then it takes about a minute on a quiet
-machine."""
+"""Seconds until it answers, by KVM and emulated, at most. Emulated it takes about a minute on a
+quiet machine."""
 SERVERS_LIMIT_S = 120.0
-"""How long its servers may take when sshd has answered."""
+"""Seconds for its servers once sshd has answered, at most."""
 COPY_LIMIT_S = 300.0
 
 

@@ -23,10 +23,10 @@ BUILDERS = {
 }
 INSTALL_LIMIT_S = 1200.0
 DISK_SIZE = "2G"
-"""Of the file system; what is empty takes no room on this machine."""
+"""The size of the file system; its empty part takes no room on this machine."""
 
 USER = "admin"
-"""Who enters; root can't."""
+"""The user who enters; root can't."""
 
 PROGRAMS = (
     *("?essential", "usr-is-merged"),  # the first is a pattern of apt's
@@ -34,7 +34,7 @@ PROGRAMS = (
     *("openssh-server", "sudo", "nginx", "iproute2", "procps", "initramfs-tools"),
 )
 MODULES = ("qemu_fw_cfg", "tcp_bbr", "tcp_diag", "sch_fq")
-"""What is loaded at each start."""
+"""Modules that are loaded at each start."""
 
 DONE = "/var/lib/lab-done"
 """There once a machine has what its lab gives it."""

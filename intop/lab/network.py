@@ -21,7 +21,7 @@ from intop.lab.commands import run
 
 NAMESPACE_FOLDER = Path("/run/netns")
 SESSIONS = Path("/run/intop-guard")
-"""Where guard.sh lists the state folders of each network namespace."""
+"""The folder in which guard.sh lists the state folders of each network namespace."""
 HOSTS: Mapping[str, int] = {"lg": 10, "lb": 20, "b1": 31, "b2": 32, "b3": 33}
 """The hosts of a lab, and the last number of their addresses."""
 MORE_CLIENTS: Mapping[str, int] = {f"c{n}": 10 + n for n in range(2, MAX_CLIENTS + 1)}

@@ -14,12 +14,12 @@ from intop.lab.content import TYPES
 
 MODULES = "/usr/lib/apache2/modules"
 KEPT_REQUESTS = 1000
-"""On one connection, for those that limit it: as many as nginx has by itself."""
+"""Requests on one connection, for those that limit it: as many as nginx has by itself."""
 KEPT_S = 65
 THREADS = 64
-"""Of each of Apache's processes."""
+"""Threads of each of Apache's processes."""
 MOST_THREADS = 1024
-"""Of all of Apache's processes: a request that is served has one to itself."""
+"""Threads of all of Apache's processes: a request that is served has one to itself."""
 
 H2O_BACKENDS = 1
 """H2O knows a single server to pass a path on to, up to version 2.2."""
@@ -179,7 +179,7 @@ sub vcl_recv {{
 
 
 def caddy(site: Site) -> str:
-    """Without certificates, and without its port for administration."""
+    """Return Caddy's configuration, without certificates and without an administration port."""
     if site.files is not None:
         body = f"""\
     root * {site.files}

@@ -18,7 +18,7 @@ DEBIAN_ARCH: Mapping[str, str] = {"x86": "amd64", "arm": "arm64"}
 UPDATE_LIMIT_S = 300.0
 DOWNLOAD_LIMIT_S = 900.0
 PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy")
-"""What apt needs to know of the caller's environment, where the machine is behind a proxy."""
+"""Variables of the caller's environment that apt needs, where the machine is behind a proxy."""
 
 _FETCHED = re.compile(r"'[^']*' ([^\s_]+)_([^\s_]+)_([^\s_]+)\.deb \d+")
 
@@ -81,7 +81,7 @@ def update(folder: Path) -> None:
 
 
 def resolve(folder: Path, names: Sequence[str]) -> list[Package]:
-    """These packages and all that they depend on. Raises LabError when one is not to be had."""
+    """Return these packages and their dependencies. Raises LabError when one is not to be had."""
     return parse_uris(_apt(folder, "install", "--print-uris", *names, limit_s=UPDATE_LIMIT_S))
 
 

@@ -13,9 +13,9 @@ from intop.lab import cpio
 from intop.lab.packages import DEBIAN_ARCH, Package
 
 LAB_FILE = "opt/intop/lab"
-"""What QEMU's firmware interface calls the script of the lab."""
+"""The name of the lab's script to QEMU's firmware interface."""
 GUEST_FOLDER = "/run/intop"
-"""Where a guest keeps what its lab gave it."""
+"""The folder in which a guest keeps what its lab gave it."""
 
 PROGRAMS = (
     *("openssh-server", "nginx", "iproute2", "procps", "kmod", "mount"),
@@ -41,8 +41,8 @@ CHOICE_MODULES = (
     *("sch_fq", "sch_netem", "sch_tbf", "sch_cake", "sch_sfq", "sch_codel"),
     "tcp_diag",
 )
-"""What is loaded, so that the catalogue's choices exist: TCP's algorithms and disciplines, and
-what `ss` asks for the length of a socket's queue."""
+"""Modules that are loaded, so that the catalogue's choices exist: TCP's algorithms and disciplines,
+and the module that `ss` asks for the length of a socket's queue."""
 
 TOP_LEVEL = ("bin", "sbin", "lib", "lib64")
 """Folders that packages may still name, and that are links into usr."""
@@ -163,9 +163,9 @@ def module_files(dependencies: str, names: Sequence[str]) -> set[str]:
         for file, _, rest in (line.partition(":") for line in dependencies.splitlines())
     }
     files: set[str] = set()
-    for file, others in needs.items():
+    for file, required_files in needs.items():
         if module_name(file) in names:
-            files |= {file, *others}
+            files |= {file, *required_files}
     return files
 
 

@@ -37,7 +37,7 @@ from intop.lab.state import Folders, folders_of
 WEB_HOSTS = (BALANCER, *BACKENDS)
 OPEN_FILES = 65536
 LIMIT_S = 20.0
-"""How long the servers may take until all of them answer."""
+"""Seconds until all servers answer, at most."""
 CERTIFICATE_DAYS = 3650
 PRIVILEGE_FOLDER = Path("/run/sshd")
 """sshd insists on this empty folder; a machine without a running sshd may lack it."""

@@ -72,7 +72,7 @@ class Folders:
 
     @property
     def slow_disk(self) -> Path:
-        """On a disk, outside of the state directory; with disk_iops each write waits for it."""
+        """A folder on a disk, outside of the state directory. With disk_iops writes wait for it."""
         return DISKS_FOLDER / self.root.name
 
     def restart_script(self, host: str) -> Path:
@@ -87,9 +87,9 @@ class Lab:
     spec: LabSpec
     subnet: IPv4Network
     emulation: str = ""
-    """What carries its guest out; empty without one."""
+    """The emulator that carries its guest out; empty without one."""
     media: tuple[client_link.Medium | None, ...] = (None,)
-    """What its clients' links are made by, None for a bare one."""
+    """The media of its clients' links, None for a bare one."""
 
     @property
     def guests(self) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ http {{
 
 
 def _affinity(balancing: Balancing) -> str:
-    """Each worker on one of the processors in turn: a mask of bits, the last for processor 0."""
+    """Return the line that puts each worker on a processor in turn: a bit for each, 0 the last."""
     if not (cpus := cpus_of(balancing.server_cpus)):
         return ""
     mask = "".join("1" if n in cpus else "0" for n in range(cpus[-1], -1, -1))
@@ -94,7 +94,7 @@ def _affinity(balancing: Balancing) -> str:
 
 
 STATUS_PORT, STATUS_PATH = 8099, "/nginx_status"
-"""Where the load balancer's nginx says what it counts, to its own host."""
+"""The port and path at which the load balancer's nginx gives its counts, to its own host."""
 
 
 def balancer_config(

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from intop.learn.posterior import Posterior
 
 Reason = Literal["promise", "uncertainty", "replicate"]
-"""Why a configuration is measured: predicted low, little known about, or known too vaguely."""
+"""The reason why a configuration is measured: predicted low, little known about, or known too
+vaguely."""
 
 SCATTERED, PARENTS, CHILDREN, ROUNDS = 1_000, 20, 40, 3
 """A pool: rows from all over the space, and rounds of so many parents with so many children."""
@@ -38,9 +39,9 @@ PROMISING = 2.0
 TOLD = 3
 """Trials of a row after which its median is believed."""
 EXPLORED = 4
-"""Of noisy trials one in so many goes anywhere in the space, and one of three does."""
+"""Noisy trials for each that goes anywhere in the space. Of three, too, one does."""
 FORESTS = 2
-"""Of the others one in so many goes where a forest predicts the lowest target."""
+"""Other trials for each that goes where a forest predicts the lowest target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ class Step:
 
     proposals: tuple[Proposal, ...]
     improvement: float
-    """By how much the best of these is expected to lower the log target of the process.
+    """The expected fall of the log target of the process by the best of these.
 
     It counts from the best known configuration; 0 where nothing better is expected.
     """
@@ -68,7 +69,7 @@ class Pool:
     """Different, feasible configurations of a space, none of them measured."""
 
     values: Matrix
-    """In units of the kernel (n, columns)."""
+    """Values in units of the kernel (n, columns)."""
     scattered: NDArray[np.bool_]
     """Whether a row is one of those that fill the space (n,)."""
 
@@ -183,9 +184,9 @@ class _Outlook:
         # How far one more trial is expected to move the mean.
         moves = self.variance / np.sqrt(self.variance + self.noise)
         worth = log_gain(self.mean[best], self.mean, moves)
-        others = np.where(self.believed, self.mean, np.inf)
-        others[best] = np.inf
-        if np.isfinite(rival := others.min()):
+        rival_means = np.where(self.believed, self.mean, np.inf)
+        rival_means[best] = np.inf
+        if np.isfinite(rival := rival_means.min()):
             # To learn that the best one is not as good is worth as much as what is then taken.
             worth[best] = log_gain(self.mean[best], rival, moves[best])
         return np.where(self.allowed, worth, -np.inf)

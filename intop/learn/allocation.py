@@ -26,8 +26,8 @@ def ocba(means: Sequence[float], variances: Sequence[float], total: float) -> li
         variance / max(mean - means[best], TIE * math.sqrt(variance)) ** 2
         for mean, variance in zip(means, variances, strict=True)
     ]
-    others = [s**2 / v for n, (s, v) in enumerate(zip(shares, variances, strict=True)) if n != best]
-    shares[best] = math.sqrt(variances[best] * math.fsum(others)) if others else 1.0
+    terms = [s**2 / v for n, (s, v) in enumerate(zip(shares, variances, strict=True)) if n != best]
+    shares[best] = math.sqrt(variances[best] * math.fsum(terms)) if terms else 1.0
     whole = math.fsum(shares)
     return [total * share / whole for share in shares]
 

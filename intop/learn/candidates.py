@@ -20,7 +20,8 @@ from intop.learn.searching.run import Predict, estimated
 SLACK = 0.15
 CROWD = 10
 TOLERANCE = 0.01
-"""In log P99, penalty included: what all changes that are taken back may cost together."""
+"""The cost in log P99, penalty included, that all changes which are taken back may have together.
+"""
 
 
 def diverse(

@@ -19,7 +19,7 @@ TOGETHER = 0.8
 MOST = 0.9
 """The share of the variance that the components that are `needed` reach."""
 LEAST_CORRELATION = 0.5
-"""With log P99, of a component that may stand for it: a quarter of its variance."""
+"""The correlation with log P99 of a component that may stand for it: a quarter of its variance."""
 
 
 def components(table: Performance) -> Components:

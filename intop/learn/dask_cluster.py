@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 TIMEOUT_S = 10
-"""How long the scheduler may take to answer, and then the first worker to be there."""
+"""Seconds until the scheduler answers, and then until the first worker is there, at most."""
 
 
 @contextmanager

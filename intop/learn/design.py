@@ -12,7 +12,7 @@ from intop.domain.space import Space
 FRUITLESS_ROUNDS = 10
 SMALLEST_ROUND = 64
 LEVEL_WIDTH = 0.1
-"""Of each of the three levels of a screening, as a share of the range."""
+"""The width of each of the three levels of a screening, as a share of the range."""
 
 VARIED = 40
 """Parameters that vary in a configuration of a screening."""
@@ -115,8 +115,8 @@ def _levels(space: Space, genes: Matrix, moves: bool) -> Matrix:
             levels[:, n] = genes[:, n]
             choices, default = column.parameter.choices, space.defaults.get(column.parameter.key)
             if moves and default in choices and len(choices) > 1:
-                others = 1 + np.floor(genes[:, n] * (len(choices) - 1))
-                index = (choices.index(default) + others) % len(choices)
+                offsets = 1 + np.floor(genes[:, n] * (len(choices) - 1))
+                index = (choices.index(default) + offsets) % len(choices)
                 levels[:, n] = (index + 0.5) / len(choices)
     return np.asarray(levels)
 

@@ -22,10 +22,10 @@ from intop.domain.stats import student_quantile
 from intop.learn.samples import Rows, Vector
 
 FEWEST_ROWS = 8
-"""Of fewer configurations nothing can be told."""
+"""The fewest configurations; of fewer nothing can be told."""
 
 MATTERS = 1.2
-"""How many times P99 has to change between a parameter's values for it to matter."""
+"""The factor by which P99 has to change between a parameter's values for it to matter."""
 
 LEAST_LEFT = 8
 """Parameters that stay in the space, chosen or open, even where nothing matters."""
@@ -34,15 +34,14 @@ DISCOVERY_RATE = 0.05
 """The share of the chosen parameters that is expected to have no effect, at most."""
 
 HINTED_SHARE = 0.5
-"""Of the discoveries without effect that DISCOVERY_RATE allows, the part that is reserved for
-parameters that are expected to act. Half: if all of these do nothing, others have half the chance
-they had."""
+"""The part of the discoveries without effect (DISCOVERY_RATE) that is reserved for parameters that
+are expected to act. Half: if all of these do nothing, others have half the chance they had."""
 
 LEVEL = 0.95
-"""Of the upper limit of an effect."""
+"""The level of the upper limit of an effect."""
 
 POWER = 0.9
-"""How likely an effect of the size that is told as detectable is found."""
+"""The probability that an effect of the size that is told as detectable is found."""
 
 ORDERS = 10_000
 """Other orders of a parameter's values. Of 250 parameters one that acts can still be told, also
@@ -78,7 +77,7 @@ PLANTED_RATIOS = (
 CLIP_ROUNDS = 5
 
 KNOTS = (0.25, 0.75)
-"""Where steps are looked for in a range. One at its middle looks like a slope."""
+"""The places of a range where steps are looked for. One at its middle looks like a slope."""
 
 
 def screening(
@@ -118,12 +117,12 @@ def screening(
     tested = _tested(shapes, measured, fits, rng)
     weights = _weights(shapes.keys, hinted)
     chosen = _discoveries(tested.p_values / weights)
-    others = [n for n in range(len(shapes.keys)) if n not in chosen]
+    unchosen = [n for n in range(len(shapes.keys)) if n not in chosen]
     limits = _Limits.of(shapes, fits)
     # As strict as the least of the discoveries, or as the first would have to be.
     cut = DISCOVERY_RATE * max(1, len(chosen)) / len(shapes.keys)
     # Laplace's rule of succession, which also holds where all are chosen.
-    odds = (len(chosen) + 1) / (len(others) + 1) * weights
+    odds = (len(chosen) + 1) / (len(unchosen) + 1) * weights
     high = limits.high if len(values) >= FREEZES else limits.high + math.inf
     states = _states(chosen, np.where(weights > 1, math.inf, high))
     effects = [
@@ -146,7 +145,7 @@ def screening(
         matters=MATTERS,
         level=LEVEL,
         power=POWER,
-        detectable=_detectable(shapes, measured, others, tested.thresholds(cut * weights), rng),
+        detectable=_detectable(shapes, measured, unchosen, tested.thresholds(cut * weights), rng),
         hinted=tuple(key for key, w in zip(shapes.keys, weights, strict=True) if w > 1),
     )
 
@@ -231,11 +230,11 @@ class _Fit:
 
     def without(self, shapes: _Shapes, key: int) -> Matrix:
         """Return a basis of the shapes that were picked of other parameters."""
-        others = [n for n in self.picked if shapes.owner[n] != key]
-        if len(others) == len(self.picked):
+        kept_shapes = [n for n in self.picked if shapes.owner[n] != key]
+        if len(kept_shapes) == len(self.picked):
             return self.basis
         constant = np.ones((len(self.clipped), 1))
-        basis, _ = np.linalg.qr(np.hstack([constant, shapes.standard[:, others]]))
+        basis, _ = np.linalg.qr(np.hstack([constant, shapes.standard[:, kept_shapes]]))
         return np.asarray(basis)
 
 
@@ -333,9 +332,9 @@ def _tested(
 
     picked = sorted({int(shapes.owner[shape]) for fit in fits for shape in fit.picked})
     # What was never picked has not changed what the others explain: one fit is right for all.
-    others = sorted({int(n) for n in shapes.owner} - set(picked))
-    if others:
-        test(others, [fit.rest for fit in fits])
+    unpicked = sorted({int(n) for n in shapes.owner} - set(picked))
+    if unpicked:
+        test(unpicked, [fit.rest for fit in fits])
     for key in picked:
         test([key], [_explained(shapes, response, without=key).rest for response in responses])
     return _Tested(p_values, by_chance)

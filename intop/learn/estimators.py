@@ -28,8 +28,8 @@ ENOUGH_ROWS = 100
 """Held-out rows that tell when to stop; where one fold has as many, the others are not needed."""
 FEWEST_MEMBERS = 3
 STEEPNESS = 32
-"""In a blend, a tenth more error means a twentieth of the weight. Where a model is worse, its
-errors are mostly those of the other and more of them, so a mean gains nothing."""
+"""The steepness of weights in a blend: a tenth more error means a twentieth of the weight. Where a
+model is worse, its errors are mostly those of the other, and more. So a mean gains nothing."""
 
 
 # -- before every regressor ----------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Family:
     most_rows: int | None = None
     """Rows that it learns from at most, where its time grows faster than n·log n."""
     growth: str = ""
-    """What its time grows with then."""
+    """The quantity that its time grows with then, such as: their cube."""
     members: Callable[[Any, Matrix], Matrix] | None = None
     """Predictions (members, n) of a fitted regressor for features (n, f), whose mean is its own.
 

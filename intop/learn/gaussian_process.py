@@ -23,15 +23,16 @@ Correlation = Callable[[Matrix], tuple[Matrix, Matrix]]
 MODE_ROWS = 250
 """Length scales and noise are sought on so many rows: each step costs their cube."""
 MOST_SCALES = 300
-"""Of more features, all share one scale."""
+"""The most features with a scale each. More share one scale."""
 BLOCK = 2000
 """Rows that are predicted at once: correlations with all that was learned take memory."""
 JITTER = 1e-8
-"""Of the signal's variance, on the diagonal: what keeps rows that are alike from being singular."""
+"""The share of the signal's variance on the diagonal: it keeps rows that are alike from being
+singular."""
 MOST_STEPS, FEW_STEPS = 80, 30
-"""To the mode, from anywhere and from near it."""
+"""Steps to the mode, from anywhere and from near it."""
 ROUNDS = 1
-"""How often noise is learned from what rows are missed by, and the rest from that noise."""
+"""Rounds in which noise is learned from the rows' misses, and the rest from that noise."""
 
 # Logarithms, for features and a target of standard deviation 1: mean, standard deviation, lower
 # and upper end of what is believed. Weak on purpose: long scales, so that low orders of
@@ -41,9 +42,9 @@ SCALE = (np.log(2.0), 1.5, np.log(0.1), np.log(3e3))
 SIGNAL = (1.0, 2.5, np.log(1e-2), np.log(1e4))
 NOISE = (np.log(1e-3), 3.0, np.log(1e-7), np.log(2.0))
 MOSTLY_NOISE = (np.log(0.7), 0.5, np.log(1e-3), np.log(2.0))
-"""That of the logarithms of squared misses: one miss alone says little."""
+"""The noise of the logarithms of squared misses: one miss alone says little."""
 STARTS = ((np.log(1.2), 1.0, np.log(1e-2)), (np.log(4.0), 3.0, np.log(1e-4)))
-"""Where the mode is sought from: scales by that square root, the signal and the noise."""
+"""Starts of the search for the mode: scales by that square root, the signal and the noise."""
 
 
 class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -101,7 +102,7 @@ class Learned:
     sure: Vector
     """1 / the variance of each miss (n,)."""
     misses: Vector
-    """How far each row is above its prediction without it (n,)."""
+    """The distance of each row above its prediction without it (n,)."""
     smoothed: Vector
     unlikely: float
     """The lower, the better the kernel predicts rows that are left out."""
@@ -203,7 +204,10 @@ def _mode(
         away = (guess - beliefs[:, 0]) / beliefs[:, 1]
         return value + 0.5 * float(away @ away), slopes + away / beliefs[:, 1]
 
-    starts = [np.array([*[scale + wide] * scales, *others]) for scale, *others in STARTS]
+    starts = [
+        np.array([*[scale + wide] * scales, *signal_and_noise])
+        for scale, *signal_and_noise in STARTS
+    ]
     tries = [
         minimize(
             unlikeliness,

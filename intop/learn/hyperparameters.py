@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 INNER_FOLDS = 5
-"""With three, the choice among few tries on 40 rows was noise, and often worse than no search."""
+"""The folds of a choice among tries. With three, the choice among few tries on 40 rows was noise,
+and often worse than no search."""
 FEWEST_ROWS = 4
-"""What a search needs: fewer configurations leave training parts of one or two."""
+"""The fewest configurations of a search: fewer leave training parts of one or two."""
 MOST_SEARCHED = 2_000
 """Rows that hyper-parameters are searched on, drawn at random: of 50,000 a search takes hours."""
 UNPRUNED_TRIES = 5
@@ -40,11 +41,11 @@ class Effort:
     """Tries of each search at most."""
     seed: int
     repeats: int = 1
-    """How often the rows are divided into folds."""
+    """The number of divisions of the rows into folds."""
     timeout_s: float | None = None
     """Time of each search at most."""
     level: float = 0.95
-    """Of intervals."""
+    """The level of intervals."""
 
     def is_spent(self, tries: Sequence[Try]) -> bool:
         """Whether a search ends after these tries."""

@@ -15,7 +15,8 @@ from intop.learn.gaussian_process import KERNELS, MODE_ROWS, NOISE, Learned, lea
 from intop.learn.samples import Samples, Vector
 
 LEAST_SHARE = 1e-6
-"""Of the target's variance: no trial is taken to be less noisy, were replicates exactly alike."""
+"""The least share of the target's variance: no trial is taken to be less noisy, were replicates
+exactly alike."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Posterior:
     variables: tuple[Variable, ...]
     kernel: str
     learned: Learned
-    """In units of `spread` about `centre`."""
+    """The learned process in units of `spread` about `centre`."""
     centre: float
     spread: float
     noise: float
@@ -46,13 +47,13 @@ class Posterior:
         mean = self.centre + self.spread * (alike @ self.learned.weights)
         return mean, self.spread * np.sqrt(np.maximum(variance, 1e-12))
 
-    def together(self, values: Matrix, others: Matrix) -> Matrix:
-        """Return the covariance (n, m) of the log targets of values (n, v) and of others (m, v)."""
+    def together(self, values: Matrix, points: Matrix) -> Matrix:
+        """Return the covariance (n, m) of the log targets of values (n, v) and points (m, v)."""
         both = [
             solve_triangular(self.learned.lower, self._alike(rows).T, lower=True)
-            for rows in (values, others)
+            for rows in (values, points)
         ]
-        squared = cdist(self._placed(values), self._placed(others), "sqeuclidean")
+        squared = cdist(self._placed(values), self._placed(points), "sqeuclidean")
         before = np.exp(self.learned.mode[-2]) * KERNELS[self.kernel](squared)[0]
         return np.asarray(self.spread**2 * (before - both[0].T @ both[1]))
 

@@ -26,11 +26,11 @@ class Samples:
 
     variables: tuple[Variable, ...]
     values: Matrix
-    """In units of the kernel or of a foreign table (n, variables)."""
+    """Values in units of the kernel or of a foreign table (n, variables)."""
     measured: tuple[tuple[float, ...], ...]
     """The positive values of the target (P99 in ms, or a table's) of each row's trials."""
     lent: int = 0
-    """How many rows, the last ones, are another stage's, with changes of other parameters, too.
+    """The number of last rows that are another stage's, with changes of other parameters, too.
 
     Models learn from them, and are not judged by them.
     """

@@ -14,14 +14,14 @@ from intop.domain.ranking import Importance, Ranking, Screening
 from intop.learn.samples import Rows, Samples, Vector
 
 FEWEST_ROWS = 5
-"""Of less, a bootstrap sample leaves nothing to fit, or nothing to be predicted."""
+"""The fewest rows. A bootstrap sample of fewer leaves nothing to fit or to be predicted."""
 
 SETS = 20
 """Sets of probes, each with models of its own."""
 
 ERROR_RATE = 1 / (SETS + 1)
-"""How likely any parameter is to pass where none has an effect: if it were one of the probes, it
-would be the strongest of all these sets and itself as likely as each of them."""
+"""The probability that any parameter passes where none has an effect. Were it one of the probes, it
+and the strongest of each set would be equally likely to be the strongest of all."""
 
 FITS = 3
 """Models for each set. One alone scatters more than the importances do that it is to judge."""
@@ -89,9 +89,9 @@ class _Importances:
 
     keys: tuple[str, ...]
     shares: Matrix
-    """By splits."""
+    """Shares by splits."""
     permuted: Matrix
-    """By how much of the target's variance the squared error grew without a parameter."""
+    """The share of the target's variance by which the squared error grew without a parameter."""
     probes: Matrix
     """The same of each parameter's probe."""
 

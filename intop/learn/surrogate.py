@@ -18,7 +18,8 @@ from intop.learn.samples import Rows, Samples, Vector, split
 
 INTERVAL_FOLDS, INTERVAL_REPEATS = 5, 4
 MANY_ROWS, FEWEST_REPEATS = 2_000, 2
-"""Of more rows each has company, and fits are dear: two models tell a spread, too."""
+"""Rows from which on fewer repeats do, and these repeats. Of more rows each has company, and fits
+are dear: two models tell a spread, too."""
 MOST_MISSES = 1000
 """Rows whose errors are kept for intervals. Of more, evenly spaced ones say as much."""
 LARGEST_BLOCK = 1_000_000
@@ -30,10 +31,10 @@ class Surrogate:
 
     model: Any
     """It knows all rows."""
-    others: tuple[Any, ...]
+    partial_models: tuple[Any, ...]
     """Models of the same family that lack some rows."""
     unseen: Matrix
-    """1 where another model lacks the row (rows, others), else 0."""
+    """1 where a partial model lacks the row (rows, models), else 0."""
     misses: Vector
     """Absolute errors of these models' mean (rows,), in units of their spread plus `floor`."""
     floor: float
@@ -55,7 +56,7 @@ class Surrogate:
         """
         here = self(values)
         # About the prediction itself, so that squares of small differences are exact.
-        guesses = np.array([predicted(model, values) for model in self.others]) - here
+        guesses = np.array([predicted(model, values) for model in self.partial_models]) - here
         rows, models = len(self.misses), self.unseen.sum(axis=1, keepdims=True)
         shares = self.unseen / models
         # A little less, since 0.95 * 20 must not be rounded up to 20.
@@ -87,13 +88,15 @@ def surrogate(
         for repeat in range(repeats)
         for fold in split(len(samples), INTERVAL_FOLDS, seed + repeat)
     ]
-    others: list[Any] = []
+    partial_models: list[Any] = []
     errors = np.full((len(samples), len(folds)), np.nan)
     with one_thread():
         for number, fold in enumerate(folds):
             rest = samples.rows(fold.held_out)
-            others.append(fitted(samples.rows(fold.training)))
-            errors[fold.held_out, number] = predicted(others[-1], rest.values) - rest.log_target
+            partial_models.append(fitted(samples.rows(fold.training)))
+            errors[fold.held_out, number] = (
+                predicted(partial_models[-1], rest.values) - rest.log_target
+            )
         model = fitted(samples)
     spreads = np.nanstd(errors, axis=1, ddof=1)
     # Models that all say the same have no unit to measure misses in.
@@ -101,7 +104,7 @@ def surrogate(
     misses = np.abs(np.nanmean(errors, axis=1)) / (spreads + floor)
     kept = _evenly(misses, MOST_MISSES)
     unseen = np.isfinite(errors[kept]).astype(np.float64)
-    return Surrogate(model, tuple(others), unseen, misses[kept], floor)
+    return Surrogate(model, tuple(partial_models), unseen, misses[kept], floor)
 
 
 def _evenly(misses: Vector, most: int) -> Rows:

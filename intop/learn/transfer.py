@@ -101,7 +101,7 @@ class Warm:
 
     prior: Prior
     ways: Mapping[str, Predict]
-    """By name; from scratch alone where there is no variable in common."""
+    """Ways by name; from scratch alone where there is no variable in common."""
     errors: Mapping[str, float]
     """Mean absolute errors of the log target on held-out rows of the target, by way."""
     shares: Mapping[str, float]
@@ -186,7 +186,7 @@ class _Lesson:
     rows: Samples
     """The target's."""
     hints: Vector
-    """What the source says of each row (n,)."""
+    """The source's predictions for the rows (n,)."""
     reach: tuple[float, float]
     """The lowest and the highest log target of the source."""
 

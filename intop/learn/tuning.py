@@ -34,8 +34,8 @@ _Place = tuple[str, int]
 """A search: its family and the number of its fold."""
 
 SLICE_S = 10.0
-"""After so long a search says how far it is. A kill loses no more of each, and the try that was
-under way."""
+"""Seconds after which a search says how far it is. A kill loses no more of each, and the try that
+was under way."""
 
 
 def limits(families: Sequence[str], rows: int) -> list[str]:

@@ -49,7 +49,7 @@ class Change:
 
     @property
     def name(self) -> str:
-        """Such as `net.ipv4.tcp_sack lowered`."""
+        """The name, such as `net.ipv4.tcp_sack lowered`."""
         return f"{' + '.join(self.keys)} {self.direction}"
 
     @property
@@ -78,9 +78,9 @@ class Situation:
     """The situation of some cases."""
 
     number: int
-    """From 1 on."""
+    """The number of the situation, from 1 on."""
     conditions: Conditions
-    """Of the latest case."""
+    """The conditions of the latest case."""
     studies: tuple[str, ...]
     campaigns: int
 
@@ -108,7 +108,7 @@ class JudgedSet:
     reference: str
     ratio: Interval | None
     outcome: str
-    """As in `Contestant`."""
+    """The outcome, as in `Contestant`."""
 
 
 @dataclass(frozen=True, kw_only=True)

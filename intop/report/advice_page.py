@@ -29,7 +29,7 @@ ALWAYS = ("workload", "link", "rate_rps", "connections", "arch", "cpu", "kernel"
 
 
 def document(advice: Advice) -> Document:
-    """All that the page shows."""
+    """Return the page."""
     campaigns = {(s.store, s.campaign): s.started_at for s in _sources(advice)}
     first, last = min(campaigns.values())[:10], max(campaigns.values())[:10]
     parts: tuple[tuple[str, str, Callable[[Advice], Iterable[Block]]], ...] = (
@@ -119,7 +119,7 @@ def _sentences(advice: Advice, situation: Situation) -> Iterator[str]:
 def _listed(
     changes: Iterable[Change], of: Callable[[Evidence], Interval | None], outcome: Outcome
 ) -> str:
-    """Such as: net.core.somaxconn raised (in 2 of 3 measurements, 1.04 to 1.60)."""
+    """Return such as: net.core.somaxconn raised (in 2 of 3 measurements, 1.04 to 1.60)."""
     parts: list[str] = []
     for change in changes:
         # All of them: the strongest of several would be flattered by luck.
@@ -235,7 +235,7 @@ def _changes(advice: Advice) -> Iterator[Block]:
 
 
 def _tally(tally: Tally) -> str | None:
-    """Such as: helped 2, not shown 1."""
+    """Return such as: helped 2, not shown 1."""
     counts = {"helped": tally.helped, "hurt": tally.hurt, "not shown": tally.not_shown}
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count) or None
 

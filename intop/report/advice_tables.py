@@ -20,7 +20,7 @@ RATIOS = (
 
 
 def evidence(advice: Advice) -> Iterator[Block]:
-    """Each change in each campaign."""
+    """Yield the evidence for each change in each campaign."""
     rows = [(change, measured) for change in advice.changes for measured in change.evidence]
     if not rows:
         return
@@ -98,7 +98,7 @@ def sets(advice: Advice) -> Iterator[Block]:
 
 
 def verdicts(advice: Advice) -> Iterator[Block]:
-    """All verdicts, or how to make one."""
+    """Yield all verdicts, or the command that makes one."""
     if not advice.verdicts:
         yield Paragraph("There is no verdict yet. Make one with", command="intop tune")
         return

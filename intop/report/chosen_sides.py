@@ -104,9 +104,9 @@ def chosen_side(context: Context, selector: Selector) -> ChosenSide:
             if subject.workload in wanted and selector.fits(conditions):
                 by_arch.setdefault(subject.arch, []).append(subject.workload)
         if len(by_arch) > 1:
-            *others, last = by_arch
+            *archs, last = by_arch
             raise UsageError(
-                f"{selector.text!r} is {', '.join(others)} and {last} in campaign {campaign.id}: "
+                f"{selector.text!r} is {', '.join(archs)} and {last} in campaign {campaign.id}: "
                 f"say which one, such as {selector.text},{last}"
             )
         for arch, workloads in by_arch.items():

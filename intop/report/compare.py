@@ -50,12 +50,14 @@ def compare(
     force: bool = False,
     attempts: Mapping[Subject, Sequence[Outline]] | None = None,
 ) -> Compared:
-    """All workloads that were asked for and that both sides have measured.
+    """Return the comparison of all requested workloads that both sides have measured.
 
     The names are selectors (`chosen_sides`). `attempts` at their trials are read from
-    the store where they are not given. Raises UsageError for what means no side, or the same one
-    twice, ResultMissingError when no workload was measured on both, and IncomparableError when what
-    must be equal is not, unless by `force`.
+    the store where they are not given.
+
+    Raises UsageError for what means no side, or the same one twice. Raises ResultMissingError when
+    no workload was measured on both. Raises IncomparableError, unless by `force`, when what must be
+    equal is not.
     """
     selectors = selector(first_name), selector(second_name)
     apart = set(selectors[0].wanted) ^ set(selectors[1].wanted)

@@ -189,7 +189,7 @@ def _remarks_on(c: Comparison) -> list[str]:
 
 
 def _sentences(c: Comparison) -> list[str]:
-    """Such as: slt, tuned: P99 on arm is 60 % lower than on x86 (47 to 70 %)."""
+    """Return such as: slt, tuned: P99 on arm is 60 % lower than on x86 (47 to 70 %)."""
     first_name, second_name = (side.name for side in c.sides)
     lines: list[str] = []
     for name, contrast in (("default", c.default), ("tuned", c.tuned)):

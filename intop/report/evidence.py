@@ -37,7 +37,7 @@ class Source:
 
     @property
     def title(self) -> str:
-        """Such as `lab 3, x86 slt`."""
+        """The title, such as `lab 3, x86 slt`."""
         store = f"{self.store}: " if self.store else ""
         return f"{store}{self.study} {self.campaign}, {self.arch} {self.workload}"
 
@@ -64,7 +64,7 @@ class Case:
     conditions: Conditions
     verdict: Verdict | None
     explanation: Explanation | None = None
-    """Of the verdict's winner."""
+    """The explanation of the verdict's winner."""
     contests: tuple[Contest, ...] = ()
     defaults: Mapping[str, str]
     """The host's own values by key."""

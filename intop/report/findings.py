@@ -42,7 +42,7 @@ class StageRecord:
     repeated: int
     """The attempts before the last ones."""
     started_at: str
-    """Of the first trial (UTC, ISO 8601)."""
+    """The start of the first trial (UTC, ISO 8601)."""
     ended_at: str
     """The start of the last trial."""
     seconds: float
@@ -68,7 +68,7 @@ class RefusedKeys:
     reason: str
     keys: tuple[str, ...]
     details: Mapping[str, str]
-    """What was reported of single keys beyond that."""
+    """Reports about single keys beyond that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +100,13 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """All that a campaign has of one architecture under one workload; None is not there."""
+    """The results of a campaign for one architecture and workload; None is not there."""
 
     arch: str
     workload: str
     conditions: tuple[Conditions, ...]
-    """Of all trials but the preparing ones and those of a roll-out, the first first."""
+    """The conditions of all trials but the preparing ones and those of a roll-out, the first first.
+    """
     facts: HostFacts | None
     stages: tuple[StageRecord, ...]
     pilot: Pilot | None
@@ -131,11 +132,11 @@ class Findings:
     """The number of keys that could be tuned."""
     refused_keys: tuple[RefusedKeys, ...]
     missing: tuple[Missing, ...]
-    """What could still be made."""
+    """Results that could still be made."""
 
     @property
     def title(self) -> str:
-        """Such as `x86 slt`."""
+        """The title, such as `x86 slt`."""
         return f"{self.arch} {self.workload}"
 
 
@@ -164,9 +165,9 @@ class Report:
     finished_at: str | None
     made_at: str
     tool_version: str
-    """Of the intop that made this."""
+    """The version of the intop that made this."""
     tool_versions: tuple[str, ...]
-    """Of those that measured its trials."""
+    """The versions of the intop that measured its trials."""
     level: float
     pipeline: tuple[Step, ...]
     """The steps of any campaign."""

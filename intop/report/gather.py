@@ -50,7 +50,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def gather(context: Context) -> Report:
-    """All that the campaign has of the architectures and workloads of the context.
+    """Return the campaign's results for the architectures and workloads of the context.
 
     What is not there yet is named with the command that makes it. Raises ResultMissingError for a
     campaign in which nothing was measured.

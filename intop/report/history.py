@@ -7,7 +7,7 @@ from itertools import pairwise
 from intop.domain.baseline import HOST
 from intop.domain.comparison import LOAD, contrast, latency
 from intop.domain.rounds import paired
-from intop.domain.trial import Block, Conditions
+from intop.domain.trial import Conditions, SeriesRound
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
 from intop.report.chosen_sides import campaigns_of, measured, selector
@@ -74,11 +74,11 @@ def _moment(task: Task, conditions: Conditions, level: float) -> Moment | None:
 def _judged(task: Task, verdict: Verdict) -> tuple[list[float], ...]:
     """P99 (ms) of the pairs of the default and of the tuned arm that a verdict rests on."""
     places = {p.index: p for p in task.store.places(task.subject, "judge") if p.usable}
-    by_arm: dict[str, dict[Block, float]] = {}
+    by_arm: dict[str, dict[SeriesRound, float]] = {}
     for planned in task.store.plan(task.subject, "judge"):
         place = places.get(planned.index)
-        if place and place.p99_ms and planned.block:
-            by_arm.setdefault(planned.arm, {})[planned.block] = place.p99_ms
+        if place and place.p99_ms and planned.series_round:
+            by_arm.setdefault(planned.arm, {})[planned.series_round] = place.p99_ms
     return paired(by_arm.get(verdict.against or HOST, {}), by_arm.get(verdict.origin, {}))
 
 
@@ -110,11 +110,11 @@ def _step(earlier: Moment, later: Moment, level: float) -> Step:
     incomparable = earlier.conditions.differences(later.conditions, LOAD)
     if earlier.reference != later.reference:
         incomparable.append(f"default: {earlier.reference} against {later.reference}")
-    others = [f.name for f in fields(Conditions) if f.name not in LOAD]
+    names = [f.name for f in fields(Conditions) if f.name not in LOAD]
     is_comparable = not incomparable
     return Step(
         incomparable=tuple(incomparable),
-        changed=tuple(earlier.conditions.differences(later.conditions, others)),
+        changed=tuple(earlier.conditions.differences(later.conditions, names)),
         default=contrast(earlier.default, later.default, level) if is_comparable else None,
         tuned=(
             contrast(earlier.tuned, later.tuned, level)

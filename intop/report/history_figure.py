@@ -21,7 +21,7 @@ MOST_TICKS = 10
 
 
 def history(about: str, history: History) -> Drawing:
-    """Both configurations with intervals, and a vertical line where conditions changed.
+    """Draw both configurations with intervals, and a vertical line where conditions changed.
 
     Where the load changed, no line leads on.
     """
@@ -41,8 +41,8 @@ def history(about: str, history: History) -> Drawing:
             for number, part in enumerate(filter(None, parts)):
                 _series(axes, None if number else name, colour, mark, shift, part)
         _lines(axes, "not comparable", "--", [n - 0.5 for n in starts])
-        others = [n for n, s in enumerate(history.steps) if s.changed and not s.incomparable]
-        _lines(axes, "other conditions", ":", [n + 0.5 for n in others])
+        changed_steps = [n for n, s in enumerate(history.steps) if s.changed and not s.incomparable]
+        _lines(axes, "other conditions", ":", [n + 0.5 for n in changed_steps])
         axes.set_yscale("log")
         plain_ticks(axes.yaxis, axes.get_ylim())
         every = -(-len(history.moments) // MOST_TICKS)

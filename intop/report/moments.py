@@ -13,12 +13,13 @@ class Moment:
 
     campaign: int
     started_at: str
-    """Of the campaign, UTC in ISO 8601."""
+    """The start of the campaign, UTC in ISO 8601."""
     conditions: Conditions
     default: Latency
-    """Of the pairs that the verdict rests on. Before there is one, of all trials of the default."""
+    """The latency of the pairs that the verdict rests on. Before there is a verdict, that of all
+    trials of the default."""
     tuned: Latency | None = None
-    """Of the pairs that the verdict rests on, None before there is one."""
+    """The latency of the pairs that the verdict rests on, None before there is one."""
     verdict: Verdict | None = None
 
     @property
@@ -56,5 +57,5 @@ class History:
 
     @property
     def title(self) -> str:
-        """Such as `x86 slt`."""
+        """The title, such as `x86 slt`."""
         return f"{self.arch} {self.workload}"

@@ -56,7 +56,7 @@ COLUMNS = (
 
 
 def table(outcomes: Sequence[Outcome], compared: Compared | None) -> Table:
-    """All of it; `compared` is None where one architecture was measured only."""
+    """Return the table of all figures; `compared` is None with one measured architecture."""
     rows = tuple(row.cells for row in paper_rows(outcomes, compared))
     return Table(name="paper", title=TITLE, columns=COLUMNS, rows=rows)
 
@@ -78,7 +78,7 @@ def outcomes(compared: Compared) -> list[Outcome]:
 
 
 def paper_rows(outcomes: Sequence[Outcome], compared: Compared | None) -> list[PaperRow]:
-    """All headline figures."""
+    """Return all headline figures."""
     return [
         *_errors(outcomes),
         *_searches(outcomes),
@@ -264,5 +264,5 @@ def _here(outcomes: Sequence[Outcome], describe: Callable[[Outcome], str]) -> tu
 
 
 def _listed(items: Iterable[tuple[str, object]]) -> str:
-    """Such as: slt: 35; dlt: 60."""
+    """Return such as: slt: 35; dlt: 60."""
     return "; ".join(f"{workload}: {words}" for workload, words in items)

@@ -28,7 +28,7 @@ KEY = (
 WIDE, NARROW = (8.8, 2.1), 5.6
 """Width and height of the wide form, and height of the narrow one, in inches."""
 GAP = 0.6
-"""Between two boxes of the wide form, in widths of a box."""
+"""The space between two boxes of the wide form, in widths of a box."""
 BOX = 0.6
 """The height of a box of the narrow form, whose rows are 1 high."""
 

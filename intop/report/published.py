@@ -35,6 +35,6 @@ TUNED_P99_LOWER: Mapping[str, tuple[str, int, int]] = {
     "x86": ("dlt", 515, 287),
     "arm": ("slt", 220, 60),
 }
-"""Where the tuned P99 is lower than on the other architecture: workload, by ms, and by percent."""
+"""Workloads whose tuned P99 is lower than on the other architecture: by ms, and by percent."""
 
 ENERGY: Mapping[str, str] = {"x86": "-", "arm": "about 40 % less, no measurement shown"}

@@ -141,7 +141,7 @@ def _parameters(c: Comparison) -> Section:
 
 
 def _ranks(c: Comparison) -> list[Section]:
-    """Both rankings side by side, where there are two."""
+    """Return the section of both rankings side by side, where there are two."""
     ranks = c.rank_agreement
     if ranks is None:
         return []
@@ -155,7 +155,7 @@ def _importance(importance: Importance | None) -> str:
 
 
 def _chosen(c: Comparison, p: ComparedParameter) -> str:
-    """On both sides; or on one, and whether the other could have."""
+    """Return `both`, or the side that chose a parameter and why the other side has not."""
     if all(p.chosen):
         return "both"
     here = p.chosen.index(True)
@@ -205,5 +205,5 @@ def _columns(
 
 
 def names(c: Comparison) -> str:
-    """Both sides, such as: x86 and arm."""
+    """Return the names of both sides, such as: x86 and arm."""
     return " and ".join(side.name for side in c.sides)

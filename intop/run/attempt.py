@@ -31,7 +31,7 @@ class Attempt:
     prune_above_ms: float | None
     started: datetime
     started_s: float
-    """When it began, by a clock that nobody sets."""
+    """The time at which it began, by a clock that nobody sets."""
 
     def conditions(self, own: Conditions) -> Conditions:
         """Return the testbed's own conditions with those of this load."""
@@ -54,7 +54,7 @@ class Outcome:
 
     validity: Validity = field(default_factory=lambda: Validity("ok"))
     unsettled: str = ""
-    """What had not settled when the load began."""
+    """The quantities that had not settled when the load began."""
     measurement: Measurement | None = None
     """None where something went wrong."""
 

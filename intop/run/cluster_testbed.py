@@ -38,7 +38,7 @@ from intop.run.loads import Loads, Sent, load_of, workload_of
 from intop.run.validity import Validity, disturbance, judge
 
 QUIET_S = 1.0
-"""Over which it is seen whether hosts are quiet."""
+"""Seconds over which it is seen whether hosts are quiet."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,7 @@ class Task:
 
     @property
     def title(self) -> str:
-        """Such as `x86 slt`."""
+        """The title, such as `x86 slt`."""
         return f"{self.subject.arch} {self.workload.name}"
 
     @property

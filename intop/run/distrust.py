@@ -67,8 +67,12 @@ def _with_their_rounds(
     spoiled: Collection[int], plan: Iterable[PlannedTrial], trials: Mapping[int, Trial]
 ) -> tuple[int, ...]:
     """Return the spoiled trials, and the other usable ones of rounds that are not over."""
-    not_over = {p.block for p in plan if p.block and (p.index in spoiled or p.index not in trials)}
-    beside = _places(trial for trial in trials.values() if trial.planned.block in not_over)
+    not_over = {
+        p.series_round
+        for p in plan
+        if p.series_round and (p.index in spoiled or p.index not in trials)
+    }
+    beside = _places(trial for trial in trials.values() if trial.planned.series_round in not_over)
     return tuple(sorted({*spoiled, *beside}))
 
 

@@ -29,19 +29,19 @@ RETRIED, RETRIED_AT_MOST = 1.05, 1.5
 tests ran beside a campaign needed 1.25."""
 
 TIME_WAIT_S = 60.0
-"""So long the kernel keeps closed connections."""
+"""Seconds for which the kernel keeps closed connections."""
 
 PROMPT_TRIES, PRUNED = 5, 0.6
 """Tries that go through all inner folds, and the share of folds of later tries."""
 INNER_FOLDS, FITS_FOR_INTERVALS = 5, 21
 FIT_S, FIT_ROW_S = 0.7, 0.006
-"""Of one fit of each family together, in seconds of a processor, and by row. On the lab 0.78 s with
-29 rows of 14 parameters; 3.7 s with 500 rows of 30 features."""
+"""Seconds of a processor for one fit of each family together, and by row. On the lab 0.78 s with 29
+rows of 14 parameters; 3.7 s with 500 rows of 30 features."""
 FAMILIES = 7
 MOST_ROWS = 2000
 
 EVALUATION_S = 2e-5
-"""Of a candidate in one of five searches; a search seldom uses all generations."""
+"""Seconds of a candidate in one of five searches; a search seldom uses all generations."""
 SEARCHES = 5
 
 

@@ -37,7 +37,7 @@ class Prospect:
     training: Training | None = None
     """It may be an earlier campaign's, which says how long a training takes."""
     request: object = None
-    """What a command asks of a stage of its own, such as a sweep over connections."""
+    """The request of a command to a stage of its own, such as a sweep over connections."""
 
     @classmethod
     def of(cls, study: Study, workload: Workload, subject: Subject, store: Store) -> "Prospect":

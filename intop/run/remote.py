@@ -17,16 +17,16 @@ from intop.run.available_space import probed_of
 from intop.run.context import Task
 
 POLL_S = 0.1
-"""How often the store is asked whether a job is done (s)."""
+"""Seconds between questions to the store whether a job is done."""
 
 PATIENCE_S = 60.0
 """The time without a worker after which a replica's trials go to other replicas (s)."""
 
 LOOK_EVERY_S = 1.0
-"""How often the store is asked which workers there are (s)."""
+"""Seconds between questions to the store which workers there are."""
 
 SAY_EVERY_S = 60.0
-"""How often it is said that no worker is there (s)."""
+"""Seconds between messages that no worker is there."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class RemoteTestbed:
 
     @property
     def applied(self) -> str:
-        """No worker is asked for it: a soak and an apply connect by themselves."""
+        """Raises NotImplementedError: a soak and an apply connect by themselves."""
         raise NotImplementedError
 
     def trial(
@@ -89,10 +89,10 @@ class RemoteTestbed:
         return RefusedValueError(answer.host, answer.key, answer.value, answer.got)
 
     def check_connections(self) -> None:
-        """Nothing: the worker checks, after a disturbed trial."""
+        """Do nothing: the worker checks, after a disturbed trial."""
 
     def wait_until_quiet(self) -> None:
-        """Nothing: the worker waits, before it measures a disturbed trial again."""
+        """Do nothing: the worker waits, before it measures a disturbed trial again."""
 
     def abort(self) -> None:
         """Wait for no trial any more. A worker ends and stores what it has begun."""

@@ -11,12 +11,12 @@ FALSE_ALARMS = 0.05
 LOOKS = 50
 """Sentinels of a replica after which a campaign is looked at, at most: each look may err."""
 FEWEST = 4
-"""So many sentinels, at least, are beside the other replica's load, and so many without it."""
+"""The fewest sentinels beside the other replica's load, and the fewest without it."""
 HARMLESS = 1.05
 """A ratio of latencies up to which a second replica is worth more than it costs."""
 
 Span = tuple[float, float]
-"""When something began and ended, in seconds."""
+"""The beginning and end of something, in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)

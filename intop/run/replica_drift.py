@@ -10,21 +10,21 @@ from intop.domain.stats import student_p_value
 FALSE_ALARMS = 0.05
 """The share of campaigns without drift in which a replica is named, at most."""
 INDEPENDENT = 140
-"""So many independent tests err as often as looking at a replica after each of 50 sentinels.
-Simulated with normal noise (benchmarks/results/replica_drift.md): tests of neighbouring places, and
-of one sentinel more, have most of their data in common."""
+"""The number of independent tests that err as often as looking at a replica after each of 50
+sentinels. Simulated with normal noise (benchmarks/results/replica_drift.md): tests of neighbouring
+places, and of one sentinel more, have most of their data in common."""
 BEFORE, AFTER, LATEST = 4, 4, 8
-"""So many sentinels, at least, are before a change and after it: two or three in a row may have met
-the same short trouble. A change that is older than the LATEST ones was looked for when it was new.
-"""
+"""The fewest sentinels before a change and after it: two or three in a row may have met the same
+short trouble. A change that is older than the LATEST ones was looked for when it was new."""
 NORMAL = 1.4826
 """The standard deviation of normal values / their median absolute deviation."""
 ODD = 3.0
 """A value further from the median than so many standard deviations is taken to be just that far."""
 
 SLOWER_IS_LIKELIER = 2.0
-"""What all replicas have in common may move while one of them does. Few become faster by
-themselves, so this settles most doubts rightly."""
+"""The factor by which a replica that became faster must have moved farther to be named. What all
+replicas have in common may move while one of them does. Few become faster by themselves, so this
+settles most doubts rightly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +85,8 @@ def _drifts(
 ) -> Iterator[tuple[ReplicaDrift, float]]:
     """Yield a replica's drift at each place, and how far its own level moved there."""
     own = logs[name]
-    others = [values for peer, values in logs.items() if peer != name]
-    apart = [value - fmean(values[n] for values in others) for n, value in enumerate(own)]
+    peer_logs = [values for peer, values in logs.items() if peer != name]
+    apart = [value - fmean(values[n] for values in peer_logs) for n, value in enumerate(own)]
     for place in places:
         drift = ReplicaDrift(
             replica=name,

@@ -22,8 +22,8 @@ from intop.sentences import replica_sentence
 Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
 
 LEVEL = 0.99
-"""Of the comparison of replicas. A false alarm costs half of the speed, and a missed difference is
-no larger than the interval says."""
+"""The level of the comparison of replicas. A false alarm costs half of the speed, and a missed
+difference is no larger than the interval says."""
 
 
 def replicas_in_use(task: Task) -> int:
@@ -92,20 +92,20 @@ def in_common(ready: Sequence[Replica]) -> list[Replica]:
 
     The first stage stores it. Raises IncomparableError when a replica offers less by now.
     """
-    first, *others = ready
+    first, *peers = ready
     task = first.task
     # The first replica, whose probe is the campaign's, may have been set aside.
     probe = task.store.get(task.subject, Probe) or first.probe
-    if not (others or probe.replicas):
+    if not (peers or probe.replicas):
         return list(ready)
     if not task.store.trials(task.subject):
-        probe = replace(probe, replicas={replica.name: replica.probe for replica in others})
+        probe = replace(probe, replicas={replica.name: replica.probe for replica in peers})
         task.store.put(task.subject, probe)
     probed = probed_of(task.context.study, probe)
     keys = {p.key for p in probed.space.parameters}
     for key in sorted({p.key for p in first.probed.space.parameters} - keys):
         task.context.progress.say(f"{task.title}: {key} is left out: {probed.refused[key]}")
-    for replica in others:
+    for replica in peers:
         if lacking := keys - {p.key for p in replica.probed.space.parameters}:
             raise IncomparableError(
                 f"{task.title}: {replica.name} has no {', '.join(sorted(lacking))} to be tuned any "

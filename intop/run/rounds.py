@@ -14,7 +14,7 @@ from intop.run.testbed import Testbed
 R = TypeVar("R")
 
 
-def blocks(
+def series_plan(
     task: Task,
     stage: str,
     arms: Arms,

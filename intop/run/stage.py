@@ -65,7 +65,7 @@ class Expected:
     trials: int = 0
     """The planned trials, and those that it may add to its plan."""
     bound: Bound = ""
-    """How `trials` relates to the final number."""
+    """The relation of `trials` to the final number."""
     likely: int | None = None
     """The likely number of trials; None for `trials`."""
     most: int | None = None

@@ -20,7 +20,7 @@ PORTS = "ports"
 OUT_OF_PORTS = "the load generator itself had no port left for its connections"
 
 CLOCK_STEP_S = 0.05
-"""By so much a clock is set, not slewed: NTP slews by at most 0.5 ms a second."""
+"""The step by which a clock is set, not slewed: NTP slews by at most 0.5 ms a second."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def main_error(errors: Mapping[str, int]) -> str:
 
 
 def _unanswered(errors: Mapping[str, int], too_few: str) -> str:
-    """Why no request was answered: by the kind of most errors."""
+    """Return the reason why no request was answered, by the most frequent kind of errors."""
     if errors.get(PORTS):
         return f"no request was answered: {OUT_OF_PORTS}; errors: {dict(errors)}"
     if too_few and main_error(errors) in ("", PENDING):

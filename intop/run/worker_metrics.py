@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST = 16
 """Connections at once, each with a thread. One more ends the oldest, so whoever comes is served."""
 LIMIT_S = 10.0
-"""For a whole connection, however its bytes come."""
+"""Seconds for a whole connection, however its bytes come."""
 
 
 @dataclass(frozen=True, eq=False)  # a registry wants it hashable
@@ -32,7 +32,7 @@ class WorkerCollector(Collector):
     worker: "Worker"
 
     def collect(self) -> Iterator[Metric]:
-        """Each metric with its present value."""
+        """Yield each metric with its present value."""
         counted, worker = self.worker.counted, self.worker
         trials = CounterMetricFamily(
             "intop_worker_trials", "Trials measured and stored, by status", labels=["status"]
@@ -77,16 +77,16 @@ def serve(worker: "Worker", address: str, port: int) -> None:
 
 
 class Handler(WSGIRequestHandler):
-    """One request of a connection, without a log."""
+    """A handler of a connection's only request, without a log."""
 
     timeout = LIMIT_S
 
     def log_message(self, *_: object) -> None:
-        """Nothing: requests are no message of a worker."""
+        """Do nothing: requests are no message of a worker."""
 
 
 class Server(ThreadingMixIn, WSGIServer):
-    """At most MOST connections, each for LIMIT_S at most."""
+    """A server of at most MOST connections, each for LIMIT_S at most."""
 
     daemon_threads = True
     request_queue_size = 128  # of the kernel, for those that come at once
@@ -125,7 +125,7 @@ class Server(ThreadingMixIn, WSGIServer):
         super().shutdown_request(request)
 
     def handle_error(self, *_: object) -> None:
-        """Nothing: a client that went away is no error."""
+        """Do nothing: a client that went away is no error."""
 
     def _end(self, request: socket.socket) -> None:
         """End a connection; its waiting thread then closes it."""

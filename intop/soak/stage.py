@@ -202,7 +202,7 @@ def soak(task: Task, request: SoakRequest, *, again: bool = False) -> Soak:
 
 @contextmanager
 def _one_replica(task: Task, number: int) -> Iterator[tuple[Testbed, ...]]:
-    """One load balancer with what is applied there, whatever the campaign has measured before."""
+    """Yield a load balancer with what is applied there, whatever the campaign has measured."""
     task.check_ready()
     with cluster_testbed(task, number, originals=True, alone=True) as ready:
         yield (ready,)

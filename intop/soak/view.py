@@ -102,7 +102,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _wrong(part: Sequence[SoakBlock]) -> str | None:
-    """Such as: 2 disturbed; None where all blocks are ok."""
+    """Return such as: 2 disturbed; None where all blocks are ok."""
     kinds = [block.status for block in part if block.status != "ok"]
     return ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds)) or None
 

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class _Adapters(dict[type, TypeAdapter[Any]]):
-    """To make an adapter takes longer than to read a result with it."""
+    """Adapters by type, kept since making one takes longer than reading a result with it."""
 
     def __missing__(self, kind: type) -> TypeAdapter[Any]:
         return self.setdefault(kind, TypeAdapter(kind))

@@ -14,15 +14,17 @@ from intop.errors import UsageError
 from intop.masking import masked, masked_url, secrets_of
 
 Access = Literal["write", "read", "look"]
-"""Who only looks finds out whose a database is, and recovers nothing that a kill has left."""
+"""The access to a store. Who only looks finds out whose a database is, and recovers nothing that a
+kill has left."""
 
 PSYCOPG = "postgresql+psycopg"
 SILENT_S = 10
 """A connection on which nothing has come for so long is asked whether the other end is there."""
 PROBES, PROBE_S = 3, 5
-"""So many questions without an answer, so far apart, and the connection counts as lost."""
+"""The number of questions without an answer, and seconds between them, after which the connection
+counts as lost."""
 LOG_LIMIT_S = 10.0
-"""For so long others may keep an SQLite file from getting its write-ahead log (s)."""
+"""Seconds for which others may keep an SQLite file from getting its write-ahead log."""
 ABANDONED_S = 60
 """PostgreSQL ends a session that is idle within a transaction for so long, with its locks."""
 

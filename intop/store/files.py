@@ -19,7 +19,7 @@ LEAST_FREE = 64 * 1024
 """A disk with fewer free bytes takes not one more write of SQLite's log."""
 
 DRIVERS = ("sqlite", "sqlite+pysqlite", PSYCOPG)
-"""Those of SQLAlchemy that stores are made with."""
+"""SQLAlchemy's drivers that stores are made with."""
 
 SUCH_AS = "a file such as intop.db, or a URL such as postgresql://user@host/name"
 

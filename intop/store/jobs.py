@@ -372,7 +372,7 @@ def _held_by(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
 
 
 _TYPES: dict[str, type | UnionType] = {"workload": str, "stage": str | None, "attempt": int}
-"""Of columns that SQLite keeps with whatever type somebody has given them."""
+"""Types of columns that SQLite keeps with whatever type somebody has given them."""
 
 
 def _job_of(row: Any) -> Job:

@@ -23,7 +23,8 @@ _ALONE = {
     "sqlite": "BEGIN IMMEDIATE",
     "postgresql": "SELECT pg_advisory_xact_lock(hashtext('intop_version'))",
 }
-"""What lets one program at a time look for the tables and make them, until its transaction ends."""
+"""Locks that let one program at a time look for the tables and make them, until its transaction
+ends."""
 
 _MIGRATING = Lock()
 """Alembic has one environment for all threads."""

@@ -5,8 +5,8 @@ from typing import Any
 import sqlalchemy as sa
 
 VERSION_TABLE = "intop_version"
-"""Which migration a database is at. Other programs in the same database have tables of other names.
-"""
+"""The table of the migration that a database is at. Other programs in the same database have tables
+of other names."""
 KNOWN = ("0100",)
 """All migrations, the latest one last. Lower numbers had stores that were never released."""
 HEAD = KNOWN[-1]
@@ -140,7 +140,7 @@ job_table = sa.Table(
     sa.UniqueConstraint("planned_id", "attempt"),
     sqlite_autoincrement=True,  # whoever waits for a job that is gone must not meet another one
 )
-"""What is to be done now. A job of a trial is gone once the trial is stored."""
+"""Jobs that are to be done now. A job of a trial is gone once the trial is stored."""
 
 worker_table = sa.Table(
     "worker",

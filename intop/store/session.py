@@ -23,14 +23,14 @@ from intop.store.sqlite_file import SqliteFile
 T = TypeVar("T")
 
 PATIENCE_S = 300.0
-"""For how long a server may be away. What was measured meanwhile waits in memory."""
+"""Seconds for which a server may be away. What was measured meanwhile waits in memory."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
-"""Between two attempts; the first one follows at once, since a pool may have an old connection."""
+"""Seconds between two attempts; the first one follows at once, since a pool may have an old
+connection."""
 
 PASSING = ("08", "25P03", "40001", "40P01", "53300", "57P")
-"""How SQLSTATEs begin of what passes: a lost connection, a session that was ended, a conflict of
-two transactions, too many connections, a server that stops or starts.
-"""
+"""The beginnings of SQLSTATEs that pass: a lost connection, a session that was ended, a conflict of
+two transactions, too many connections, a server that stops or starts."""
 
 NEVER_WRITTEN = "22023"
 """The SQLSTATE where a transaction is asked for whose id is still to be given: the server crashed
@@ -167,7 +167,7 @@ class Session:
             self._file.check(connection)
 
     def _ticket(self, connection: sa.Connection) -> _Ticket | None:
-        """None for what has written nothing, and for SQLite, whose commit can't get lost."""
+        """Return a transaction's ticket; None without writes, and for SQLite, which loses none."""
         if self.dialect != "postgresql":
             return None
         transaction, process, statistics, lsn = connection.exec_driver_sql(_ASKED).one()

@@ -50,7 +50,7 @@ class SqliteFile:
 
     @classmethod
     def of(cls, engine: sa.Engine) -> "SqliteFile | None":
-        """None for a server, and for a database in memory."""
+        """Return the engine's file; None for a server, and for a database in memory."""
         path = file_of(engine.url)
         return None if path is None else cls(engine, path)
 

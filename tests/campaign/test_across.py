@@ -8,7 +8,7 @@ import pytest
 from builders import results as findings
 from builders.testbeds import FakeTestbed, probe_of
 from builders.trials import CONDITIONS
-from intop.campaign.verify.across import AcrossWorkloads, Request
+from intop.campaign.verify.across import AcrossRequest, AcrossWorkloads
 from intop.domain.across import Across
 from intop.domain.configuration import Configuration
 from intop.domain.sweep import Sweeps
@@ -69,7 +69,7 @@ def judged(testbed: FakeTestbed) -> FakeTestbed:
 
 
 def across(task: Task, workloads: tuple[Workload, ...], **options: Any) -> Across:
-    return execute(AcrossWorkloads(task, Request(workloads=workloads, **options)))
+    return execute(AcrossWorkloads(task, AcrossRequest(workloads=workloads, **options)))
 
 
 def workloads(task: Task) -> tuple[Workload, ...]:
@@ -206,6 +206,6 @@ def test_a_campaign_of_other_workloads_alone_can_go_on(judged: FakeTestbed) -> N
 
 
 def test_sweeps_stay_what_they_are(judged: FakeTestbed) -> None:
-    swept = execute(sweep.SweepAlong(judged.task, sweep_request.Request(points="1x"))).latest
+    swept = execute(sweep.SweepAlong(judged.task, sweep_request.SweepRequest(points="1x"))).latest
     across(judged.task, workloads(judged.task), rounds=2)
     assert Sweeps((swept,)) == judged.task.store.get(judged.task.subject, Sweeps)

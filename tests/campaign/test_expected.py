@@ -88,14 +88,14 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
     ("stage", "request_of", "trials"),
     [
         # With the host's own values and a winner, in 10 rounds; 4 baselines come with intop.
-        ("contest", contest.Request(), 10 * (4 + 2)),
-        ("contest", contest.Request(names=("kernel-6.1",)), 10 * (1 + 2)),
+        ("contest", contest.ContestRequest(), 10 * (4 + 2)),
+        ("contest", contest.ContestRequest(names=("kernel-6.1",)), 10 * (1 + 2)),
         ("transfer", None, 10 * 4),
-        ("mediation", mediation.Request(rounds=5), 5 * 6),
-        ("across", across.Request(workloads=(STUDY.workloads["dlt"],)), 10 * 2),
-        ("across", across.Request(), 10 * 2 * len(STUDY.workloads)),
-        ("sweep", sweep_request.Request(points="0.5x,2x", rounds=4), 4 * 2 * 2),
-        ("sweep", sweep_request.Request(names=("kernel-6.1",)), 3 * 7 * 3),
+        ("mediation", mediation.MediationRequest(rounds=5), 5 * 6),
+        ("across", across.AcrossRequest(workloads=(STUDY.workloads["dlt"],)), 10 * 2),
+        ("across", across.AcrossRequest(), 10 * 2 * len(STUDY.workloads)),
+        ("sweep", sweep_request.SweepRequest(points="0.5x,2x", rounds=4), 4 * 2 * 2),
+        ("sweep", sweep_request.SweepRequest(names=("kernel-6.1",)), 3 * 7 * 3),
         ("soak", SoakRequest(hours=2, block_s=120), 60),
     ],
 )

@@ -29,7 +29,7 @@ from intop.errors import BaselineError, IntopError, UsageError
 from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.executor import execute
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 
 QUICK = Configuration({"net.core.somaxconn": "64"})
 SOMAXCONN, RMEM = "net.core.somaxconn", "net.ipv4.tcp_rmem"
@@ -42,7 +42,7 @@ def configurations(count: int) -> list[Configuration]:
 def test_the_best_finalist_is_one_that_never_failed(testbed: FakeTestbed) -> None:
     quick, slow = configurations(2)
     arms = {"quick": quick, "slow": slow, "default": DEFAULT}
-    made = blocks(testbed.task, "pick", arms, 2)
+    made = series_plan(testbed.task, "pick", arms, 2)
     testbed.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
     picked = measured(testbed.task, "pick", made)
     assert ("quick", quick) == pick.best_finalist(testbed.task, picked)
@@ -54,7 +54,7 @@ def test_the_best_finalist_is_one_that_never_failed(testbed: FakeTestbed) -> Non
 
 def test_a_disturbed_trial_does_not_count_against_its_finalist(testbed: FakeTestbed) -> None:
     quick, slow = configurations(2)
-    made = blocks(testbed.task, "pick", {"quick": quick, "slow": slow, "default": DEFAULT}, 2)
+    made = series_plan(testbed.task, "pick", {"quick": quick, "slow": slow, "default": DEFAULT}, 2)
     testbed.p99_us = {quick.digest: 1_000, slow.digest: 2_000}
     retries = testbed.task.context.study.budget.retries
     first = next(p for p in made if p.arm == "quick")
@@ -90,7 +90,7 @@ def planned(
 ) -> list[PlannedTrial]:
     """What `judge` is going to plan, to say beforehand how trials end."""
     count = testbed.task.context.study.budget.judge_pairs
-    return blocks(testbed.task, "judge", {"tuned": QUICK, against: default}, count)
+    return series_plan(testbed.task, "judge", {"tuned": QUICK, against: default}, count)
 
 
 def with_budget(testbed: FakeTestbed, **changes: Any) -> Task:
@@ -424,7 +424,7 @@ def test_few_keys_are_preferred_where_nothing_tells_them_from_the_best(
 ) -> None:
     """The best scatters by a third from trial to trial, its mean over three by a fifth."""
     quick, few = configurations(2)
-    plan = blocks(testbed.task, "pick", {"quick": quick, pick.FEW_KEYS: few}, 3)
+    plan = series_plan(testbed.task, "pick", {"quick": quick, pick.FEW_KEYS: few}, 3)
     spread = itertools.cycle((0.7, 1.0, 1.4))
     testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "quick" else few_us
     picked = measured(testbed.task, "pick", plan)
@@ -436,7 +436,7 @@ def test_few_keys_that_are_worse_in_each_round_are_told_from_the_best(
 ) -> None:
     """Rounds scatter by a third, and all of their arms with them."""
     quick, few = configurations(2)
-    plan = blocks(testbed.task, "pick", {"quick": quick, pick.FEW_KEYS: few}, 3)
+    plan = series_plan(testbed.task, "pick", {"quick": quick, pick.FEW_KEYS: few}, 3)
     spread = {1: 0.7, 2: 1.0, 3: 1.4}
     each = {"quick": 5_000, pick.FEW_KEYS: 5_400}
     testbed.latency = lambda p: round(spread[p.round or 0] * each[p.arm])
@@ -450,7 +450,7 @@ def test_half_of_the_keys_are_preferred_too(testbed: FakeTestbed, keys: int, nam
         {SOMAXCONN: "8192", RMEM: "4096 16384 33554432", "net.ipv4.tcp_fin_timeout": "30"}
     )
     small = Configuration(dict(itertools.islice(large.values.items(), keys)))
-    plan = blocks(testbed.task, "pick", {"large": large, "small": small}, 4)
+    plan = series_plan(testbed.task, "pick", {"large": large, "small": small}, 4)
     spread = itertools.cycle((0.9, 1.0, 1.1, 1.2))
     testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "large" else 5_300
     assert name == pick.best_finalist(testbed.task, measured(testbed.task, "pick", plan))[0]
@@ -490,7 +490,7 @@ def test_a_pick_that_was_planned_without_the_winners_goes_on_without_them(
     testbed: FakeTestbed,
 ) -> None:
     searched(testbed)
-    plan = blocks(testbed.task, "pick", {"candidate 1": QUICK, "default": DEFAULT}, 3)
+    plan = series_plan(testbed.task, "pick", {"candidate 1": QUICK, "default": DEFAULT}, 3)
     testbed.task.store.write_plan(testbed.task.subject, "pick", plan)
     with_winners(testbed, XGBoost=configurations(9)[8])
     assert verify.verify(testbed.task).models is None

@@ -178,8 +178,10 @@ def seen_cluster(state: HostState | None = None, values: Any = OWN, **facts: Any
         nginx_conf=("worker_processes 2;",),
     )
     tool = LoadTool(name="engine", version="LuaJIT 2.1.0", path="luajit")
-    others = dict.fromkeys(("lg", "web"), probe.facts)
-    return SeenCluster(cluster=cluster, balancer=balancer, tool=tool, problems=(), others=others)
+    host_facts = dict.fromkeys(("lg", "web"), probe.facts)
+    return SeenCluster(
+        cluster=cluster, balancer=balancer, tool=tool, problems=(), host_facts=host_facts
+    )
 
 
 def replica(testbed: FakeTestbed, seen: SeenCluster, **changes: Any) -> HostPlan:
@@ -193,7 +195,7 @@ def measured(testbed: FakeTestbed) -> None:
     store.put(subject, result.balancer.probe)
     assert result.tool is not None
     described = ClusterFacts(
-        hosts={"lb": result.balancer.probe.facts, **result.others},
+        hosts={"lb": result.balancer.probe.facts, **result.host_facts},
         nginx_conf=result.balancer.nginx_conf,
     )
     conditions = conditions_of(
@@ -237,8 +239,10 @@ def test_what_a_campaign_would_refuse_of_the_other_hosts_and_of_nginx_is_found_t
 ) -> None:
     measured(testbed)
     seen = seen_cluster()
-    web = replace(seen.others["web"], cpus=8)
-    (problem,) = replica(testbed, replace(seen, others={**seen.others, "web": web})).problems
+    web = replace(seen.host_facts["web"], cpus=8)
+    (problem,) = replica(
+        testbed, replace(seen, host_facts={**seen.host_facts, "web": web})
+    ).problems
     words = "EPYC, {} CPUs, Linux 6.1.0, nginx 1.22.1"
     assert f"backends: {words.format(4)} against {words.format(8)}" in problem
     changed = replace(seen.balancer, nginx_conf=("worker_processes 4;",))
@@ -409,8 +413,8 @@ def test_what_the_winner_is_worth_under_other_loads_goes_with_it(
     result = deployments(context)["x86"]
     assert result is not None
     assert result.sweeps == (SWEEP,)
-    others = Arm(name="tuned", configuration=Configuration({SOMAXCONN: "1"}))
-    other = replace(SWEEP, arms=(SWEEP.arms[0], others))
+    arm = Arm(name="tuned", configuration=Configuration({SOMAXCONN: "1"}))
+    other = replace(SWEEP, arms=(SWEEP.arms[0], arm))
     testbed.task.store.put(testbed.task.subject, Sweeps((other,)))
     result = deployments(context)["x86"]
     assert result is not None

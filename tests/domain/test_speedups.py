@@ -6,14 +6,16 @@ import pytest
 
 from intop.domain.speedups import ModelSpeedUp, SpeedUps, speed_ups
 from intop.domain.stats import Interval, paired_ratio
-from intop.domain.trial import Block
+from intop.domain.trial import SeriesRound
 
 DEFAULT = {(1, 1): 8.0, (1, 2): 8.0, (1, 3): 2.0}
 ONE = {(1, 1): 4.0, (1, 2): 2.0, (1, 3): 1.0}
 OTHER = {(1, 1): 8.0, (1, 2): 8.0, (1, 3): 0.5}
 
 
-def found(arms: dict[str, str], made: dict[str, dict[Block, float]], **failures: int) -> SpeedUps:
+def found(
+    arms: dict[str, str], made: dict[str, dict[SeriesRound, float]], **failures: int
+) -> SpeedUps:
     return speed_ups(arms, {"default": DEFAULT, **made}, failures, default="default", level=0.9)
 
 

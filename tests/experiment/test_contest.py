@@ -11,7 +11,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, UsageError
-from intop.experiment.contest.stage import MultiArm, Request
+from intop.experiment.contest.stage import ContestRequest, MultiArm
 from intop.run.context import Task
 from intop.run.executor import execute
 
@@ -41,7 +41,7 @@ def arena(testbed: FakeTestbed) -> FakeTestbed:
 
 
 def contest(task: Task, names: tuple[str, ...], **options: Any) -> Contest:
-    return execute(MultiArm(task, Request(names=names, **options)))
+    return execute(MultiArm(task, ContestRequest(names=names, **options)))
 
 
 def named(result: Contest) -> dict[str, Contestant]:

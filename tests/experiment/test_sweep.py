@@ -15,7 +15,7 @@ from intop.domain.sweep import Sweep, Sweeps
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Clients
 from intop.errors import IncomparableError, UsageError
-from intop.experiment.sweep.request import Request
+from intop.experiment.sweep.request import SweepRequest
 from intop.experiment.sweep.stage import SweepAlong
 from intop.run.comparability import check_same
 from intop.run.context import Task
@@ -35,7 +35,7 @@ def judged(testbed: FakeTestbed) -> FakeTestbed:
     return testbed
 
 
-def sweep(task: Task, request: Request) -> Sweep:
+def sweep(task: Task, request: SweepRequest) -> Sweep:
     return execute(SweepAlong(task, request)).latest
 
 
@@ -58,7 +58,7 @@ def with_statuses(testbed: FakeTestbed, status: Any) -> None:
 
 
 def test_every_point_is_measured_with_every_arm_once_a_round(judged: FakeTestbed) -> None:
-    result = sweep(judged.task, Request(points="0.5x,1x,225"))
+    result = sweep(judged.task, SweepRequest(points="0.5x,1x,225"))
     plan = planned(judged)
     assert (
         result.rounds,
@@ -93,7 +93,7 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
         judged,
         lambda p: "failed" if (p.arm, p.rate_rps, p.round) == ("tuned", 225.0, 1) else "ok",
     )
-    result = sweep(judged.task, Request(points="0.5x,1x,1.5x", limit_ms=1.5))
+    result = sweep(judged.task, SweepRequest(points="0.5x,1x,1.5x", limit_ms=1.5))
     assert outcomes(result) == {75.0: "gain", 150.0: "gain", 225.0: "worse"}
     half, _, more = result.points
     assert half.arms[1].ratio is not None
@@ -112,17 +112,17 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
 
 def test_a_default_that_fails_is_a_result(judged: FakeTestbed) -> None:
     with_statuses(judged, lambda p: "failed" if p.rate_rps == 300.0 else "ok")
-    result = sweep(judged.task, Request(points="1x,2x"))
+    result = sweep(judged.task, SweepRequest(points="1x,2x"))
     assert outcomes(result) == {150.0: "no significant gain", 300.0: "not measured"}
     assert (result.points[1].arms[0].failed, result.points[1].arms[0].p99_ms) == (3, None)
     # Asked again, nothing is tried again.
     count = len(judged.measured)
-    assert result == sweep(judged.task, Request(points="1x,2x"))
+    assert result == sweep(judged.task, SweepRequest(points="1x,2x"))
     assert count == len(judged.measured)
 
 
 def test_killed_it_goes_on_and_another_sweep_is_a_further_series(judged: FakeTestbed) -> None:
-    one = Request(points="0.5x,1x")
+    one = SweepRequest(points="0.5x,1x")
     judged.dies_after = 7
     with pytest.raises(KeyboardInterrupt):
         sweep(judged.task, one)
@@ -130,7 +130,7 @@ def test_killed_it_goes_on_and_another_sweep_is_a_further_series(judged: FakeTes
     result = sweep(judged.task, one)
     assert list(range(12)) == judged.measured
 
-    closed = Request(axis="connections", loop="closed", points="0.5x,1x")
+    closed = SweepRequest(axis="connections", loop="closed", points="0.5x,1x")
     other = sweep(judged.task, closed)
     assert list(range(24)) == judged.measured
     assert "another sweep than those before" in judged.output.getvalue()
@@ -144,7 +144,7 @@ def test_killed_it_goes_on_and_another_sweep_is_a_further_series(judged: FakeTes
 
 
 def test_again_measures_anew_unless_the_last_one_was_interrupted(judged: FakeTestbed) -> None:
-    one = Request(points="1x")
+    one = SweepRequest(points="1x")
     sweep(judged.task, one)
     assert len(judged.measured) == 6
     judged.dies_after = 9
@@ -156,20 +156,20 @@ def test_again_measures_anew_unless_the_last_one_was_interrupted(judged: FakeTes
 
 
 def test_connections_and_closed_loops_are_loads_of_their_own(judged: FakeTestbed) -> None:
-    result = sweep(judged.task, Request(axis="connections", points="16,1x", seconds=3))
+    result = sweep(judged.task, SweepRequest(axis="connections", points="16,1x", seconds=3))
     assert [(p.value, p.times) for p in result.points] == [(16.0, 0.25), (64.0, 1.0)]
     assert {(p.connections, p.rate_rps, p.closed_loop, p.duration_s) for p in planned(judged)} == {
         (16, None, False, 3),
         (64, None, False, 3),
     }
     assert result.knees == ()
-    sweep(judged.task, Request(axis="connections", loop="closed", points="16,1x"))
+    sweep(judged.task, SweepRequest(axis="connections", loop="closed", points="16,1x"))
     assert {p.closed_loop for p in planned(judged) if p.series == 2} == {True}
     assert re.search(r"tuned with (16|64) connections: P99 5.0 ms", judged.output.getvalue())
 
 
 def test_a_file_is_the_one_path_that_all_requests_ask_for(judged: FakeTestbed) -> None:
-    request = Request(axis="file", loop="closed", points="/b.jpg, /a.css")
+    request = SweepRequest(axis="file", loop="closed", points="/b.jpg, /a.css")
     result = sweep(judged.task, request)
     assert [(p.value, p.label, p.times) for p in result.points] == [
         (1.0, "/b.jpg", None),
@@ -194,7 +194,7 @@ def test_without_a_verdict_the_hosts_own_values_are_alone_with_baselines(
     testbed: FakeTestbed,
 ) -> None:
     testbed.task.store.put(testbed.task.subject, probe_of(FILE_MAX))
-    result = sweep(testbed.task, Request(points="1x", names=("openeuler-25.09",)))
+    result = sweep(testbed.task, SweepRequest(points="1x", names=("openeuler-25.09",)))
     assert [arm.name for arm in result.arms] == ["default", "openeuler-25.09"]
     assert result.arms[1].configuration.values["net.ipv4.tcp_fin_timeout"] == "30"
 
@@ -204,7 +204,7 @@ def test_the_winner_of_a_verdict_against_a_baseline_has_that_beside_it(
 ) -> None:
     against = replace(VERDICT, against="openeuler-25.09")
     judged.task.store.put(judged.task.subject, against)
-    result = sweep(judged.task, Request(points="1x"))
+    result = sweep(judged.task, SweepRequest(points="1x"))
     assert (
         result.reference,
         [arm.name for arm in result.arms],
@@ -214,19 +214,22 @@ def test_the_winner_of_a_verdict_against_a_baseline_has_that_beside_it(
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (Request(points="0.1x"), r"at 1 requests/s 64 connections are idle for longer"),
-        (Request(axis="connections", points="1000"), r"at 10 requests/s 1000 connections are idle"),
-        (Request(axis="cores"), "--over cores needs --points, such as 1,2,4"),
-        (Request(axis="file"), "--over file needs --points, such as /small.html"),
-        (Request(axis="file", points="/a,/a"), "--points: a file is there twice"),
-        (Request(axis="file", points="/a b"), "--points: a path begins with / and has no"),
-        (Request(loop="closed"), "a closed loop has no rate"),
-        (Request(axis="connections", limit_ms=1.0), "takes --over rate"),
-        (Request(points="1x", names=("nosuch",)), "there is no baseline nosuch"),
+        (SweepRequest(points="0.1x"), r"at 1 requests/s 64 connections are idle for longer"),
+        (
+            SweepRequest(axis="connections", points="1000"),
+            r"at 10 requests/s 1000 connections are idle",
+        ),
+        (SweepRequest(axis="cores"), "--over cores needs --points, such as 1,2,4"),
+        (SweepRequest(axis="file"), "--over file needs --points, such as /small.html"),
+        (SweepRequest(axis="file", points="/a,/a"), "--points: a file is there twice"),
+        (SweepRequest(axis="file", points="/a b"), "--points: a path begins with / and has no"),
+        (SweepRequest(loop="closed"), "a closed loop has no rate"),
+        (SweepRequest(axis="connections", limit_ms=1.0), "takes --over rate"),
+        (SweepRequest(points="1x", names=("nosuch",)), "there is no baseline nosuch"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(
-    judged: FakeTestbed, request_: Request, message: str
+    judged: FakeTestbed, request_: SweepRequest, message: str
 ) -> None:
     slow = replace(judged.task.workload, rate_rps=10.0, connections=64, timeout_s=10)
     with pytest.raises(UsageError, match=message):
@@ -238,9 +241,9 @@ def test_points_that_no_study_could_have_are_refused(judged: FakeTestbed) -> Non
     much = replace(judged.task.workload, rate_rps=1_000_000.0, connections=2000)
     task = replace(judged.task, workload=much)
     with pytest.raises(UsageError, match=r"--points: connections: .* equal to 100000 .got 200000."):
-        SweepAlong(task, Request(axis="connections", points="1x,100x"))
+        SweepAlong(task, SweepRequest(axis="connections", points="1x,100x"))
     with pytest.raises(UsageError, match=r"--points: rate_rps: .* equal to 10000000 .got 2"):
-        SweepAlong(task, Request(points="1x,20x"))
+        SweepAlong(task, SweepRequest(points="1x,20x"))
 
 
 def test_connections_of_a_class_of_its_own_are_not_swept(judged: FakeTestbed) -> None:
@@ -248,12 +251,12 @@ def test_connections_of_a_class_of_its_own_are_not_swept(judged: FakeTestbed) ->
     own = replace(judged.task.workload, clients=(Clients(name="people", share=0.5), bots))
     task = replace(judged.task, workload=own)
     with pytest.raises(UsageError, match="clients of slt have connections of their own"):
-        SweepAlong(task, Request(axis="connections"))
+        SweepAlong(task, SweepRequest(axis="connections"))
 
 
 def test_workers_are_set_where_nginx_is_tuned_only(judged: FakeTestbed) -> None:
     with pytest.raises(UsageError, match=r'set tunes = \["kernel", "nginx"\] in \[study\]'):
-        sweep(judged.task, Request(axis="cores", points="1,2"))
+        sweep(judged.task, SweepRequest(axis="cores", points="1,2"))
     assert judged.measured == []
 
 
@@ -267,8 +270,8 @@ def test_a_campaign_may_have_sweeps_only(judged: FakeTestbed) -> None:
         return replace(trial(p, *rest), conditions=replace(usual, rate_rps=p.rate_rps or 0.0))
 
     judged.trial = measured  # type: ignore[method-assign,assignment]
-    sweep(task, Request(points="0.5x,2x"))
-    sweep(task, Request(axis="connections", loop="closed", points="16"))
+    sweep(task, SweepRequest(points="0.5x,2x"))
+    sweep(task, SweepRequest(axis="connections", loop="closed", points="16"))
     with pytest.raises(IncomparableError, match=r"kernel: .* against 9.9"):
         check_same(task, replace(usual, kernel="9.9"), probe, probe, "lb")
 
@@ -287,7 +290,7 @@ def test_trials_of_a_sweep_do_not_keep_others_from_being_measured(judged: FakeTe
         return replace(trial(p, *rest), conditions=conditions)
 
     judged.trial = measured  # type: ignore[method-assign,assignment]
-    sweep(task, Request(axis="connections", points="16,32"))
+    sweep(task, SweepRequest(axis="connections", points="16,32"))
     check_same(task, collected.conditions, probe, probe, collected.replica)
     other = replace(collected.conditions, connections=16)
     with pytest.raises(IncomparableError, match=r"connections: .* against 16"):

@@ -9,11 +9,11 @@ from builders import results as findings
 from builders.testbeds import FakeTestbed, probe_of
 from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
-from intop.domain.mediation import Block, Mediation
+from intop.domain.mediation import BlockedMechanism, Mediation
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from intop.explain.mediation import Request, mediate
+from intop.explain.mediation import MediationRequest, mediate
 
 IDLE, SYNACKS = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_synack_retries"
 FIN, SOMAXCONN = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
@@ -50,9 +50,9 @@ def _ready(testbed: FakeTestbed) -> FakeTestbed:
     return testbed
 
 
-def measured(testbed: FakeTestbed, verdict: Verdict, *blocks: Block) -> Mediation:
+def measured(testbed: FakeTestbed, verdict: Verdict, *blocks: BlockedMechanism) -> Mediation:
     testbed.task.store.put(testbed.task.subject, verdict)
-    result = mediate(testbed.task, Request(blocks=blocks, rounds=ROUNDS))
+    result = mediate(testbed.task, MediationRequest(blocks=blocks, rounds=ROUNDS))
     assert isinstance(result, Mediation)
     return result
 
@@ -101,7 +101,7 @@ def test_a_verdict_without_a_known_mechanism_measures_nothing(ready: FakeTestbed
 
 
 def test_a_user_names_what_takes_it_away(ready: FakeTestbed) -> None:
-    block = Block(mechanism="reordering", values={SYNACKS: "3"})
+    block = BlockedMechanism(mechanism="reordering", values={SYNACKS: "3"})
     (one,) = measured(ready, verdict_of("reordering"), block).mechanisms
     assert one.share is not None
     assert pytest.approx(one.share.value, abs=0.1) == 0.0
@@ -120,7 +120,7 @@ def test_blocks_that_can_not_be_are_refused(
     ready: FakeTestbed, mechanism: str, values: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        measured(ready, verdict_of(NAMED), Block(mechanism=mechanism, values=values))
+        measured(ready, verdict_of(NAMED), BlockedMechanism(mechanism=mechanism, values=values))
 
 
 def test_one_that_was_killed_goes_on_and_other_blocks_are_measured_anew(ready: FakeTestbed) -> None:
@@ -131,7 +131,7 @@ def test_one_that_was_killed_goes_on_and_other_blocks_are_measured_anew(ready: F
     ready.dies_after = None
     measured(ready, verdict)
     assert list(range(4 * ROUNDS)) == sorted(ready.measured)
-    measured(ready, verdict, Block(mechanism=NAMED, values={SYNACKS: "3"}))
+    measured(ready, verdict, BlockedMechanism(mechanism=NAMED, values={SYNACKS: "3"}))
     assert len(ready.measured) == 8 * ROUNDS
     assert "other blocks or rounds than before are measured anew" in ready.output.getvalue()
 
@@ -151,4 +151,4 @@ def test_what_fails_is_told(ready: FakeTestbed, monkeypatch: pytest.MonkeyPatch)
 def test_a_verdict_that_is_no_gain_is_returned(ready: FakeTestbed) -> None:
     verdict = replace(verdict_of(NAMED), ratio_low=0.9)
     ready.task.store.put(ready.task.subject, verdict)
-    assert verdict == mediate(ready.task, Request())
+    assert verdict == mediate(ready.task, MediationRequest())

@@ -4,12 +4,12 @@ import pytest
 
 from builders.results import VERDICT
 from intop.domain.configuration import Configuration
-from intop.domain.mediation import Block, Mediated, Mediation
+from intop.domain.mediation import BlockedMechanism, Mediated, Mediation
 from intop.domain.stats import Interval
 from intop.explain.mediation_view import mediation, sentence
 from kit.printed import shown
 
-BLOCK = Block(mechanism="syn-backlog", values={"net.ipv4.tcp_syncookies": "1"})
+BLOCK = BlockedMechanism(mechanism="syn-backlog", values={"net.ipv4.tcp_syncookies": "1"})
 TOLD = Mediated(
     block=BLOCK,
     about="Handshakes are forgotten.",

@@ -423,4 +423,4 @@ def test_both_sides_at_a_rate_have_the_same_load_as_all_of_their_round() -> None
         for index, arm, rate in ((0, "tuned", 75.0), (1, "default", 150.0))
     )
     assert "2.3" == load_words(one) == load_words(other)
-    assert (one.turn, other.block) == (3, (2, 3))
+    assert (one.turn, other.series_round) == (3, (2, 3))

@@ -23,7 +23,7 @@ from intop.domain.trial import PlannedTrial, Trial
 from intop.explain.stage import Explain
 from intop.run import executor
 from intop.run.context import Task
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 from intop.run.stage import Stage
 
 BEGAN = datetime(2026, 11, 25, tzinfo=UTC)
@@ -212,13 +212,13 @@ def test_all_arms_of_a_round_come_from_one_replica(
 ) -> None:
     made = pair(None, slow_from)
     (tuned,) = [p.configuration for p in places(1)]
-    plan = blocks(made.task, "pick", {HOST: DEFAULT, "tuned": tuned}, 40)
+    plan = series_plan(made.task, "pick", {HOST: DEFAULT, "tuned": tuned}, 40)
     trials = measured(made.task, "pick", plan)
     assert made.agreement().in_use == (0,)
     assert {t.status for t in trials} == {"ok"}
     where: dict[object, set[str]] = defaultdict(set)
     for one in trials:
-        where[one.planned.block].add(one.replica)
+        where[one.planned.series_round].add(one.replica)
     assert {len(replicas) for replicas in where.values()} == {1}
     assert len(set.union(*where.values())) == 2
 

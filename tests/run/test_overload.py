@@ -23,7 +23,7 @@ from intop.run.measuring import measure
 from intop.run.overload import remedies
 from intop.run.prospect import Prospect
 from intop.run.replicas import Replicas
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 
 LOW: Status = "overloaded"
 CONFIGURATIONS = [Configuration({"net.core.somaxconn": str(n)}) for n in range(1, 7)]
@@ -141,7 +141,7 @@ def test_which_stages_end_by_it() -> None:
 
 
 def test_in_others_it_is_a_result(testbed: FakeTestbed) -> None:
-    plan = blocks(testbed.task, "contest", {"default": DEFAULT, "one": CONFIGURATIONS[0]}, 3)
+    plan = series_plan(testbed.task, "contest", {"default": DEFAULT, "one": CONFIGURATIONS[0]}, 3)
     testbed.statuses = [LOW] * 6
     assert {t.status for t in measured(testbed.task, "contest", plan)} == {LOW}
     assert list(range(6)) == testbed.measured
@@ -278,7 +278,7 @@ def test_a_verdict_ends_by_it_and_goes_on(testbed: FakeTestbed) -> None:
     quick = Configuration({"net.core.somaxconn": "64"})
     testbed.p99_us[quick.digest] = 1_000
     count = task.context.study.budget.judge_pairs
-    made = blocks(task, "judge", {"tuned": quick, "default": DEFAULT}, count)
+    made = series_plan(task, "judge", {"tuned": quick, "default": DEFAULT}, count)
     second, third = [p.index for p in made if p.configuration.is_default][1:3]
     testbed.statuses = [LOW if n in (second, third) else "ok" for n in range(third + 1)]
     judge = verify.Judge(task, pick.Picked(origin="tuned", configuration=quick, trials=()))

@@ -23,7 +23,7 @@ from intop.document.machine import to_json
 from intop.document.progress import LineProgress
 from intop.domain.campaign_status import StageStatus
 from intop.features import commands, stage_places
-from intop.inspect.dry_run import Request, dry_run, of_tune
+from intop.inspect.dry_run import DryRunRequest, dry_run, of_tune
 from intop.inspect.status import campaign_status
 from intop.report.gather import gather
 from intop.run import registry
@@ -180,7 +180,7 @@ def test_a_dry_run_has_it(made_up: Task, stages: Callable[[], tuple[str, ...]]) 
         made_up.store,
         context.archs,
         context.workloads,
-        Request(stages=stages()),
+        DryRunRequest(stages=stages()),
     )
     (intended,) = results.intended
     assert next(s for s in intended.stages if s.name == "watch").left == 4

@@ -19,7 +19,7 @@ from intop.domain.rounds import (
     planned_rounds,
 )
 from intop.domain.trial import PlannedTrial
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 
 ONE, OTHER = (Configuration({"net.core.somaxconn": count}) for count in ("1", "2"))
 
@@ -30,19 +30,19 @@ def configurations(count: int) -> list[Configuration]:
 
 def test_every_round_has_every_arm_in_an_order_of_its_own(testbed: FakeTestbed) -> None:
     arms = {f"candidate {n}": c for n, c in enumerate(configurations(4))}
-    made = blocks(testbed.task, "pick", arms, 6)
+    made = series_plan(testbed.task, "pick", arms, 6)
     rounds = [made[start : start + 4] for start in range(0, 24, 4)]
     for number, one in enumerate(rounds, start=1):
-        assert {(name, (1, number)) for name in arms} == {(p.arm, p.block) for p in one}
+        assert {(name, (1, number)) for name in arms} == {(p.arm, p.series_round) for p in one}
     assert len({tuple(p.configuration.digest for p in one) for one in rounds}) > 1
 
 
 def test_a_further_series_has_places_rounds_and_orders_of_its_own(testbed: FakeTestbed) -> None:
     arms = {f"arm {n}": c for n, c in enumerate(configurations(5))}
-    first = blocks(testbed.task, "contest", arms, 4)
-    second = blocks(testbed.task, "contest", arms, 3, series=2, start=len(first))
+    first = series_plan(testbed.task, "contest", arms, 4)
+    second = series_plan(testbed.task, "contest", arms, 3, series=2, start=len(first))
     assert list(range(35)) == [p.index for p in first + second]
-    assert {p.block for p in first}.isdisjoint(p.block for p in second)
+    assert {p.series_round for p in first}.isdisjoint(p.series_round for p in second)
     assert [p.arm for p in first[:15]] != [p.arm for p in second]
     assert latest_series([]) == (1, [])
     assert (1, first) == latest_series(first)
@@ -53,7 +53,7 @@ def test_a_further_series_has_places_rounds_and_orders_of_its_own(testbed: FakeT
 
 def test_only_rounds_that_both_arms_have_are_pairs(testbed: FakeTestbed) -> None:
     one, other = configurations(2)
-    made = blocks(testbed.task, "contest", {"one": one, "other": other}, 4)
+    made = series_plan(testbed.task, "contest", {"one": one, "other": other}, 4)
     testbed.p99_us = {one.digest: 1_000, other.digest: 2_000}
     lost = {(1, "one"), (3, "other")}
     testbed.statuses = ["failed" if (p.round, p.arm) in lost else "ok" for p in made]
@@ -101,7 +101,7 @@ def test_another_series_says_how_it_differs(
 
 
 def test_arms_are_compared_with_a_reference_by_round(testbed: FakeTestbed) -> None:
-    plan = blocks(testbed.task, "contest", {"one": ONE, "other": OTHER}, 3)
+    plan = series_plan(testbed.task, "contest", {"one": ONE, "other": OTHER}, 3)
     testbed.p99_us = {ONE.digest: 4_000, OTHER.digest: 2_000}
     testbed.statuses = ["failed" if (p.round, p.arm) == (1, "other") else "ok" for p in plan]
     trials = measured(testbed.task, "contest", plan)

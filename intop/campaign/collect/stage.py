@@ -29,7 +29,7 @@ BATCH = 4
 """Replicates that are decided on together. Fewer find the best one hardly more often."""
 
 OPEN_SHARE = 4
-"""Of so many parameters that may vary at once, one is open even if more act than may vary."""
+"""Parameters that may vary at once, for each that stays open even if more act than may vary."""
 
 
 class Collect(Stage[Collected]):

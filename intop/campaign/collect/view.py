@@ -36,8 +36,8 @@ def collected(title: str, collected: Collected) -> Section:
 
 def replica_sentences(agreement: Agreement) -> list[str]:
     """Return a sentence for each replica: agreement with the first, or why it was set aside."""
-    _, *others = agreement.replicas
-    return [replica_sentence(replica) for replica in others] + [
+    _, *peers = agreement.replicas
+    return [replica_sentence(replica) for replica in peers] + [
         f"replica {replica.name} was set aside: "
         + (f"its load made {replica.disturbs} slower" if replica.disturbs else "it drifted later")
         for replica in agreement.replicas
@@ -46,7 +46,7 @@ def replica_sentences(agreement: Agreement) -> list[str]:
 
 
 def noise_sentence(name: str, noise: Noise) -> str:
-    """Such as: noise of the default: a trial's P99 scatters by 7 % (95 % interval 4 to 18 %, ...).
+    """Return such as: noise of the default: a trial's P99 scatters by 7 % (95 % interval 4 to ...).
 
     That is one standard deviation of log P99, as the percentage above.
     """
@@ -64,7 +64,7 @@ def noise_sentence(name: str, noise: Noise) -> str:
 
 
 def drift_sentence(drift: Drift) -> str:
-    """Such as: drift of the default: +3 % over 12 min (95 % interval -5 to +12 %).
+    """Return such as: drift of the default: +3 % over 12 min (95 % interval -5 to +12 %).
 
     Where the interval leaves out zero, it says so, and how much of the scatter that explains.
     """

@@ -35,7 +35,7 @@ def pilot(title: str, pilot: Pilot) -> Section:
 
 
 def sentence(pilot: Pilot) -> str:
-    """Such as: trials of 8 s, of which 10 pairs tell a ratio of 1.22 (asked for: 1.25).
+    """Return such as: trials of 8 s, of which 10 pairs tell a ratio of 1.22 (asked for: 1.25).
 
     Where nothing tells what was asked for, it says so, and what would.
     """

@@ -43,8 +43,8 @@ LEAST = 0.01
 ten pairs separates a difference of 25 % from noise, rarely one of 5 %."""
 
 PATIENCE = 3
-"""So many such steps in a row end a refinement. What models of a few dozen trials expect goes up
-and down from step to step, so one of them says little."""
+"""Such steps in a row that end a refinement. One says little: what models of a few dozen trials
+expect goes up and down from step to step."""
 
 
 class Refine(Stage[Refined]):
@@ -66,7 +66,7 @@ class Refine(Stage[Refined]):
     needs = ("collect",)
     explores = True
     least: ClassVar[float] = LEAST
-    """What a step has to be expected to lower the log tail by, to be worth its trials."""
+    """The expected fall of the log tail that makes a step worth its trials."""
 
     def __init__(self, task: Task) -> None:
         budget = task.context.study.budget
@@ -287,7 +287,7 @@ def _last_step(plan: Sequence[PlannedTrial]) -> int:
 
 
 def _described(best: BestKnown) -> str:
-    """Such as: best so far P99 16.1 ms (3 trials)."""
+    """Return such as: best so far P99 16.1 ms (3 trials)."""
     counted = "1 trial" if best.trials == 1 else f"{best.trials} trials"
     return f"best so far P99 {best.p99_ms:.1f} ms ({counted})"
 

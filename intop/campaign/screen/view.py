@@ -157,7 +157,7 @@ def _ranked_sentence(ranking: Ranking) -> str:
 
 
 def agreement(title: str, agreement: RankAgreement) -> Section:
-    """Both ranks of what is most important on either side, the correlations, what both chose."""
+    """Return the ranks of both sides' most important parameters, correlations and choices."""
     return rank_section(
         f"{title}: ranks of the {len(agreement.common)} parameters that both rank", agreement
     )

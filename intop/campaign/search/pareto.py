@@ -152,10 +152,10 @@ def _samples(task: Task, space: Space, trials: Sequence[Trial], name: ObjectiveN
 def _check_differences(task: Task, name: ObjectiveName, samples: Samples) -> None:
     """Raises UsageError for an objective that is the same everywhere: no library learns that."""
     if np.ptp(samples.log_target) == 0:
-        others = ",".join(o for o in OBJECTIVES if o != name)
+        choices = ",".join(o for o in OBJECTIVES if o != name)
         raise UsageError(
             f"{task.title}: {name} is {np.exp(samples.log_target[0]):g} in all configurations, so "
-            f"there is nothing to learn of it. Choose others: intop search --objectives {others}"
+            f"there is nothing to learn of it. Choose others: intop search --objectives {choices}"
         )
 
 

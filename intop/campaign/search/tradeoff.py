@@ -25,9 +25,9 @@ class LearnedObjective:
     name: ObjectiveName
     """`p99` is in ms, `cpu` the load balancer's (0 to 1), `throughput` in requests/s."""
     mape: float
-    """In percent."""
+    """The error in percent."""
     r2: float
-    """On the objective's logarithm, like `spearman`."""
+    """R² of the objective's logarithm, like `spearman`."""
     spearman: float
     configurations: int
     measured_low: float
@@ -51,7 +51,7 @@ class FrontPoint:
 
     configuration: Configuration
     predicted: tuple[float, ...]
-    """In the order of the front's objectives."""
+    """Values in the order of the front's objectives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Front:
 
     objectives: tuple[LearnedObjective, ...]
     points: tuple[FrontPoint, ...]
-    """In the order of the first objective, the best first."""
+    """Points in the order of the first objective, the best first."""
     knee: int
     """The place among the points of the one nearest to the best of all objectives."""
     default: FrontPoint

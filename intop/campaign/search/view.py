@@ -200,9 +200,9 @@ def _front_notes(tradeoff: Tradeoff) -> list[str]:
             sentence = (
                 f"It is the constant rate that was asked for ({tradeoff.rate_rps:g} requests/s)"
             )
-            others = {o.name for o in front.objectives}
+            names = {o.name for o in front.objectives}
             lines.append(
-                f"{sentence}." if "cpu" in others else f"{sentence}; what may differ is cpu."
+                f"{sentence}." if "cpu" in names else f"{sentence}; what may differ is cpu."
             )
     return lines
 

@@ -35,7 +35,7 @@ METRIC_ROW = 0.26
 DEEPEST = 0.6
 """Opacity of a cell of loading 1; with more, ink is hard to read on it."""
 GAP = 0.06
-"""Between two cells, as a part of one."""
+"""The space between two cells, as a part of one."""
 
 
 def predictions(about: str, training: Training) -> Drawing:

@@ -28,7 +28,7 @@ from intop.run.stage import Expected, Stage
 
 
 class Train(Stage[Training]):
-    """All six families, tuned on the measured configurations, with their held-out errors.
+    """Tune all six families on the measured configurations, and measure their held-out errors.
 
     They learn from the screening, too, and are judged by what was collected and refined. A
     configuration counts once, with all of its trials: its replicates are never on both sides of a

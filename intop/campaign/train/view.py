@@ -62,7 +62,7 @@ def judgement(training: Training) -> Iterator[str]:
 
 
 def _ceiling(training: Training) -> Iterator[str]:
-    """Such as: Noise ceiling: a perfect model would have MAPE 8 %, R² 0.91, ..."""
+    """Return such as: Noise ceiling: a perfect model would have MAPE 8 %, R² 0.91, ..."""
     ceiling = training.ceiling
     if ceiling is None:
         yield "Noise ceiling: can't be told, nothing was measured twice."
@@ -143,7 +143,7 @@ def _component_sentences(components: Components) -> list[str]:
 
 
 def _component_sentence(components: Components, number: int) -> str:
-    """Such as: component 1 (61%): up log P99, log max; down achieved rate."""
+    """Return such as: component 1 (61%): up log P99, log max; down achieved rate."""
     pairs = list(zip(components.metrics, components.loadings[number], strict=True))
     rising = ", ".join(metric for metric, loading in pairs if loading >= STRONG)
     falling = ", ".join(metric for metric, loading in pairs if loading <= -STRONG)
@@ -153,7 +153,7 @@ def _component_sentence(components: Components, number: int) -> str:
 
 
 def manifest(name: str, manifest: Manifest) -> Section:
-    """One artefact: where it comes from, and its models with their held-out errors."""
+    """Return an artefact's origin, and its models with their held-out errors."""
     origin, conditions = manifest.origin, manifest.origin.conditions
     unit = f" in {origin.unit}" if origin.unit else ""
     notes = (

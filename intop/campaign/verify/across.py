@@ -39,15 +39,15 @@ TIMEOUT = "timeout"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class AcrossRequest:
     """A configuration and the workloads to measure it under."""
 
     workloads: tuple[Workload, ...] = ()
-    """All of the study's where none is named."""
+    """The workloads; without any, all of the study's."""
     configuration: str = WINNER
     """The verdict's, or the name of a baseline."""
     rounds: int | None = None
-    """How often both sides are measured under each workload; None: as for a verdict."""
+    """Measurements of both sides under each workload; None: as for a verdict."""
     again: bool = False
     """Whether it is measured again where it is finished."""
 
@@ -68,7 +68,7 @@ class AcrossWorkloads(Experiment[Across]):
     is_apart = True
     measures_all = "other workloads, rounds or values than the last time: all of it is measured"
 
-    def __init__(self, task: Task, request: Request) -> None:
+    def __init__(self, task: Task, request: AcrossRequest) -> None:
         super().__init__(timed(task))
         self.configuration = request.configuration
         self.rounds = request.rounds or self.budget.judge_pairs
@@ -107,7 +107,7 @@ class AcrossWorkloads(Experiment[Across]):
 
     @classmethod
     def unplanned(cls, prospect: Prospect) -> Expected:
-        request = prospect.requested(Request) or Request()
+        request = prospect.requested(AcrossRequest) or AcrossRequest()
         each = 2 * len(request.workloads or prospect.study.workloads)
         return Expected(trials=each * prospect.budget.judge_pairs)
 

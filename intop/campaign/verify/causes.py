@@ -13,8 +13,8 @@ MOVES = 1.25
 """A counter is named where it changes by so many times, by the near limit of its interval."""
 
 NAMES = 0.002
-"""How likely a mechanism is named at all where the sides are the same. In twenty verdicts of that
-kind most likely none is."""
+"""The probability that any mechanism is named where the sides are the same. In twenty verdicts of
+that kind most likely none is."""
 
 INCLUDED = {"TcpExt.ListenDrops": "TcpExt.ListenOverflows"}
 """Counters that also count another one's events, which are subtracted."""

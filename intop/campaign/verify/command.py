@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def _asked(against: str, configuration: str | None, **options: Any) -> dry_run.Asked:
-    from intop.campaign.verify.across import Request
+    from intop.campaign.verify.across import AcrossRequest
 
     if configuration is None:
         return dry_run.Asked(stages=("pick", "judge"), options=without_configuration(**options))
     workloads, options = asked_workloads(against, configuration, **options)
-    request = Request(workloads=workloads)
+    request = AcrossRequest(workloads=workloads)
     return dry_run.Asked(stages=("across",), options=options, request=request)
 
 
@@ -136,12 +136,14 @@ def asked_workloads(
 def _across(
     against: str, configuration: str, *, rounds: int | None, again: bool, **options: Any
 ) -> None:
-    from intop.campaign.verify.across import AcrossWorkloads, Request
+    from intop.campaign.verify.across import AcrossRequest, AcrossWorkloads
     from intop.campaign.verify.across_view import across_section
     from intop.run.executor import execute
 
     workloads, options = asked_workloads(against, configuration, **options)
-    request = Request(workloads=workloads, configuration=configuration, rounds=rounds, again=again)
+    request = AcrossRequest(
+        workloads=workloads, configuration=configuration, rounds=rounds, again=again
+    )
     results = run_stage(
         lambda task: execute(AcrossWorkloads(task, request)),
         across_section,

@@ -36,7 +36,7 @@ from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
-from intop.run.rounds import blocks
+from intop.run.rounds import series_plan
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
 
@@ -55,7 +55,7 @@ class Judgement:
     rounds: int
     """Rounds that are measured at most."""
     looks: int
-    """How often they are looked at, at most."""
+    """The number of looks at them, at most."""
     duration_s: int | None = None
     """The duration of a trial's load; None is the workload's."""
     series: int = 1
@@ -143,7 +143,7 @@ class Judgement:
             **self.beside,
             self.against: _default(self.task, testbed, self.against),
         }
-        return blocks(
+        return series_plan(
             self.task,
             self.stage,
             arms,
@@ -220,7 +220,7 @@ class Judge(Stage[Verdict]):
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
-        """It ends at a look where it is clear. A gain worth having mostly is at the first."""
+        """Return the trials up to the last look. A gain worth having mostly shows at the first."""
         budget = prospect.budget
         bound: Bound = "at most" if budget.judge_looks > 1 else ""
         places = prospect.places(cls.name)

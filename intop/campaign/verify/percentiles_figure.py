@@ -24,7 +24,7 @@ STEPS = 160
 
 
 def percentiles(about: str, latencies: Latencies) -> Drawing:
-    """Two lines from P50 to the slowest request, on axes that are both logarithmic.
+    """Draw two lines from P50 to the slowest request, on axes that are both logarithmic.
 
     To the right, one request in so many is slower: 10, 100, 1,000 ... A line ends where fewer than
     ten are; the slowest request is a mark. A band reaches from the lowest to the highest of the
@@ -90,7 +90,7 @@ def _line(
 
 
 def _band(axes: Axes, name: str, trials: Sequence[Histogram], colour: str) -> None:
-    """Between the trials' lines, as far as the smallest of them reaches."""
+    """Draw the band between the trials' lines, as far as the smallest of them reaches."""
     shown = [trial for trial in trials if trial.total]
     places = _places(min(trial.total for trial in shown))
     if len(shown) < 2 or len(places) < 2:
@@ -174,5 +174,5 @@ def _percent(place: float) -> float:
 
 
 def _slower(percent: float) -> float:
-    """One request in so many is slower: the place of a percentile."""
+    """Return the place of a percentile: one request in so many is slower."""
     return round(1 / (1 - percent / 100), 6)

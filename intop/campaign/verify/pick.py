@@ -15,7 +15,7 @@ from intop.domain.replicates import by_configuration
 from intop.domain.rounds import Cells, cell, first_problem, p99_by_round, paired, planned_arms
 from intop.domain.search import Search
 from intop.domain.speedups import SpeedUps, speed_ups
-from intop.domain.trial import Block, Trial
+from intop.domain.trial import SeriesRound, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError
 from intop.run import prerequisites
@@ -39,7 +39,7 @@ class Picked:
 
 
 class Pick(InRounds[Picked]):
-    """All finalists and the default in interleaved rounds.
+    """Measure all finalists and the default in interleaved rounds.
 
     They say which finalist is the best, and what each tree model's own winner is worth. Raises
     IntopError where no finalist could be measured.
@@ -153,7 +153,9 @@ def best_finalist(task: Task, picked: Sequence[Trial]) -> tuple[str, Configurati
     return name, sound[name].configuration
 
 
-def _is_as_good(p99_ms: Mapping[Block, float], lowest_ms: Mapping[Block, float]) -> bool:
+def _is_as_good(
+    p99_ms: Mapping[SeriesRound, float], lowest_ms: Mapping[SeriesRound, float]
+) -> bool:
     """Return whether P99 by round is within a standard error of the lowest finalist's."""
     longer = [math.log(a / b) for a, b in zip(*paired(p99_ms, lowest_ms), strict=True)]
     return len(longer) > 1 and fmean(longer) <= stdev(longer) / math.sqrt(len(longer))

@@ -216,7 +216,7 @@ def cause_table(verdict: Verdict, causes: Causes) -> Table:
 
 
 def _effect(guardrail: Guardrail) -> str:
-    """Such as: 1.04 (0.98 to 1.10) times, +2.10 (-0.30 to +4.50) points."""
+    """Return such as: 1.04 (0.98 to 1.10) times, +2.10 (-0.30 to +4.50) points."""
     sign = "" if guardrail.unit == "times" else "+"
     return f"{interval(guardrail.effect, guardrail.low, guardrail.high, sign)} {guardrail.unit}"
 
@@ -298,7 +298,7 @@ class _Scale:
         return f"{self.lowest:.1f} to {self.highest:.1f} ms"
 
     def drawn(self, latency: PairwiseLatency) -> str:
-        """Both marks, and the way between them; nothing where one is not told."""
+        """Return both marks and the line between them; nothing where a latency is missing."""
         if latency.default is None or latency.tuned is None:
             return ""
         default, tuned = self._place(latency.default), self._place(latency.tuned)

@@ -47,7 +47,7 @@ def trials(
     catalogue: Path | None = None,
     counters: bool = False,
 ) -> "DataFrame":
-    """All trials of a store (a file, or a URL), or those of one study, campaign and so on.
+    """Return the trials of a store (a file, or a URL), or of one study, campaign and so on.
 
     The catalogue names the components of parameters; the default is the one that comes with intop.
     With `counters` there is a column for each of the kernel's counters that was not 0 everywhere.

@@ -181,7 +181,7 @@ _CLASSES = {
     "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }
-"""Of the C locale, which nginx runs in."""
+"""Character classes of the C locale, which nginx runs in."""
 
 
 def matches(path: str, pattern: str) -> bool:

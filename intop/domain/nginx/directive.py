@@ -12,14 +12,14 @@ from intop.domain.nginx.permitted import PREFIX
 from intop.domain.parameter import Choice, Parameter
 
 Level = Literal["main", "events", "http", "listen", "upstream"]
-"""Where a value is set: in the whole of a block, at each address that `http` listens on, or in each
-upstream of `http`."""
+"""The place where a value is set: in the whole of a block, at each address that `http` listens on,
+or in each upstream of `http`."""
 LEVELS: tuple[Level, ...] = ("main", "events", "http", "listen", "upstream")
 CONTEXTS = (
     *("main", "events", "http", "server", "location", "if", "limit_except", "upstream"),
     "listen",
 )
-"""Where nginx takes a directive. `if` is one in a location."""
+"""The places where nginx takes a directive. `if` is one in a location."""
 Effective = Literal["reload", "restart"]
 Inner = Literal["change", "keep"]
 Needed = Literal["", "tls", "http2"]
@@ -51,7 +51,7 @@ class Needs:
     """The needs of a directive, or of one value of it."""
 
     since: Version | None = None
-    """Of nginx."""
+    """The version of nginx."""
     kernel: Annotated[str, matching(r"([0-9]+\.[0-9]+)?", "a version such as 5.14")] = ""
     """A version of Linux."""
     build: Annotated[str, matching("(--[a-z0-9_-]+)?", "an argument of configure")] = ""
@@ -92,7 +92,7 @@ class Directive:
 
     parameter: Parameter
     contexts: Annotated[tuple[str, ...], MinLen(1)]
-    """Where nginx takes it, out of CONTEXTS."""
+    """Contexts in which nginx takes it, out of CONTEXTS."""
     default: str
     """nginx's own value, or `page` or `nofile` of the host."""
     effective: Effective
@@ -166,7 +166,7 @@ class Directive:
 
     @property
     def key(self) -> str:
-        """Such as `nginx:http.proxy_buffers.size`."""
+        """The key, such as `nginx:http.proxy_buffers.size`."""
         return self.parameter.key
 
     @property

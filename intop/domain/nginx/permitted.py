@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
 PREFIX = "nginx:"
-"""What the key of a directive begins with, as in `nginx:http.sendfile`. No sysctl has a colon."""
+"""The beginning of a directive's key, as in `nginx:http.sendfile`. No sysctl has a colon."""
 
 ALLOWED: tuple[str, ...] = (
     *("main.worker_processes", "main.worker_cpu_affinity", "main.worker_priority"),

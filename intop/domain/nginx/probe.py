@@ -10,7 +10,7 @@ from intop.domain.nginx.standing import Directives, current, deciding, standing
 from intop.domain.presence import is_before
 
 SHOWN = 100
-"""How much of a statement that is not understood is shown, in characters."""
+"""Characters shown of a statement that is not understood."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class NginxProbe:
     values: Mapping[str, str]
     """The values that are known."""
     unfit: Mapping[str, str] = field(default_factory=dict)
-    """Why directives can't be set, under any study."""
+    """Reasons why directives can't be set, under any study."""
     lacking: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The choices of a directive that this nginx does not offer, with the reason."""
     followers: tuple[str, ...] = ()

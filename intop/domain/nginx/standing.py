@@ -45,7 +45,7 @@ _SHARED = re.compile(r"shared:([^:]+):(.+)")
 
 SETTING = ("backlog=", "rcvbuf=", "sndbuf=", "fastopen=", "so_keepalive=", "ipv6only=", "setfib=")
 SETTING_FLAGS = ("deferred", "reuseport", "bind", "multipath")
-"""Of all `listen` with one address, only one may have any of these."""
+"""Flags of which only one `listen` with the same address may have any."""
 
 _EVERYWHERE = {4: "*", 6: "[::]"}
 
@@ -57,7 +57,7 @@ class Address:
     host: str
     """An IP address, a name, or * for all interfaces."""
     version: int
-    """Of IP; 0 for a name, which only a resolver knows."""
+    """The version of IP; 0 for a name, which only a resolver knows."""
     first: int
     last: int
     """The first and the last port."""

@@ -41,9 +41,9 @@ class Wording:
         head = 1 + len(directive.fixed)
         text = _written(directive, value)
         if directive.flag:
-            others = [word for word in words if word != directive.flag]
+            remaining_words = [word for word in words if word != directive.flag]
             if value == "off":
-                return others
+                return remaining_words
             return words if directive.flag in words else [*words, directive.flag]
         if directive.option:
             return self._with_option(words, directive, value, text)

@@ -10,9 +10,9 @@ from intop.command.running import beginning, run_stage
 
 
 def _asked(names: tuple[str, ...], **options: Any) -> dry_run.Asked:
-    from intop.experiment.contest.stage import Request
+    from intop.experiment.contest.stage import ContestRequest
 
-    return dry_run.Asked(stages=("contest",), options=options, request=Request(names=names))
+    return dry_run.Asked(stages=("contest",), options=options, request=ContestRequest(names=names))
 
 
 @subcommand(
@@ -49,10 +49,10 @@ def command(
     is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
     [study] baselines names.
     """
-    from intop.experiment.contest.stage import MultiArm, Request, contest_section
+    from intop.experiment.contest.stage import ContestRequest, MultiArm, contest_section
     from intop.run.executor import execute
 
-    request = Request(names=names, rounds=rounds, reference=reference, again=again)
+    request = ContestRequest(names=names, rounds=rounds, reference=reference, again=again)
     run_stage(
         lambda task: execute(MultiArm(task, request)),
         contest_section,

@@ -28,13 +28,13 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class ContestRequest:
     """The options of a contest."""
 
     names: tuple[str, ...] = ()
     """The baselines that take part; all of them where none is named."""
     rounds: int | None = None
-    """How often each is measured; None is the planned number, else that of a verdict's pairs."""
+    """Measurements of each; None is the planned number, else that of a verdict's pairs."""
     reference: str = HOST
     """The entrant that the others are compared with."""
     again: bool = False
@@ -43,11 +43,11 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Entrants:
-    """Who takes part on one machine."""
+    """The entrants of one machine."""
 
     task: Task
     entries: tuple[Contestant | Baseline, ...]
-    """All of them in the order of the table. Baselines are cut to what the host takes."""
+    """All entrants in the order of the table. Baselines are cut to what the host takes."""
     are_merged: bool = False
     """Whether all equal configurations are measured once, not only those that change nothing."""
 
@@ -127,7 +127,7 @@ class MultiArm(Contesting[Contest]):
     command = "contest"
     result_type = Contest
 
-    def __init__(self, task: Task, request: Request) -> None:
+    def __init__(self, task: Task, request: ContestRequest) -> None:
         super().__init__(task)
         verdict = task.store.get(task.subject, Verdict)
         baselines = chosen_baselines(task.context.study, request.names)
@@ -145,7 +145,7 @@ class MultiArm(Contesting[Contest]):
 
     @classmethod
     def unplanned(cls, prospect: Prospect) -> Expected:
-        request = prospect.requested(Request) or Request()
+        request = prospect.requested(ContestRequest) or ContestRequest()
         # The host's own values and the winner meet them.
         arms = len(chosen_baselines(prospect.study, request.names)) + 2
         return Expected(trials=arms * prospect.budget.judge_pairs)
@@ -181,8 +181,8 @@ def with_results(
     contestants: Sequence[Contestant], trials: Sequence[Trial], reference: str, level: float
 ) -> Contest:
     """Return the contestants with their trials, compared with one of them."""
-    others = sum(not c.same_as and c.name != reference for c in contestants)
-    ratio_level = bonferroni(level, others)
+    comparisons = sum(not c.same_as and c.name != reference for c in contestants)
+    ratio_level = bonferroni(level, comparisons)
     names = [contestant.name for contestant in contestants]
     arms = compare(trials, names, reference, level=level, ratio_level=ratio_level)
     return Contest(

@@ -17,7 +17,7 @@ from intop.command.options import (
 from intop.command.running import beginning, run_stage
 
 if TYPE_CHECKING:
-    from intop.experiment.sweep.request import Request
+    from intop.experiment.sweep.request import SweepRequest
 
 REQUESTED = ("names", "axis", "points", "rounds", "seconds", "limit_ms")
 """The options that say what to sweep over."""
@@ -102,16 +102,16 @@ def command(again: bool, **options: Any) -> None:
     )
 
 
-def asked_sweep(*, closed: bool, **options: Any) -> "tuple[Request, dict[str, Any]]":
+def asked_sweep(*, closed: bool, **options: Any) -> "tuple[SweepRequest, dict[str, Any]]":
     """Return what to sweep over, and the options that all stages have.
 
     Raises UsageError for what one of the workloads can't have, before anything is measured.
     """
-    from intop.experiment.sweep.request import Request
+    from intop.experiment.sweep.request import SweepRequest
     from intop.run.context import chosen_workloads
 
     own = {name: options.pop(name) for name in REQUESTED}
-    request = Request(loop="closed" if closed else "open", **own)
+    request = SweepRequest(loop="closed" if closed else "open", **own)
     for workload in chosen_workloads(study_of(options["config"]), options["workload"]):
         request.points_for(workload)
     return request, options

@@ -12,14 +12,14 @@ from intop.domain.overload import RATE_TOLERANCE
 from intop.domain.rounds import mean_interval, ratio_interval
 from intop.domain.stats import Interval
 from intop.domain.sweep import Capacity, Knee
-from intop.domain.trial import Block, Trial
+from intop.domain.trial import SeriesRound, Trial
 
 MOST_OF_IT = 0.95
-"""In a closed loop the knee is where this share of the highest rate is reached."""
+"""The share of the highest rate at which a closed loop has its knee."""
 
 Curve = Sequence[tuple[float, Trial]]
 """The points of one round, in ascending order, each with its trial."""
-Curves = Mapping[Block, Curve]
+Curves = Mapping[SeriesRound, Curve]
 """An arm's curve in each round."""
 
 
@@ -28,7 +28,7 @@ def capacities(
 ) -> tuple[Capacity, ...]:
     """Return each arm's capacity at a limit of P99, by the curves of each."""
     rps = {
-        arm: {block: carried_rps(curve, limit_ms) for block, curve in own.items()}
+        arm: {series_round: carried_rps(curve, limit_ms) for series_round, curve in own.items()}
         for arm, own in curves.items()
     }
     outside = {arm: _outside(list(own.values())) for arm, own in rps.items()}

@@ -19,13 +19,13 @@ POINTS = {"rate": "0.25x,0.5x,0.75x,1x,1.25x,1.5x,2x", "connections": "0.25x,0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class SweepRequest:
     """The options of a sweep."""
 
     axis: Axis = "rate"
     loop: Loop = "open"
     points: str | None = None
-    """As the user types them; None stands for the defaults (POINTS)."""
+    """The points as the user types them; None stands for the defaults (POINTS)."""
     rounds: int = FEWEST_ROUNDS
     seconds: int | None = None
     """The duration of each trial; None is the workload's."""

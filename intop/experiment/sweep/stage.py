@@ -10,11 +10,11 @@ from intop.campaign.pilot.stage import timed
 from intop.domain.configuration import Configuration
 from intop.domain.rounds import ArmResult, Arms, Cells, cell, compare
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep, Sweeps
-from intop.domain.trial import Block, PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.experiment.sweep.curves import Curves, bends, capacities, saturations
-from intop.experiment.sweep.request import Request, own_value
+from intop.experiment.sweep.request import SweepRequest, own_value
 from intop.run.available_space import stored_probed
 from intop.run.context import Task
 from intop.run.experiment import Experiment
@@ -43,7 +43,7 @@ class SweepAlong(Experiment[Sweeps]):
     looks_back = True
     measures_all = "another sweep than those before: all of it is measured"
 
-    def __init__(self, task: Task, request: Request) -> None:
+    def __init__(self, task: Task, request: SweepRequest) -> None:
         super().__init__(timed(task))
         self.request, self.rounds = request, request.rounds
         self.points = request.points_for(task.workload)
@@ -68,7 +68,7 @@ class SweepAlong(Experiment[Sweeps]):
 
     @classmethod
     def unplanned(cls, prospect: Prospect) -> Expected:
-        request = prospect.requested(Request) or Request()
+        request = prospect.requested(SweepRequest) or SweepRequest()
         named = chosen_baselines(prospect.study, request.names) if request.names else ()
         # The host's own values and the winner meet them at each point.
         arms, points = len(named) + 2, len(request.points_for(prospect.workload))
@@ -154,13 +154,13 @@ class SweepAlong(Experiment[Sweeps]):
 
     def _curves(self, trials: Sequence[Trial]) -> Curves:
         """Return an arm's curves by round, without rounds in which a point is missing."""
-        curves: dict[Block, list[tuple[float, Trial]]] = defaultdict(list)
+        curves: dict[SeriesRound, list[tuple[float, Trial]]] = defaultdict(list)
         for trial in trials:
-            if trial.status != "disturbed" and trial.planned.block is not None:
-                curves[trial.planned.block].append((self._point(trial.planned), trial))
+            if trial.status != "disturbed" and trial.planned.series_round is not None:
+                curves[trial.planned.series_round].append((self._point(trial.planned), trial))
         return {
-            block: sorted(curve, key=itemgetter(0))
-            for block, curve in curves.items()
+            series_round: sorted(curve, key=itemgetter(0))
+            for series_round, curve in curves.items()
             if len(curve) == len(self.points)
         }
 

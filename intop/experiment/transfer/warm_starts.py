@@ -39,7 +39,8 @@ class CurvePoint:
     warm: float
     """The error with the other machine's trials, too."""
     worth: float | None
-    """How many from scratch have the error of the warm one; None: more than were tried."""
+    """The number of configurations from scratch that have the error of the warm one. None: more
+    than were tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +55,9 @@ class WarmStart:
     own: tuple[str, ...]
     """The parameters that only the target's configurations vary."""
     configurations: tuple[int, int]
-    """How many the target and the source have measured."""
+    """The number of configurations that the target and the source have measured."""
     repeats: int
-    """How often errors were measured, with other rows held out each time. They are means."""
+    """The number of measurements of errors, with other rows held out each time. They are means."""
     curve: tuple[CurvePoint, ...]
     shares: dict[str, float]
     """The part of the warm predictions, at the most rows, by each of the ways to make them."""
@@ -140,17 +141,18 @@ def _curve(
 ) -> _Curve:
     """Return the errors by size, on the same rows for all."""
     order = np.random.default_rng(seed).permutation(len(rows))
-    others = rows.rows(order[sizes[-1] :])
+    held_out_rows = rows.rows(order[sizes[-1] :])
     errors: list[tuple[float, float]] = []
     shares: dict[str, float] = {}
     for size in sizes:
         part = rows.rows(order[:size])
         with one_thread():
             built = FAMILIES[family].build(rows.variables, hyperparameters, seed)
-            cold = predicted(fit(built, part), others.values)
+            cold = predicted(fit(built, part), held_out_rows.values)
         warm = warm_start(family, part, theirs, seed, hyperparameters)
         scratch, warmed = (
-            accuracy.mape(others.log_target, guess) for guess in (cold, warm(others.values))
+            accuracy.mape(held_out_rows.log_target, guess)
+            for guess in (cold, warm(held_out_rows.values))
         )
         errors.append((scratch, warmed))
         shares = dict(warm.shares)

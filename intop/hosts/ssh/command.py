@@ -16,7 +16,7 @@ OUTPUT_LIMIT_BYTES = 64 << 20
 """The most output of a command. Ours print some kilobytes."""
 READ_BYTES = 1 << 20
 WRITE_BYTES = 1 << 15
-"""As much as fits one packet."""
+"""The size that fits one packet."""
 WAKE_S = 0.1
 """The longest sleep: paramiko may, though rarely, forget to wake us."""
 WINDOW_S = 0.005

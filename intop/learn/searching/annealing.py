@@ -84,7 +84,7 @@ class _Together:
             return self._answers.pop(number)
 
     def end(self, reason: Exception) -> None:
-        """No chain gets an answer any more; the first reason counts."""
+        """End all chains: none gets an answer any more. The first reason counts."""
         with self._changed:
             self.reason = self.reason or reason
             self._changed.notify_all()

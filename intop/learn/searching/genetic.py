@@ -21,7 +21,7 @@ from intop.learn.searching.toolbox import Individual, Toolbox, generation_toolbo
 TOURNAMENT = 3
 ELITE_SHARE = 0.02
 LEAST_CHANCE = 0.1
-"""Of each operator: what is of no use now may be later."""
+"""The least chance of each operator: one that is of no use now may be later."""
 LEARNING_RATE = 0.2
 
 

@@ -8,7 +8,7 @@ from intop.domain.space import Space
 from intop.learn.samples import Rows
 
 BLEND = 0.3
-"""How far beyond its parents a blended gene may lie, in units of their distance."""
+"""The distance beyond its parents that a blended gene may have, in units of their distance."""
 
 NONE = 0
 UNIFORM, BLENDED = 1, 2

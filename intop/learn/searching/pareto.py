@@ -30,7 +30,7 @@ class ParetoResult:
     """Configurations none of which dominates another, and how the search went."""
 
     values: Matrix
-    """In the order of the first objective (n, columns)."""
+    """Values in the order of the first objective (n, columns)."""
     predicted: Matrix
     """(n, objectives)."""
     hypervolumes: tuple[float, ...]
@@ -124,12 +124,12 @@ def _competing(herd: list[Individual], least: int) -> list[Individual]:
     Trees say the same of many configurations, which would fill the front with copies.
     """
     first: dict[tuple[float, ...], Individual] = {}
-    others = [
+    copies = [
         individual
         for individual in herd
         if first.setdefault(individual.fitness.values, individual) is not individual
     ]
-    return [*first.values(), *others[: max(0, least - len(first))]]
+    return [*first.values(), *copies[: max(0, least - len(first))]]
 
 
 def _best_front(herd: list[Individual]) -> list[Individual]:

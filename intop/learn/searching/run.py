@@ -21,7 +21,7 @@ Predict = Callable[[Matrix], NDArray[np.float64] | Estimate]
 """Values (n, columns) to log P99 (n,), or to estimates, which may have a penalty."""
 
 IMPROVEMENT = 0.001
-"""In log P99: a gain of less than 0.1 % is no reason to go on."""
+"""The least gain in log P99: less than 0.1 % is no reason to go on."""
 MOST_REMEMBERED = 20_000
 
 

@@ -33,7 +33,7 @@ ALGORITHMS: Mapping[str, Callable[[Run], None]] = {
     "evolution": evolution,
     "random": random_search,
 }
-"""By name. Each proposes genes until its run has ended."""
+"""Algorithms by name. Each proposes genes until its run has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,8 @@ INERTIA, PULL = 0.7298, 1.49618
 """The constriction of Clerc and Kennedy (IEEE Transactions on Evolutionary Computation 6, 2002,
 58-73), in the form of an inertia and two equal pulls."""
 FASTEST = 0.5
-"""Of the range in a generation: beyond, particles would only stick to the borders."""
+"""The fastest move as a share of the range in a generation: beyond, particles would only stick to
+the borders."""
 
 
 def swarm(run: Run) -> None:

@@ -44,7 +44,7 @@ SECTIONS: tuple[
 
 
 def document(report: Report) -> Document:
-    """All that the page shows; what a section has nothing to say of, is left out."""
+    """Return the page without its empty sections."""
     stored = [subject for subject in report.findings if subject.stages]
     sections: list[Section] = []
     for name, title, of_all, of_each in SECTIONS:

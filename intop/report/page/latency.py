@@ -36,7 +36,7 @@ PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 
 
 def latency(findings: Findings) -> Iterator[Block]:
-    """All percentiles of both sides of the verdict, and its pairs one by one."""
+    """Yield all percentiles of both sides of the verdict, and its pairs one by one."""
     if findings.judged is None or findings.verdict is None:
         return
     verdict, latencies = findings.verdict, findings.judged.latencies
@@ -134,7 +134,7 @@ def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) ->
 
 
 def _percentile_ms(side: Histogram, percent: float) -> float | None:
-    """None where too few requests are behind it; the slowest request is no percentile."""
+    """Return a percentile, None with too few requests behind it. 100 is the slowest request."""
     return side.max_ms if percent == 100 else reliable_ms(side, percent)
 
 

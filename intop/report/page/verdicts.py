@@ -255,16 +255,16 @@ def _changes(deployment: Deployment) -> Table:
 
 def _change_cells(change: Change) -> tuple[Value, ...]:
     ratios: tuple[Value, ...] = (None, None, None)
-    others: list[str] = []
+    companions: list[str] = []
     if part := change.contribution:
         ratios = (part.alone, part.left_out, part.missed)
-        others = [key for key in part.keys if key != change.key]
+        companions = [key for key in part.keys if key != change.key]
     return (
         change.key,
         change.default or "unset",
         change.value,
         *ratios,
-        ", ".join(others) or None,
+        ", ".join(companions) or None,
         change.risk,
         change.mechanism,
     )
