@@ -13,6 +13,7 @@ QUESTIONS = {
     "ablation-lab": "ablation.OnLab",
     "directives": "directives.Directives",
     "directives-effect": "directives.Effects",
+    "far-tail": "far_tail.FarTail",
     "genetic": "genetic.Genetic",
     "mechanisms": "mechanisms.Mechanisms",
     "models": "models.Models",

@@ -156,11 +156,7 @@ def as_told(value: Any) -> Any:
     if message.get("missed"):  # it was by the rounds up to a decision, and at the level of that
         message["missed"] = "known"
     if "latencies_ms" in message:
-        latencies = {name: message["latencies_ms"][name] for name in (*TAKES, "max")}
-        message["latencies_ms"] = latencies
-        for name, latency in latencies.items():
-            if name != "P99" and latency["ratio"]:  # its interval did not hold with the others'
-                latency["ratio"] = latency["ratio"]["value"]
+        message["latencies_ms"] = then_told(message["latencies_ms"])
     for name, needed in TAKES.items() if "latencies_ms" in message else ():
         latency = message["latencies_ms"][name]
         few = [message["requests"][side] < needed for side in ("default", "tuned")]
@@ -170,6 +166,15 @@ def as_told(value: Any) -> Any:
         if any(few) and name != "P99":
             latency["ratio"] = None
     return message
+
+
+def then_told(latencies: dict[str, Any]) -> dict[str, Any]:
+    """Without percentiles of later, and intervals that did not hold with the others'."""
+    told = {name: dict(latencies[name]) for name in (*TAKES, "max")}
+    for name, latency in told.items():
+        if name != "P99" and latency["ratio"]:
+            latency["ratio"] = latency["ratio"]["value"]
+    return told
 
 
 def about(value: Any) -> Any:

@@ -131,7 +131,7 @@ def test_a_clear_verdict_stops_at_the_first_look(testbed: FakeTestbed) -> None:
     assert len(testbed.task.store.plan(testbed.task.subject, "judge")) == 20
     assert "x86 slt: judge: clear after 7 of 10 rounds" in testbed.output.getvalue()
     assert verdict.sides is not None
-    assert (verdict.sides.requests.default, verdict.sides.requests.tuned) == (35_000, 35_000)
+    assert (verdict.sides.requests.default, verdict.sides.requests.tuned) == (700, 700)
 
 
 def test_a_stopped_verdict_is_not_an_unfinished_one(testbed: FakeTestbed) -> None:

@@ -172,6 +172,6 @@ def test_a_block_has_what_its_trial_measured() -> None:
         result.connections,
         result.errors,
         result.requests,
-    ) == (2.0, 12.5, 41, 9, 17, 2, 5000)
+    ) == (2.0, 12.5, 41, 9, 17, 2, 100)
     failed = block_of(trial(status="failed"), datetime.fromisoformat(made.started_at))
     assert (failed.has_answers, failed.error_share, failed.p99_ms) == (False, 1.0, None)

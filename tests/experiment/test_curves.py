@@ -104,7 +104,7 @@ def test_an_arm_says_what_its_trials_did_and_where_they_failed() -> None:
         other.failed,
         other.fails_more,
         other.fewest_requests,
-    ) == (90.0, 1, 1, False, 5000)
+    ) == (90.0, 1, 1, False, 100)
     assert other.ratio is not None
     assert Interval(2, 2, 2) == Interval(*map(round, vars(other.ratio).values()))
     assert other.outcome == "gain"
