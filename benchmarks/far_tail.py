@@ -31,6 +31,7 @@ from intop.store import opened_to_read
 
 RECORDED = Path(__file__).parents[1] / "tests" / "data" / "campaign" / "finished.db.xz"
 LEVEL = 0.95
+NOTHING = "no significant gain"
 ONE_IN, WAIT_MS = 400, 1000
 FLAGGED, CALLED = 0.95, 0.10
 """The claim: the least share of planted ones, and the largest of A/A."""
@@ -91,14 +92,13 @@ class FarTail(Question[tuple[str, bool], Shares]):
         states = [
             next(g.state for g in v.guardrails if g.quantity == "slow requests") for v in verdicts
         ]
-        p99 = [v.p99_outcome != "no significant gain" for v in verdicts]
         return Shares(
             flagged=float(np.mean([state != "kept" for state in states])),
             broken=float(np.mean([state == "broken" for state in states])),
             called=float(
                 np.mean([p or bool(v.certain) for p, v in zip(p99, verdicts, strict=True)])
             ),
-            called_p99=float(np.mean(p99)),
+            called_p99=float(np.mean([v.p99_outcome != NOTHING for v in verdicts])),
         )
 
     def _verdict(self, arch: str, rng: np.random.Generator, is_planted: bool) -> Verdict:
@@ -131,6 +131,10 @@ class FarTail(Question[tuple[str, bool], Shares]):
         planted = [n for n, r in results.items() if "planted" in n and r.flagged < FLAGGED]
         same = [n for n, r in results.items() if "aa" in n and r.called > CALLED]
         return [*(f"{n}: too few are flagged" for n in planted), *(f"{n}: calls" for n in same)]
+
+
+def _differs(verdict: Verdict) -> bool:
+    return verdict.p99_outcome != NOTHING or bool(verdict.certain)
 
 
 def slower(trial: Trial, rng: np.random.Generator) -> Trial:

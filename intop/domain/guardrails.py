@@ -29,7 +29,7 @@ class Guardrails:
     """Percentage points more of failed requests."""
     slow_points: Points | None = 0.1
     """Percentage points more of slow requests: those beyond the limit that follows."""
-    slow_times: Times | None = 2.0
+    slow_times: Times | None = 4.0
     """The limit of slow requests, as a multiple of the default's P99."""
     slow_ms: Annotated[float, Interval(gt=0)] | None = None
     """The limit of slow requests in ms, in place of the multiple."""

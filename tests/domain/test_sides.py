@@ -267,12 +267,12 @@ def tailed(slow: int, *, of: int = 5000) -> Trial:
     return replace(busy(0.2), histogram=Histogram.from_pairs(pairs))
 
 
-def test_slow_requests_are_those_beyond_twice_the_defaults_p99() -> None:
+def test_slow_requests_are_those_beyond_four_times_the_defaults_p99() -> None:
     result = by_quantity([tailed(0)] * 4, [tailed(25)] * 4)["slow requests"]
-    assert (result.limit_ms, result.default) == (2.0, 0.0)
+    assert (result.limit_ms, result.default) == (4.0, 0.0)
     assert result.tuned == pytest.approx(0.5)
     assert result.state == "broken"
-    assert result.summary.startswith("share of requests above 2 ms is higher by 0.5 points (")
+    assert result.summary.startswith("share of requests above 4 ms is higher by 0.5 points (")
 
 
 def test_a_limit_in_ms_takes_the_place_of_the_multiple() -> None:
@@ -285,8 +285,8 @@ def test_no_slow_request_says_only_as_much_as_there_are_requests() -> None:
     few, many = ([tailed(0, of=count)] * 2 for count in (100, 5000))
     summaries = [by_quantity(side, side)["slow requests"].summary for side in (few, many)]
     assert summaries == [
-        "share of requests above 2 ms is higher by 1.4 points at most",
-        "share of requests above 2 ms is higher by 0.028 points at most",
+        "share of requests above 4 ms is higher by 1.4 points at most",
+        "share of requests above 4 ms is higher by 0.028 points at most",
     ]
 
 
