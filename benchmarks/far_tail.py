@@ -95,9 +95,7 @@ class FarTail(Question[tuple[str, bool], Shares]):
         return Shares(
             flagged=float(np.mean([state != "kept" for state in states])),
             broken=float(np.mean([state == "broken" for state in states])),
-            called=float(
-                np.mean([p or bool(v.certain) for p, v in zip(p99, verdicts, strict=True)])
-            ),
+            called=float(np.mean([_differs(v) for v in verdicts])),
             called_p99=float(np.mean([v.p99_outcome != NOTHING for v in verdicts])),
         )
 
