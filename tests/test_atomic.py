@@ -10,8 +10,8 @@ import pytest
 from builders.results import DEPLOYMENT
 from intop.atomic import beside, write_atomically
 from intop.command.output import write_page
-from intop.deploy.host_plan import Plan
 from intop.deploy.plan_file import write_plan
+from intop.deploy.result import Plan
 from intop.document.columns import Column
 from intop.document.csv_tables import write_tables
 from intop.document.drawing import drawn

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from intop.campaign.pilot.stage import timed
 from intop.campaign.verify.judge import Judgement
 from intop.deploy.deployable import task_of
-from intop.deploy.host_plan import Plan
+from intop.deploy.result import Plan
 from intop.deploy.rollout import HostRollout, Rollout
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration

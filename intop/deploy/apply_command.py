@@ -24,7 +24,7 @@ from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
-    from intop.deploy.host_plan import Plan
+    from intop.deploy.result import Plan
     from intop.hosts.host import Connect
     from intop.run.context import Context
 

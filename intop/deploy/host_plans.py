@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 
-from intop.deploy.host_plan import FileEdit, HostPlan, has_applied, planned_key, problems_of
+from intop.deploy.result import FileEdit, HostPlan, has_applied, planned_key, problems_of
 from intop.domain.cluster import MACHINES, Cluster, HostAddress
 from intop.domain.deployment import Change, Deployment
 from intop.domain.host_state import HostState

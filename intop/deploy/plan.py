@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from intop.campaign.pilot.stage import timed
 from intop.deploy.deployable import deployments, task_of
-from intop.deploy.host_plan import HostPlan, Plan, SavedPlan
 from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
+from intop.deploy.result import HostPlan, Plan, SavedPlan
 from intop.domain.applied import Applied
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.deployment import Deployment

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from intop.atomic import write_atomically
 from intop.config.source import text_of
-from intop.deploy.host_plan import Plan, SavedPlan
+from intop.deploy.result import Plan, SavedPlan
 from intop.errors import UsageError
 from intop.version import __version__
 

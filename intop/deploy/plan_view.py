@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from intop.deploy.host_plan import HostPlan, Plan, PlannedKey, Rival
+from intop.deploy.result import HostPlan, Plan, PlannedKey, Rival
 from intop.document.columns import Column, texts
 from intop.document.model import Notes, Section, Table, Verbatim
 from intop.domain.deployment import Change, Origin

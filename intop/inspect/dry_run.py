@@ -12,7 +12,7 @@ from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
 from intop.domain.workload import Workload
 from intop.errors import LabError
-from intop.inspect.intended import DryRun, Intended, Touched
+from intop.inspect.dry_run_result import DryRun, Intended, Touched
 from intop.inspect.load_room import problems, rooms_after, rooms_on_lab
 from intop.inspect.status import campaign_status
 from intop.run import registry

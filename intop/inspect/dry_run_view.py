@@ -6,8 +6,8 @@ from intop.document.columns import texts
 from intop.document.model import Block, Section, Table, Verbatim
 from intop.domain.applied import Applied
 from intop.domain.host_state import Answer, HostState
+from intop.inspect.dry_run_result import DryRun, Intended, Touched
 from intop.inspect.host_states_view import held
-from intop.inspect.intended import DryRun, Intended, Touched
 from intop.inspect.status_view import pace, stages
 from intop.words import counted, duration, few
 

@@ -13,6 +13,6 @@ FEATURE = Feature(
             "intop.report.compare_figures:time_needed",
             "intop.report.compare_figures:rank_agreements",
         ),
-        "intop.report.moments:History": ("intop.report.history_figure:history",),
+        "intop.report.history_result:History": ("intop.report.history_figure:history",),
     },
 )

@@ -10,7 +10,7 @@ from intop.domain.speedups import ModelSpeedUp
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.report import paper
-from intop.report.moments import History, Moment, Step
+from intop.report.history_result import History, Moment, Step
 from intop.report.workload_view import details, names, rows_by_side
 from intop.words import interval, number, percent
 

@@ -11,7 +11,7 @@ from intop.domain.trial import Conditions, SeriesRound
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError
 from intop.report.chosen_sides import campaigns_of, measured, selector
-from intop.report.moments import History, Moment, Step
+from intop.report.history_result import History, Moment, Step
 from intop.run import registry
 from intop.run.context import Context, Task
 

@@ -14,7 +14,7 @@ from intop.document.axes import (
 )
 from intop.document.drawing import BLUE, GREY, ORANGE, Drawing, drawn
 from intop.domain.stats import Interval
-from intop.report.moments import History
+from intop.report.history_result import History
 
 HISTORY_HEIGHT = 3.4
 MOST_TICKS = 10

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from builders.results import DEPLOYMENT
-from intop.deploy.host_plan import HostPlan, Plan, planned_key
 from intop.deploy.plan_file import read_plan, write_plan
+from intop.deploy.result import HostPlan, Plan, planned_key
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.host_state import Answer
 from intop.domain.persistent import Persistent, Setting, our_file

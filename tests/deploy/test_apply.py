@@ -13,7 +13,7 @@ from builders.results import DEPLOYMENT, VERDICT
 from builders.testbeds import FakeTestbed
 from builders.trials import HOSTS, METRICS
 from intop.deploy import apply, apply_command
-from intop.deploy.host_plan import HostPlan, Plan, planned_key
+from intop.deploy.result import HostPlan, Plan, planned_key
 from intop.domain.configuration import Configuration
 from intop.domain.host_state import Answer
 from intop.domain.persistent import Persistent

@@ -14,9 +14,9 @@ from builders.testbeds import FakeTestbed, probe_of
 from builders.trials import trial
 from intop.config.catalogue import load_catalogue
 from intop.deploy.deployable import deployments
-from intop.deploy.host_plan import HostPlan, Plan, SavedPlan, planned_key
 from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
 from intop.deploy.plan import plan, plan_again
+from intop.deploy.result import HostPlan, Plan, SavedPlan, planned_key
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.cluster import Cluster, HostAddress, LabSpec, native_arch, other_arch
 from intop.domain.configuration import Configuration

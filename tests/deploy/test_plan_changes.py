@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from builders.results import DEPLOYMENT
-from intop.deploy.host_plan import FileEdit, HostPlan, Plan, planned_key
 from intop.deploy.plan import changes
+from intop.deploy.result import FileEdit, HostPlan, Plan, planned_key
 from intop.domain.applied import Applied, StayingKey
 from intop.domain.host_state import Answer
 from intop.domain.persistent import FILES, Persistent, Setting, our_file

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from builders.results import ACROSS, CAUSES, COSTLY, DEPLOYMENT, DOUBTED, SWEEP
-from intop.deploy.host_plan import HostPlan, Plan, planned_key, problems_of
 from intop.deploy.plan_view import sections, worth
+from intop.deploy.result import HostPlan, Plan, planned_key, problems_of
 from intop.document.machine import to_json
 from intop.document.markdown import as_markdown, code, escaped
 from intop.domain.applied import Applied

@@ -5,7 +5,7 @@ from builders.results import VERDICT
 from builders.trials import CONDITIONS
 from intop.domain.comparison import latency
 from intop.report.history import history
-from intop.report.moments import Moment
+from intop.report.history_result import Moment
 
 
 def moment(campaign: int, *default_ms: float, **changes: Any) -> Moment:

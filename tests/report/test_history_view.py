@@ -10,7 +10,7 @@ from intop.document.model import Notes, Table
 from intop.domain.comparison import latency
 from intop.report.compare_view import histories
 from intop.report.history import history
-from intop.report.moments import History, Moment
+from intop.report.history_result import History, Moment
 
 
 def made() -> History:

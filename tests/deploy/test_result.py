@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from builders.results import DEPLOYMENT
-from intop.deploy.host_plan import HostPlan, Plan, PlannedKey, has_applied, planned_key, problems_of
+from intop.deploy.result import HostPlan, Plan, PlannedKey, has_applied, planned_key, problems_of
 from intop.domain.applied import Applied, Drift, StayingKey
 from intop.domain.host_state import Answer, HostState
 from intop.domain.persistent import FILES, PROCPS_LAST, Persistent, Setting, our_file
