@@ -1,8 +1,10 @@
 """Progress of long work on stderr: a live bar on a terminal, plain lines in a log file."""
 
 import json
+import re
 import sys
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
@@ -29,6 +31,9 @@ class Progress(Protocol):
     def step(self, text: str = "") -> None:
         """Count a step; `text` describes it."""
 
+    def disturbed(self, title: str, reason: str) -> None:
+        """Count a disturbed trial. Programs get its title and the reason; people the sum."""
+
     def end(self) -> None:
         """The piece of work is over."""
 
@@ -46,6 +51,36 @@ class _Ended:
         """The piece of work is over. Nothing has to be tidied up."""
 
 
+class _Disturbed:
+    """The disturbed trials of a piece of work, by reason but for numbers."""
+
+    def __init__(self) -> None:
+        self._reasons: Counter[str] = Counter()
+        self._words: dict[str, str] = {}
+
+    def add(self, reason: str) -> None:
+        """Count one."""
+        kind = re.sub(r"[0-9.]+", "#", reason)
+        self._reasons[kind] += 1
+        self._words.setdefault(kind, reason)
+
+    def __str__(self) -> str:
+        """Return such as: 3 disturbed; empty without any."""
+        count = self._reasons.total()
+        return f"{count} disturbed" if count else ""
+
+    def sentence(self, title: str) -> str:
+        """Return the sum with the commonest reason, and forget it; empty without any."""
+        count = self._reasons.total()
+        if not count:
+            return ""
+        ((kind, most), *_) = self._reasons.most_common(1)
+        others = f" (so {most} of them)" if most < count else ""
+        self._reasons.clear()
+        trials = "trial was" if count == 1 else "trials were"
+        return f"{title}: {count} {trials} disturbed: {self._words[kind]}{others}"
+
+
 class LineProgress(_Ended):
     """Lines without control characters; at most one in LINE_EVERY_S while steps go on.
 
@@ -58,11 +93,21 @@ class LineProgress(_Ended):
         self._title = ""
         self._total = self._done = self._before = 0
         self._started = self._printed = 0.0
+        self._disturbed = _Disturbed()
 
     def say(self, text: str) -> None:
         """Print a line."""
         stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} " if self._stamped else ""
         print(f"{stamp}{inert(text)}", file=self._stream, flush=True)
+
+    def disturbed(self, title: str, reason: str) -> None:  # noqa: ARG002
+        """Count it, for the next line."""
+        self._disturbed.add(reason)
+
+    def end(self) -> None:
+        """Say how many trials were disturbed."""
+        if sentence := self._disturbed.sentence(self._title):
+            self.say(sentence)
 
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Announce a piece of work."""
@@ -80,8 +125,9 @@ class LineProgress(_Ended):
             left = remaining_s(
                 self._done - self._before, self._total - self._done, now - self._started
             )
+            parts = [f"{self._done}/{self._total}", f"{duration(left)} left", str(self._disturbed)]
             detail = f" ({text})" if text else ""
-            self.say(f"{self._title}: {self._done}/{self._total}, {duration(left)} left{detail}")
+            self.say(f"{self._title}: {', '.join(filter(None, parts))}{detail}")
 
 
 class JsonProgress(_Ended):
@@ -94,6 +140,10 @@ class JsonProgress(_Ended):
     def say(self, text: str) -> None:
         """A line with the message."""
         self._print({"message": text})
+
+    def disturbed(self, title: str, reason: str) -> None:
+        """A line with the reason."""
+        self._print({"message": f"{title} disturbed: {reason}"})
 
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """A line that says how much there is to do."""
@@ -140,6 +190,12 @@ class LiveProgress(_Ended):
             redirect_stderr=False,
         )
         self._task: TaskID | None = None
+        self._title = ""
+        self._disturbed = _Disturbed()
+
+    def disturbed(self, title: str, reason: str) -> None:  # noqa: ARG002
+        """Count it beside the bar."""
+        self._disturbed.add(reason)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
@@ -150,13 +206,15 @@ class LiveProgress(_Ended):
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Show a bar."""
         self.end()
+        self._title = title
         self._task = self._bars.add_task(_one_line(title), total=total, completed=done, detail="")
         self._bars.start()
 
     def step(self, text: str = "") -> None:
         """Move the bar."""
         if self._task is not None:
-            self._bars.update(self._task, advance=1, detail=_one_line(text))
+            detail = ", ".join(filter(None, (str(self._disturbed), text)))
+            self._bars.update(self._task, advance=1, detail=_one_line(detail))
 
     def end(self) -> None:
         """Take the bar away."""
@@ -164,6 +222,8 @@ class LiveProgress(_Ended):
             self._bars.stop()
             self._bars.remove_task(self._task)
             self._task = None
+        if sentence := self._disturbed.sentence(self._title):
+            self.say(sentence)
 
 
 def progress() -> LineProgress | LiveProgress:

@@ -177,10 +177,11 @@ def _kept(task: Task, future: Future[Trial], lease: Lease | None) -> Trial:
             f"{task.title}: another process measures this campaign, too, and has trial "
             f"{trial.planned.index} of {trial.stage}. End one of them; this command goes on then"
         )
-    if trial.status in ("disturbed", "failed"):
-        task.context.progress.say(
-            f"{task.title}: trial {trial.planned.index} {trial.status}: {trial.detail}"
-        )
+    title = f"{task.title}: trial {trial.planned.index}"
+    if trial.status == "disturbed":
+        task.context.progress.disturbed(title, trial.detail)
+    elif trial.status == "failed":
+        task.context.progress.say(f"{title} failed: {trial.detail}")
     return trial
 
 
