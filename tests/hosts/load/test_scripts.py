@@ -28,6 +28,7 @@ from intop.hosts.load.tools import (
 )
 from intop.hosts.load.types import Load, LoadResult, LoadTool
 from kit.commands import ran
+from kit.studies import wait_for
 
 
 def run_lua(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:
@@ -529,8 +530,11 @@ def test_dlt_never_asks_twice_for_a_url(name: str, server: Server, scripts: Path
     results = [run_load(tool, one, scripts) for one in loads]
     assert [{}] * len(loads) == [result.errors for result in results]
     assert all(result.achieved_rps == pytest.approx(400, rel=0.2) for result in results)
+    measured = sum(result.requests for result in results)
+    # nginx writes the line of a request after its answer.
+    wait_for(lambda: len(server.requested()) >= before + measured, "all lines of the log")
     requested = server.requested()[before:]
-    assert sum(result.requests for result in results) <= len(requested) == len(set(requested))
+    assert measured <= len(requested) == len(set(requested))
     numbers = [re.fullmatch(r"/dynamic\?r=([1-9]\d{8})(\d+)", uri) for uri in requested]
     assert all(numbers)
     parts = threads_of(tool, its_load) * len(loads)
