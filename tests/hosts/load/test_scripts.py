@@ -27,8 +27,8 @@ from intop.hosts.load.tools import (
     threads_of,
 )
 from intop.hosts.load.types import Load, LoadResult, LoadTool
+from kit import studies
 from kit.commands import ran
-from kit.studies import wait_for
 
 
 def run_lua(tmp_path: Path, code: str) -> subprocess.CompletedProcess[str]:
@@ -532,7 +532,7 @@ def test_dlt_never_asks_twice_for_a_url(name: str, server: Server, scripts: Path
     assert all(result.achieved_rps == pytest.approx(400, rel=0.2) for result in results)
     measured = sum(result.requests for result in results)
     # nginx writes the line of a request after its answer.
-    wait_for(lambda: len(server.requested()) >= before + measured, "all lines of the log")
+    studies.wait_for(lambda: len(server.requested()) >= before + measured, "all lines of the log")
     requested = server.requested()[before:]
     assert measured <= len(requested) == len(set(requested))
     numbers = [re.fullmatch(r"/dynamic\?r=([1-9]\d{8})(\d+)", uri) for uri in requested]
