@@ -1,11 +1,12 @@
 import io
+import json
 import sys
 from dataclasses import dataclass
 
 import pytest
 
 from intop.document import progress as module
-from intop.document.progress import LINE_EVERY_S, LineProgress, progress, remaining_s
+from intop.document.progress import LINE_EVERY_S, JsonProgress, LineProgress, progress, remaining_s
 from intop.words import duration
 
 
@@ -136,3 +137,29 @@ def test_remaining_time_goes_on_as_it_went(
 )
 def test_durations_as_a_person_says_them(seconds: float, expected: str) -> None:
     assert duration(seconds) == expected
+
+
+# Disturbed trials ---------------------------------------------------------------------------------
+
+
+def test_disturbed_trials_are_counted_and_told_once_with_the_commonest_reason() -> None:
+    stream = io.StringIO()
+    shown = LineProgress(stream)
+    shown.begin("x86 slt: collect", 1)
+    shown.disturbed("x86 slt: trial 1", "lb: 0.31 foreign cores, limit 0.2")
+    shown.disturbed("x86 slt: trial 4", "the load was late by 3 ms")
+    shown.disturbed("x86 slt: trial 9", "lb: 0.45 foreign cores, limit 0.2")
+    shown.step()
+    shown.end()
+    shown.end()
+    assert lines(stream)[1:] == [
+        "x86 slt: collect: 1/1, 0 s left, 3 disturbed",
+        "x86 slt: collect: 3 trials were disturbed: lb: 0.31 foreign cores, limit 0.2 "
+        "(so 2 of them)",
+    ]
+
+
+def test_programs_get_each_reason() -> None:
+    stream = io.StringIO()
+    JsonProgress(stream).disturbed("x86 slt: trial 1", "a hog")
+    assert json.loads(stream.getvalue())["message"] == "x86 slt: trial 1 disturbed: a hog"

@@ -40,7 +40,7 @@ def test_the_load_is_killed(place: Site) -> None:
     lost, *others = place.trials()
     assert (lost.planned.index, lost.status, lost.histogram) == (0, "disturbed", None)
     assert lost.detail == f"{place.name}-lg: engine was ended by signal 9 while it sent the load"
-    assert err.count(f"trial 0 disturbed: {lost.detail}\n") == 1
+    assert f"disturbed: {lost.detail}" in err
     # The machine's other work may disturb one of them; its load was whole.
     assert [trial.detail for trial in others if trial.histogram is None] == []
     # It is made again.
