@@ -154,8 +154,10 @@ def test_disturbed_trials_are_counted_and_told_once_with_the_commonest_reason() 
     shown.end()
     assert lines(stream)[1:] == [
         "x86 slt: collect: 1/1, 0 s left, 3 disturbed",
-        "x86 slt: collect: 3 trials were disturbed: lb: 0.31 foreign cores, limit 0.2 "
-        "(so 2 of them)",
+        (
+            "x86 slt: collect: 3 trials were disturbed: lb: 0.31 foreign cores, limit 0.2 "
+            "(so 2 of them)"
+        ),
     ]
 
 
