@@ -28,6 +28,8 @@ from intop.learn.parallel import each, processes
 from intop.store import Store, opened
 
 ROOT = Path(__file__).parents[1]
+PRODUCT = ("domain", "run", "campaign", "explain", "experiment")
+"""Folders of intop that decide what stages find."""
 
 Cell = TypeVar("Cell")
 Result = TypeVar("Result")
