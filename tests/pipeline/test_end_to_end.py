@@ -73,7 +73,7 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
             "no significant gain",
         )
         guardrails = {g["quantity"]: g for g in one["verdict"]["guardrails"]}
-        assert guardrails.keys() == {"P50", "rate", "error share", "CPU", "memory"}
+        assert guardrails.keys() == {"P50", "rate", "error share", "slow requests", "CPU", "memory"}
         assert all(g["low"] <= g["effect"] <= g["high"] for g in guardrails.values())
         # Three pairs of 300 requests.
         assert "P99.9" in one["verdict"]["sides"]["untold"]
