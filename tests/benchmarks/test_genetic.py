@@ -46,6 +46,7 @@ def test_each_checkout_answers_every_seed_with_its_own_code(
     assert [lines[1], lines[-1]] == ["recorded,1,before,11,0.500", "recorded,3,now,23,0.500"]
 
 
+@pytest.mark.long
 def test_a_checkout_that_breaks_or_lacks_the_benchmark_is_named(tmp_path: Path) -> None:
     broken = checkout(tmp_path / "broken", "raise SystemExit('broken')")
     with pytest.raises(UnusableError, match="seed 1: a checkout's process ended"):

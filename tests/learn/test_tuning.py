@@ -71,6 +71,7 @@ def random_table(rows: int, columns: int, seed: int = 1) -> Samples:
 # The error ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_models_learn_from_lent_rows_and_are_not_judged_by_them(samples: Samples) -> None:
     own, other = samples.rows(range(20)), samples.rows(range(20, 80))
     alone, lent = (error_of("CatBoost", one) for one in (own, own.lending(other)))

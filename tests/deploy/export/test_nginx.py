@@ -92,6 +92,7 @@ def test_without_a_directive_there_is_nothing_to_write() -> None:
         nginx_text({"nginx:http.x": "1"}, catalogue(), FACTS)
 
 
+@pytest.mark.long
 def test_ansible(tmp_path: Path) -> None:
     """Set, again without a change, and given back."""
     deployment = replace(HERE, changes=tuple(change(*one) for one in IN_MAIN.items()))
