@@ -16,6 +16,7 @@ from intop.campaign.train.stage import Train
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
+from intop.domain.workload import Budget
 
 OFFER = beds.tables_offer(beds.read(beds.TABLE)).with_budget(
     tuning_trials=1, population=20, generations=5
@@ -97,7 +98,7 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
         == winners[Arm("tpe", 1), 16]
     )
     for place, those in outcome.finalists.items():
-        assert 2 <= len(those) <= 7
+        assert 2 <= len(those) < Budget().pick_arms  # of which one is the default
         assert min(map(p99_ms, those)) == p99_ms(winners[place])
     # The best that was measured is among them, whatever a search promises.
     best = min(ours, key=lambda s: p99_ms(s.configuration))
