@@ -233,11 +233,11 @@ def done(job: Job, samples: Samples) -> dict[str, Outcome]:
 def one_family(family: str, known: Samples, others: Samples, seed: int) -> Outcome:
     started = time.process_time()
     tries = TRIES[family] if len(known) < MANY_ROWS else 1
-    found = best_of(family, continued(family, known, Effort(trials=tries, seed=seed)))
+    best = best_of(family, continued(family, known, Effort(trials=tries, seed=seed)))
     with one_thread():
-        model = fit(FAMILIES[family].build(known.variables, found.hyperparameters, seed), known)
+        model = fit(FAMILIES[family].build(known.variables, best.hyperparameters, seed), known)
         mre = accuracy.mape(others.log_target, predicted(model, others.values))
-    return Outcome(found.inner_score, mre, time.process_time() - started)
+    return Outcome(best.inner_score, mre, time.process_time() - started)
 
 
 def selected(outcomes: Mapping[str, Outcome]) -> str:

@@ -47,8 +47,8 @@ class Published(OfScenarios[None]):
         self.given.out.mkdir(parents=True, exist_ok=True)
         with labs_up(cell.study):
             request = ContestRequest(rounds=self.given.rounds)
-            found = execute(MultiArm(cell.task("published"), request))
-        write(self.given.out / f"{cell.name}.csv", cell, found)
+            result = execute(MultiArm(cell.task("published"), request))
+        write(self.given.out / f"{cell.name}.csv", cell, result)
 
     def table(self, results: Mapping[str, None]) -> list[str]:  # noqa: ARG002
         text = summary(self.given.out)

@@ -15,6 +15,7 @@ from intop.domain.soak import Limits, Soak, SoakBlock
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import UsageError
+from intop.features import result_name
 from intop.run.context import Task
 from intop.run.effort import RETRIED_AT_MOST, Span
 from intop.run.executor import execute
@@ -138,7 +139,7 @@ class SoakApplied(Stage[Soak]):
     @classmethod
     def is_through(cls, prospect: Prospect, places: Sequence[Place]) -> bool:
         """Whether its result came after all blocks: a limit may end it before its plan does."""
-        stored = prospect.kinds.get("soak")
+        stored = prospect.kinds.get(result_name(Soak) or "")
         if stored is None:
             return False
         at = datetime.fromisoformat(stored) + ROUNDED

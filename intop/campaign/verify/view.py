@@ -265,10 +265,13 @@ def judged_by(verdict: Verdict) -> str:
     """Return the basis of the verdict."""
     if not verdict.guardrails:
         return "The verdict is on P99 alone, without guardrails."
-    return (
+    basis = (
         "The verdict is on P99, within the guardrails: kept is what the interval excludes being "
         "worse than is accepted, broken what is all beyond that, unclear what is neither."
     )
+    if any(guardrail.limit_ms is not None for guardrail in verdict.guardrails):
+        basis += " Slow requests are few, so they are kept, too, where no more were seen than that."
+    return basis
 
 
 def _ms(value: float) -> str:

@@ -1,5 +1,7 @@
 """An exported deployment as JSON, for programs."""
 
+from dataclasses import fields
+
 from intop.document.machine import to_json
 from intop.domain.deployment import Deployment
 from intop.domain.sysctl_file import plain_values
@@ -14,13 +16,13 @@ def deployment_json(deployment: Deployment, *, written_at: str) -> str:
 
     Raises UsageError as the other formats do, so that they have the same values.
     """
-    fields = {name: getattr(deployment, name) for name in deployment.__dataclass_fields__}
+    own = {field.name: getattr(deployment, field.name) for field in fields(deployment)}
     return to_json(
         {
             "written_by": f"intop {__version__}",
             "written_at": written_at,
             "schema": SCHEMA,
             "values": {**plain_values(deployment), **deployment.directives},
-            **fields,
+            **own,
         }
     )
