@@ -55,7 +55,7 @@ def first_level(level: float) -> float:
 
 def further_level(level: float, number: int) -> float:
     """Return the level of the look at the further pairs that are the `number`-th, from 1 on."""
-    return 1 - (1 - level) * RESERVE / 2**number
+    return 1 - (1 - level) * RESERVE * 0.5**number
 
 
 def looks_with_reserve(
@@ -65,7 +65,7 @@ def looks_with_reserve(
 
     `further` has the rounds of each part. The intervals of all looks hold together at `level`.
     """
-    schedule = list(looks(rounds, count, level=first_level(level)))
+    schedule = [*looks(rounds, count, level=first_level(level))]
     for number, more in enumerate(further, start=1):
         schedule.append(Look(schedule[-1].rounds + more, further_level(level, number)))
     return tuple(schedule)

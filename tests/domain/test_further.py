@@ -65,10 +65,11 @@ def verdict(rng: random.Random, habit: str, pairs: int, gain: float) -> tuple[st
         ratios, further = ratios + more(count), [*further, count]
 
 
-@pytest.mark.parametrize("habit", ["ten", "advised", "contrary"])
-@pytest.mark.parametrize("pairs", [6, 10])
+@pytest.mark.parametrize(
+    ("pairs", "habit"), [(6, "ten"), (6, "advised"), (6, "contrary"), (10, "advised")]
+)
 def test_the_same_on_both_sides_is_called_a_difference_no_more_often_than_said(
-    habit: str, pairs: int
+    pairs: int, habit: str
 ) -> None:
     rng, verdicts = random.Random(48), 2000
     called = sum(verdict(rng, habit, pairs, 1.0)[0] != "none" for _ in range(verdicts))

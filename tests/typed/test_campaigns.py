@@ -101,7 +101,10 @@ def test_a_folder_of_figures_that_cant_be_made_is_2(study: Path) -> None:
 
 @pytest.mark.parametrize(
     ("ratio_low", "code", "message"),
-    [(2.2, 1, "ERROR  lab t-cli is not up"), (0.9, 3, "x86: no gain: keep the defaults")],
+    [
+        (2.2, 1, "ERROR  lab t-cli is not up"),
+        (0.9, 3, "x86: no verdict is a gain: there is nothing"),
+    ],
 )
 def test_plan_says_by_its_exit_code_what_there_is_to_do(
     study: Path, ratio_low: float, code: int, message: str
