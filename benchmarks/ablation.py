@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.campaign import context_of, judged, labs_up, short_buffer
+from benchmarks.campaign import bbr_backends, context_of, judged, labs_up
 from benchmarks.harness import Question
 from benchmarks.tables import DUMMIES, PARAMETERS, read
 from intop.config.study import Study
@@ -231,7 +231,7 @@ class OnLab(Question[int, Explanation | None]):
     @cached_property
     def study(self) -> Study:
         """The study of the first campaign."""
-        whole, arch = short_buffer(), native_arch()
+        whole, arch = bbr_backends(), native_arch()
         link = whole.clusters[arch][0].link
         names = [f"ablate-{n}" for n in range(1, self.given.replicas + 1)]
         budget = replace(
