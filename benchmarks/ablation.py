@@ -31,6 +31,7 @@ import numpy as np
 from benchmarks.campaign import bbr_backends, context_of, judged, labs_up
 from benchmarks.harness import Question
 from benchmarks.tables import DUMMIES, PARAMETERS, read
+from intop.campaign.verify.change_rounds import Changes, kept_share
 from intop.config.study import Study
 from intop.document.figures import write_figures
 from intop.document.text import show
@@ -41,7 +42,6 @@ from intop.domain.stats import geometric_mean
 from intop.domain.verdict import Verdict
 from intop.explain.ablation import Ablation, ablate
 from intop.explain.outcome import kept
-from intop.explain.rounds import Changes, kept_share
 from intop.explain.stage import explain
 from intop.explain.view import explanation as text
 from intop.explain.view import smallest

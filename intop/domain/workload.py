@@ -313,6 +313,8 @@ class Budget(Limits):
     """Predicted winners that `pick` measures, beside each tree model's own."""
     pick_rounds: Count = 3
     """Rounds in which `pick` compares them."""
+    trim_rounds: Whole = 4
+    """Rounds of each step of `trim`, which drops what does nothing; 0 judges the whole winner."""
     judge_pairs: Annotated[int, Ge(3)] = 10
     """Fresh pairs in which the winner meets the default, at most."""
     judge_looks: Annotated[int, Interval(ge=1, le=10)] = 2
@@ -356,6 +358,6 @@ class Budget(Limits):
     def pick_arms(self) -> int:
         """The most arms that meet in a round of `pick`.
 
-        They are the finalists, the one with few keys, each tree model's winner, and the default.
+        They are the finalists, each tree model's winner, and the default.
         """
-        return self.finalists + len(TREE_MODELS) + 2
+        return self.finalists + len(TREE_MODELS) + 1

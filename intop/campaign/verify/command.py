@@ -26,7 +26,9 @@ def _asked(against: str, configuration: str | None, **options: Any) -> dry_run.A
     from intop.campaign.verify.across import AcrossRequest
 
     if configuration is None:
-        return dry_run.Asked(stages=("pick", "judge"), options=without_configuration(**options))
+        return dry_run.Asked(
+            stages=("pick", "trim", "judge"), options=without_configuration(**options)
+        )
     workloads, options = asked_workloads(against, configuration, **options)
     request = AcrossRequest(workloads=workloads)
     return dry_run.Asked(stages=("across",), options=options, request=request)
