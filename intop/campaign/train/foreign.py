@@ -1,6 +1,7 @@
 """train --data: models of a table in a file."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from intop.document.progress import Progress
 from intop.domain.table import Table
@@ -63,9 +64,15 @@ def train_table(
     )
     for line in limits(families, len(samples)):
         progress.say(f"{inventory.path}: {line}")
-    progress.begin(f"{inventory.path}: train", len(families))
     try:
-        outcome = train_all(families, samples, effort=effort, dask=dask, progress=progress.step)
+        outcome = train_all(
+            families,
+            samples,
+            effort=effort,
+            dask=dask,
+            begin=partial(progress.begin, f"{inventory.path}: train"),
+            progress=progress.step,
+        )
     finally:
         progress.end()
     return Training(
