@@ -11,6 +11,7 @@ from dataclasses import replace
 from intop.learn.families import FAMILIES
 from intop.learn.hyperparameters import INNER_FOLDS, UNPRUNED_TRIES, Effort
 from intop.learn.surrogate import FEWEST_REPEATS, INTERVAL_FOLDS
+from intop.words import duration
 
 PROCESSORS = 2
 """Searches that are reckoned to run side by side, on any machine."""
@@ -53,6 +54,17 @@ def allotted(
         efforts[family] = replace(least, trials=tries)
         left_s -= _reckoned_s(family, efforts[family], learned, features) - first_s
     return {family: efforts[family] for family in families}
+
+
+def cut_line(efforts: Mapping[str, Effort], whole: Effort) -> str | None:
+    """Return a line for the user about what has no room in the time; None where all has."""
+    if whole.time_s is None or all(e.trials == whole.trials for e in efforts.values()):
+        return None
+    tries = ", ".join(f"{family} {effort.trials}" for family, effort in efforts.items())
+    return (
+        f"tries that fit in {duration(whole.time_s)}: {tries}; for all {whole.trials} of each, "
+        "set tuning_share = 0 in [budget]"
+    )
 
 
 def _leasts(whole: Effort, time_s: float) -> Iterator[tuple[Effort, float]]:

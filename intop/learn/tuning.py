@@ -9,6 +9,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from random import randrange
 
 import numpy as np
@@ -23,7 +24,7 @@ from intop.domain.training import (
     Try,
 )
 from intop.learn import accuracy
-from intop.learn.allotment import allotted
+from intop.learn.allotment import allotted, cut_line
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
 from intop.learn.hyperparameters import FEWEST_ROWS, MOST_SEARCHED, Effort, best_of, continued
@@ -39,9 +40,11 @@ SLICE_S = 10.0
 was under way."""
 
 
-def limits(families: Sequence[str], rows: int) -> list[str]:
-    """Return lines for the user: what does not use all of so many configurations."""
+def limits(families: Sequence[str], samples: Samples, effort: Effort) -> list[str]:
+    """Return lines for the user: what does not use all configurations, or not all of the effort."""
+    rows, efforts = len(samples), _allotted(families, samples, effort)
     lines = [FAMILIES[family].limit(rows) for family in families]
+    lines.append(cut_line(efforts, effort))
     if rows > MOST_SEARCHED:
         lines.append(
             f"hyper-parameters are searched on {MOST_SEARCHED:,} random configurations of {rows:,}"
@@ -71,7 +74,7 @@ def train_all(
     with the family of each search that ends. All are called here, in the calling process.
     Raises ValueError for too few rows.
     """
-    efforts = allotted(families, len(samples), _features(samples), effort)
+    efforts = _allotted(families, samples, effort)
     parts = [
         fold
         for repeat in range(min(e.repeats for e in efforts.values()))
@@ -94,12 +97,14 @@ def train_all(
             # Somebody else may have finished it since.
             if (family, n) not in known.finished
         )
-        for news in each(_advanced, tasks, jobs=jobs, dask=dask):
-            known.learn(news)
-            if records is not None:
-                records.add(fingerprint, news)
-                known.learn(records.new(fingerprint))
-            known.tell(progress)
+        # An interrupt in the body ends the processes at once, before the interpreter does.
+        with closing(each(_advanced, tasks, jobs=jobs, dask=dask)) as advanced:
+            for news in advanced:
+                known.learn(news)
+                if records is not None:
+                    records.add(fingerprint, news)
+                    known.learn(records.new(fingerprint))
+                known.tell(progress)
     return [
         _both(family, samples, parts, known.searches(family), effort.level) for family in families
     ]
@@ -141,8 +146,9 @@ class _Known:
                 progress(family)
 
 
-def _features(samples: Samples) -> int:
-    return sum(len(v.features) for v in samples.variables)
+def _allotted(families: Sequence[str], samples: Samples, effort: Effort) -> Mapping[str, Effort]:
+    features = sum(len(v.features) for v in samples.variables)
+    return allotted(families, len(samples), features, effort)
 
 
 def _fingerprint(samples: Samples, efforts: Mapping[str, Effort]) -> str:

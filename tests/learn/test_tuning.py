@@ -184,6 +184,11 @@ def test_a_timeout_ends_a_search_after_its_first_try(samples: Samples) -> None:
     assert FAMILIES["SVR"].defaults.items() <= fitted.hyperparameters.items()
 
 
+def test_a_search_ends_where_only_noise_is_left(samples: Samples) -> None:
+    assert len(continued("SVR", samples, Effort(trials=5, seed=1, enough=100.0))) == 1
+    assert len(continued("SVR", samples, Effort(trials=5, seed=1, enough=0.0))) == 5
+
+
 def test_what_is_worse_than_most_is_given_up(
     samples: Samples, monkeypatch: pytest.MonkeyPatch
 ) -> None:

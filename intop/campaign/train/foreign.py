@@ -62,7 +62,7 @@ def train_table(
     samples = Samples(
         variables=table.variables, values=table.values, measured=table.measured, lent=table.lent
     )
-    for line in limits(families, len(samples)):
+    for line in limits(families, samples, effort):
         progress.say(f"{inventory.path}: {line}")
     try:
         outcome = train_all(

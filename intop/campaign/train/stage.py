@@ -48,14 +48,15 @@ class Train(Stage[Training]):
         task = self.task
         space, samples, trials = learned_samples(task)
         progress = task.context.progress
-        for line in limits(self.families, len(samples)):
-            progress.say(f"{task.title}: {line}")
         best = noise_ceiling(task, samples, trials)
+        effort = limited_effort(task, best)
+        for line in limits(self.families, samples, effort):
+            progress.say(f"{task.title}: {line}")
         try:
             outcome = train_all(
                 self.families,
                 samples,
-                effort=limited_effort(task, best),
+                effort=effort,
                 dask=task.context.dask,
                 records=task.store.searches(task.subject),
                 begin=partial(progress.begin, f"{task.title}: train"),
