@@ -17,7 +17,6 @@ QUESTIONS = {
     "genetic": "genetic.Genetic",
     "mechanisms": "mechanisms.Mechanisms",
     "models": "models.Models",
-    "training-time": "training_time.TrainingTime",
     "modes-models": "modes.DrawnModels",
     "modes-search": "modes.ModeSearch",
     "published": "published.Published",

@@ -90,7 +90,8 @@ def _learned(rows: int, effort: Effort) -> float:
 def _reckoned_s(family: str, effort: Effort, learned: float, features: int) -> float:
     later = max(effort.trials - UNPRUNED_TRIES, 0)
     tries = effort.trials - later + PRUNED * later
-    fit_s = FAMILIES[family].time.of(learned, features) * SLOWNESS / PROCESSORS
+    known = min(learned, FAMILIES[family].most_rows or learned)
+    fit_s = FAMILIES[family].time.of(known, features) * SLOWNESS / PROCESSORS
     search_s = INNER_FOLDS * tries * fit_s
     if effort.timeout_s is not None:
         search_s = min(search_s, effort.timeout_s / PROCESSORS)
