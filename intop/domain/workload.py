@@ -303,6 +303,11 @@ class Budget(Limits):
     """Hyper-parameters that the search of one family in one fold tries."""
     tuning_timeout_s: Positive = 60.0
     """Seconds that this search may take."""
+    tuning_share: Annotated[float, Ge(0)] = 0.25
+    """Reckoned time of a training / time of its trials: where it is short, searches try fewer.
+
+    0 is no limit.
+    """
     population: Annotated[int, Ge(5)] = 200
     """Individuals of a search on models. SciPy's evolution needs five."""
     generations: Count = 100
