@@ -10,6 +10,7 @@ from intop.campaign.pilot.stage import timed
 from intop.campaign.verify.change_rounds import Changes, Effect, NextRounds
 from intop.campaign.verify.pick import Pick, Picked
 from intop.campaign.verify.promised import by_evidence
+from intop.campaign.verify.trim_view import trim_sentence
 from intop.campaign.verify.trimming import LEVEL, SIZES, Trimming, trim
 from intop.campaign.verify.winner import Winner
 from intop.domain.configuration import DEFAULT
@@ -87,10 +88,8 @@ class Trim(Stage[Trimmed]):
             level=LEVEL,
         )
         if trials:
-            count, of = len(configuration.values), len(self.picked.configuration.values)
-            self.task.context.progress.say(
-                f"{self.task.title}: trim: {count} of {of} keys stay, after {len(trials)} trials"
-            )
+            say = self.task.context.progress.say
+            say(f"{self.task.title}: trim: {trim_sentence(trimmed)}")
         return trimmed
 
     def _keys(self, changes: Changes) -> list[str]:
