@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from intop.domain.across import Across
 from intop.domain.agreement import Replica
 from intop.domain.explanation import Kept
+from intop.domain.further import Further
 from intop.domain.soak import Soak
 from intop.domain.stats import Interval
 from intop.domain.sweep import UNITS, Axis, Sweep
 from intop.domain.verdict import P99Outcome, Verdict
 from intop.words import counted, duration, interval, number
 
-UNDECIDED: P99Outcome = "no significant gain"
+NOT_SHOWN: P99Outcome = "no significant gain"
 ALONG: Mapping[Axis, str] = {
     "rate": "at other rates",
     "connections": "with other numbers of connections",
@@ -27,9 +28,17 @@ def verdict_sentence(verdict: Verdict) -> str:
     Against a baseline it names that one. It says which guardrails are unclear or broken, and which
     other latencies are certainly higher; without a gain of P99, all that certainly differ.
     """
-    sentence = _outcome(verdict)
-    differences = latency_differences(verdict, only_worse=verdict.p99_outcome != UNDECIDED)
-    return f"{sentence}; {differences}" if differences else sentence
+    differences = latency_differences(verdict, only_worse=verdict.p99_outcome != NOT_SHOWN)
+    next_step = further_pairs(verdict.further) if verdict.further and not verdict.is_gain else ""
+    return "; ".join(filter(None, (_outcome(verdict), differences, next_step)))
+
+
+def further_pairs(further: Further) -> str:
+    """Return such as: some 10 more pairs, 4 minutes: intop verify --more 10."""
+    minutes = ""
+    if further.seconds is not None:
+        minutes = f", {counted(max(1, math.ceil(further.seconds / 60)), 'minute')}"
+    return f"some {further.pairs} more pairs{minutes}: intop verify --more {further.pairs}"
 
 
 def latency_differences(verdict: Verdict, *, only_worse: bool = False) -> str:
@@ -71,12 +80,20 @@ def _outcome(verdict: Verdict) -> str:
         case "worse":
             return f"worse: P99 is {1 / verdict.ratio:.2f} times higher{than} (ratio's {within})"
     besides = f"; besides, {verdict.costs}" if verdict.broken else ""
-    text = "no significant gain, keep the defaults"
-    if any(ratio.low > 1 for ratio in verdict.certain.values()):
-        text = "no significant gain of P99"
-    if verdict.against:
-        text = f"no significant gain over {verdict.against}"
-    return f"{text} (ratio {verdict.ratio:.2f}, {within}){besides}"
+    return f"{_not_shown(verdict)} (ratio {verdict.ratio:.2f}, {within}){besides}"
+
+
+def _not_shown(verdict: Verdict) -> str:
+    """Return what the interval of a gain that is not shown says, and what to do by it."""
+    over = f" over {verdict.against}" if verdict.against else ""
+    if verdict.outcome == "undecided":
+        return f"undecided{over}, more pairs would tell"
+    is_all = not verdict.against and all(ratio.high < 1 for ratio in verdict.certain.values())
+    of = "" if is_all or over else " of P99"
+    then = ": keep the defaults" if is_all else ""
+    if verdict.excludes_gain:
+        return f"no gain{of}{over} larger than {verdict.ratio_high:.2f} times{then}"
+    return f"no significant gain{of}{over}{then}"
 
 
 def across_sentence(across: Across) -> str:

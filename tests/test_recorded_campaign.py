@@ -18,6 +18,7 @@ from intop.campaign.collect.stage import collect
 from intop.campaign.tune import tune
 from intop.config.study import Study, load_study
 from intop.document.progress import LineProgress
+from intop.domain import further
 from intop.domain.agreement import Agreement
 from intop.domain.explanation import Promised
 from intop.domain.probing import Probe, Probed
@@ -151,7 +152,7 @@ def as_told(value: Any) -> Any:
         return [as_told(one) for one in value]
     if not isinstance(value, dict):
         return value
-    unknown = LATER if "latencies_ms" in value else ("was_seen",)
+    unknown = LATER if "latencies_ms" in value else ("was_seen", "earlier", "further")
     message = {k: as_told(v) for k, v in value.items() if k not in unknown}
     if message.get("missed"):  # it was by the rounds up to a decision, and at the level of that
         message["missed"] = "known"
@@ -203,8 +204,12 @@ def test_killed_while_it_collects_it_has_the_same_plans_and_decisions(tmp_path: 
 def test_killed_while_it_judges_it_has_the_same_plans_and_decisions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its explanation looked at each change, as today's do where models promise nothing."""
+    """Its explanation looked at each change, as today's do where models promise nothing.
+
+    Its verdict kept nothing of the error rate for further pairs.
+    """
     monkeypatch.setattr(explain, "promised", lambda *_: ())
+    monkeypatch.setattr(further, "RESERVE", 0.0)
     study = load_study(DATA / "intop.toml")
     with campaigns(study, "killed-judge", tmp_path) as (now, then):
         tune(replace(now, archs=("x86",)), lambda _: None)

@@ -253,6 +253,9 @@ def exit_by(verdicts: "Mapping[str, Verdict]") -> None:
     """Say which gains are in doubt. Exit with 3 when not one verdict, by title, is a gain."""
     for title, verdict in verdicts.items():
         if verdict.outcome == "gain, but":
-            say(f"{title}: gain, but {verdict.doubts}. More rounds may tell (judge_pairs)")
+            then = "More rounds may tell (judge_pairs)"
+            if verdict.further is not None:
+                then = f"More pairs may tell: intop verify --more {verdict.further.pairs}"
+            say(f"{title}: gain, but {verdict.doubts}. {then}")
     if not any(verdict.is_gain for verdict in verdicts.values()):
         sys.exit(NO_GAIN)

@@ -88,7 +88,7 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     with interruptible(state), _planned(writes=True, **options) as (context, by_arch):
         plans = [plan for plan in by_arch.values() if plan is not None]
         if not plans:
-            print_result(to_json([]) if as_json else report.KEEP_THE_DEFAULTS)
+            print_result(to_json([]) if as_json else report.NOTHING)
             sys.exit(NO_GAIN)
         show(*sections(by_arch), stderr=True)
         check(plans)

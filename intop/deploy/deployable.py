@@ -64,7 +64,7 @@ def sole_deployment(
             f"--arch {next(iter(gains))}"
         )
     for arch in by_arch.keys() - gains.keys():
-        context.progress.say(f"{arch}: no gain: keep the defaults there")
+        context.progress.say(f"{arch}: no verdict is a gain: there is nothing to deploy")
     return next(iter(gains.values()), None)
 
 
@@ -101,11 +101,9 @@ def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) ->
         costs = verdict.outcome == "no gain: it costs"
         if verdict.is_gain or (costs and accept_costs):
             gains.append((task, verdict))
-        elif costs:
-            context.progress.say(
-                f"{task.title}: {verdict_sentence(verdict)}. To deploy it all the same: "
-                "--accept-costs"
-            )
+        else:
+            then = ". To deploy it all the same: --accept-costs" if costs else ""
+            context.progress.say(f"{task.title}: {verdict_sentence(verdict)}{then}")
     if len(gains) > 1:
         names = [task.workload.name for task, _ in gains]
         raise UsageError(

@@ -14,7 +14,7 @@ from intop.domain.stats import Interval
 from intop.sentences import across_sentence, kept_sentence, sweep_sentence, worse_here
 from intop.words import counted
 
-NOTHING = "no gain: keep the defaults, there is nothing to deploy"
+NOTHING = "no verdict is a gain: there is nothing to deploy"
 COLUMNS = (
     Column("key", "key"),
     Column("now", "before"),

@@ -6,7 +6,7 @@ from intop.deploy.rollout import HostRollout, Rollout
 from intop.document.model import Verbatim
 from intop.sentences import verdict_sentence
 
-KEEP_THE_DEFAULTS = "keep the defaults: no verdict is a gain, so there is nothing to apply"
+NOTHING = "no verdict is a gain: there is nothing to apply"
 
 
 COSTS = "--accept-costs goes on although a guardrail is broken"

@@ -48,10 +48,15 @@ def in_rounds(
     *,
     series: int = 1,
     start: int = 0,
+    after: int = 0,
     order: Order = shuffled,
 ) -> list[PlannedTrial]:
-    """Return the plan of a series: each cell once a round, from the place `start` on."""
-    places = [(number, place) for number in range(1, rounds + 1) for place in order(cells, rng)]
+    """Return the plan of a series: each cell once a round, from the place `start` on.
+
+    Its rounds are numbered from the one `after` those of an earlier series.
+    """
+    numbers = range(after + 1, after + rounds + 1)
+    places = [(number, place) for number in numbers for place in order(cells, rng)]
     return [
         replace(place, index=start + n, round=number, series=series)
         for n, (number, place) in enumerate(places)
@@ -120,6 +125,11 @@ def usable_by_round(trials: Sequence[M]) -> dict[str, dict[SeriesRound, M]]:
         if trial.usable and (series_round := trial.planned.series_round):
             arms[trial.planned.arm][series_round] = trial
     return dict(arms)
+
+
+def first_rounds(trials: Sequence[M], count: int) -> list[M]:
+    """Return the trials of the first `count` rounds."""
+    return [trial for trial in trials if 0 < (trial.planned.round or 0) <= count]
 
 
 def p99_by_round(trials: Sequence[Trial]) -> dict[str, dict[SeriesRound, float]]:

@@ -11,7 +11,7 @@ from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
 from intop.domain.histogram import PERCENTS, Histogram, reliable_ms
-from intop.domain.rounds import M, paired, usable_by_round
+from intop.domain.rounds import M, first_rounds, paired, usable_by_round
 from intop.domain.stats import (
     Interval,
     bonferroni,
@@ -162,8 +162,11 @@ def judged(
 
 
 def judged_pairs(trials: Sequence[M], verdict: Verdict) -> tuple[list[M], ...]:
-    """Return the campaign's trials that a verdict rests on: of the default and of the winner."""
-    arms = usable_by_round([t for t in trials if t.stage == "judge"])
+    """Return the campaign's trials that a verdict rests on: of the default and of the winner.
+
+    Further rounds that are begun belong to a later verdict.
+    """
+    arms = usable_by_round(first_rounds([t for t in trials if t.stage == "judge"], verdict.rounds))
     return paired(arms.get(verdict.against or HOST, {}), arms.get(verdict.origin, {}))
 
 

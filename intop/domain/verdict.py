@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
+from intop.domain.further import MATTERS, EarlierLook, Further
 from intop.domain.guardrails import Guardrail
 from intop.domain.halves import Halves
 from intop.domain.histogram import PERCENTS, requests_for
@@ -13,8 +14,11 @@ from intop.domain.speedups import SpeedUps
 from intop.domain.stats import Interval
 
 P99Outcome = Literal["gain", "worse", "no significant gain"]
-Outcome = Literal["gain", "gain, but", "no gain: it costs", "worse", "no significant gain"]
-"""The outcome by P99 and the guardrails together."""
+Outcome = Literal[
+    "gain", "gain, but", "no gain: it costs", "worse", "undecided", "no significant gain"
+]
+"""The outcome by P99 and the guardrails together. It is undecided where the interval has both no
+gain and one that matters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +109,7 @@ class Verdict:
     """Rounds that were measured."""
     planned_rounds: int
     looks: int
-    """The number of looks at the rounds, at most."""
+    """The number of looks at the rounds, at most, with those at further ones."""
     sides: SideBySide
     failures: int = 0
     """Trials of the tuned side that gave no latencies at all."""
@@ -121,6 +125,10 @@ class Verdict:
     """The mechanisms that the kernel counted, None where the trials have no counters."""
     halves: Halves | None = None
     """The worth of sysctls and directives alone, None where only one kind is changed."""
+    earlier: tuple[EarlierLook, ...] = ()
+    """The looks at fewer pairs, the first one first."""
+    further: Further | None = None
+    """The pairs that would decide it; None where it is decided, or does not go on."""
 
     @property
     def reference(self) -> str:
@@ -145,6 +153,8 @@ class Verdict:
     @property
     def outcome(self) -> Outcome:
         """A gain of P99 is none where a guardrail is broken, and in doubt where one is unclear."""
+        if self.p99_outcome == "no significant gain" and not (self.broken or self.excludes_gain):
+            return "undecided"
         if self.p99_outcome != "gain":
             return self.p99_outcome
         if self.broken:
@@ -159,7 +169,12 @@ class Verdict:
     @property
     def is_clear(self) -> bool:
         """Whether more rounds are not needed. An unclear guardrail needs them."""
-        return self.outcome not in ("gain, but", "no significant gain")
+        return self.outcome not in ("gain, but", "undecided", "no significant gain")
+
+    @property
+    def excludes_gain(self) -> bool:
+        """Whether P99 is certainly not lower by a factor that matters."""
+        return self.ratio_high < MATTERS
 
     @property
     def certain(self) -> Mapping[str, Interval]:

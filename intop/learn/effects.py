@@ -17,15 +17,13 @@ from functools import cache, cached_property
 import numpy as np
 
 from intop.domain.encoding import Matrix, Variable
+from intop.domain.further import MATTERS
 from intop.domain.ranking import Effect, Screening, State
 from intop.domain.stats import student_quantile
 from intop.learn.samples import Rows, Vector
 
 FEWEST_ROWS = 8
 """The fewest configurations; of fewer nothing can be told."""
-
-MATTERS = 1.2
-"""The factor by which P99 has to change between a parameter's values for it to matter."""
 
 LEAST_LEFT = 8
 """Parameters that stay in the space, chosen or open, even where nothing matters."""

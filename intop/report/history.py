@@ -77,7 +77,8 @@ def _judged(task: Task, verdict: Verdict) -> tuple[list[float], ...]:
     by_arm: dict[str, dict[SeriesRound, float]] = {}
     for planned in task.store.plan(task.subject, "judge"):
         place = places.get(planned.index)
-        if place and place.p99_ms and planned.series_round:
+        is_judged = 0 < (planned.round or 0) <= verdict.rounds
+        if place and place.p99_ms and planned.series_round and is_judged:
             by_arm.setdefault(planned.arm, {})[planned.series_round] = place.p99_ms
     return paired(by_arm.get(verdict.against or HOST, {}), by_arm.get(verdict.origin, {}))
 

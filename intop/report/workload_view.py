@@ -16,6 +16,7 @@ from intop.domain.comparison import (
 )
 from intop.domain.ranking import Importance
 from intop.domain.trial import Conditions
+from intop.domain.verdict import Verdict
 
 
 def details(comparison: Comparison) -> Section:
@@ -178,11 +179,15 @@ def _refusals(c: Comparison) -> list[str]:
     return [f"{reason}: {', '.join(those)}" for reason, those in keys.items()]
 
 
+def _keeps_defaults(verdict: Verdict | None) -> bool:
+    return not (verdict is None or verdict.is_gain or verdict.outcome == "undecided")
+
+
 def _values(c: Comparison) -> Section:
     """The judged configurations beside the defaults."""
     notes = [
         f"{side.name}: {'not verified' if side.verdict is None else side.verdict.short}"
-        + ("" if side.verdict is None or side.verdict.is_gain else ": keep the defaults")
+        + (": keep the defaults" if _keeps_defaults(side.verdict) else "")
         for side in c.sides
     ]
     return tabled(

@@ -22,15 +22,16 @@ def series_plan(
     *,
     series: int = 1,
     start: int = 0,
+    after: int = 0,
     duration_s: int | None = None,
 ) -> list[PlannedTrial]:
     """Return the plan of a series in which every arm is measured once a round.
 
-    The load lasts for `duration_s`, or as the workload says.
+    The load lasts for `duration_s`, or as the workload says. The rest as in `in_rounds`.
     """
     cells = [cell(name, arm, duration_s=duration_s) for name, arm in arms.items()]
     rng = Random(task.seed(stage, *order_words(series)))
-    return in_rounds(cells, rounds, rng, series=series, start=start)
+    return in_rounds(cells, rounds, rng, series=series, start=start, after=after)
 
 
 def order_words(series: int) -> tuple[str | int, ...]:

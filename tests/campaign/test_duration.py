@@ -41,18 +41,19 @@ def test_a_rate_too_low_for_the_budget_is_named() -> None:
 
 
 def test_the_half_width_is_students() -> None:
-    # t(0.975, 5 degrees of freedom) from tables; one look, since there are few pairs.
+    # t(0.98, 5 degrees of freedom) from tables, since 1 of 5 % is kept for further pairs; one look,
+    # since there are few pairs.
     assert half_width(0.1, 6, level=0.95, look_count=2) == pytest.approx(
-        2.5706 * math.sqrt(2 / 6) * 0.1, rel=1e-4
+        2.7565 * math.sqrt(2 / 6) * 0.1, rel=1e-4
     )
     # From ten pairs on, two looks share the error rate: the last one is wider than a single one.
     single = half_width(0.1, 10, level=0.95, look_count=1)
-    assert single == pytest.approx(2.2622 * math.sqrt(2 / 10) * 0.1, rel=1e-4)
+    assert single == pytest.approx(2.3984 * math.sqrt(2 / 10) * 0.1, rel=1e-4)
     assert half_width(0.1, 10, level=0.95, look_count=2) > single
 
 
 def test_the_fewest_pairs_that_resolve_a_ratio() -> None:
-    # log 1.25 is 2.231 sd; t(0.975) * sqrt(2 / n) is 2.250 for 4 pairs and 1.756 for 5.
+    # log 1.25 is 2.231 sd; t(0.98) * sqrt(2 / n) is 2.464 for 4 pairs and 1.896 for 5.
     assert pairs_needed(0.1, 1.25, level=0.95, look_count=1) == 5
     assert pairs_needed(0.0, 1.25, level=0.95, look_count=1) == 3
     assert pairs_needed(100.0, 1.25, level=0.95, look_count=1) is None
@@ -76,7 +77,7 @@ def test_what_trials_of_one_duration_say() -> None:
         result.sd_low / result.sd,
         result.sd_high / result.sd,
     ) == pytest.approx((low, high), rel=1e-4)
-    factor = 2.5706 * math.sqrt(2 / 6)
+    factor = 2.7565 * math.sqrt(2 / 6)
     assert (
         math.log(result.resolution),
         math.log(result.resolution_low),

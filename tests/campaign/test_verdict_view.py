@@ -7,6 +7,7 @@ import pytest
 
 from builders.results import BROKEN_CPU, CAUSES, COSTLY, CPU, DOUBTED, MODELS, P50, SIDES, VERDICT
 from intop.campaign.verify import view as verdict
+from intop.domain.further import EarlierLook, Further
 from intop.domain.stats import Interval
 from intop.domain.verdict import Pairwise, PairwiseLatency, Verdict
 from intop.sentences import verdict_sentence
@@ -128,6 +129,7 @@ def test_an_early_stop_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert "clear after" not in shown(capsys, verdict.verdict("x86 slt", whole))
 
 
+IN_FOUR_MINUTES = Further(pairs=10, seconds=200.0)
 P90 = "; P90 is 2.00 times (1.50 to 2.50) lower"
 
 
@@ -137,11 +139,22 @@ P90 = "; P90 is 2.00 times (1.50 to 2.50) lower"
         ({}, "gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40)"),
         (
             {"ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
-            f"no significant gain of P99 (ratio 1.10, 95% interval 0.90 to 1.30){P90}",
+            f"undecided, more pairs would tell (ratio 1.10, 95% interval 0.90 to 1.30){P90}",
         ),
         (
-            {"ratio": 1.2, "ratio_low": 1.0, "ratio_high": 1.4},
-            f"no significant gain of P99 (ratio 1.20, 95% interval 1.00 to 1.40){P90}",
+            {"ratio": 1.2, "ratio_low": 1.0, "ratio_high": 1.4, "further": IN_FOUR_MINUTES},
+            (
+                f"undecided, more pairs would tell (ratio 1.20, 95% interval 1.00 to 1.40){P90}; "
+                "some 10 more pairs, 4 minutes: intop verify --more 10"
+            ),
+        ),
+        (
+            {"ratio": 1.2, "ratio_low": 1.1, "ratio_high": 1.4, "further": IN_FOUR_MINUTES},
+            "gain: P99 is 1.20 times lower (95% interval 1.10 to 1.40)",
+        ),
+        (
+            {"ratio": 1.1, "ratio_low": 1.0, "ratio_high": 1.19},
+            (f"no gain of P99 larger than 1.19 times (ratio 1.10, 95% interval 1.00 to 1.19){P90}"),
         ),
         (
             {"ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75, "level": 0.9},
@@ -153,7 +166,17 @@ P90 = "; P90 is 2.00 times (1.50 to 2.50) lower"
         ),
         (
             {"against": "ubuntu-18.04", "ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
-            f"no significant gain over ubuntu-18.04 (ratio 1.10, 95% interval 0.90 to 1.30){P90}",
+            (
+                "undecided over ubuntu-18.04, more pairs would tell (ratio 1.10, 95% interval 0.90 "
+                f"to 1.30){P90}"
+            ),
+        ),
+        (
+            {"against": "ubuntu-18.04", "ratio": 1.0, "ratio_low": 0.9, "ratio_high": 1.11},
+            (
+                "no gain over ubuntu-18.04 larger than 1.11 times (ratio 1.00, 95% interval 0.90 "
+                f"to 1.11){P90}"
+            ),
         ),
         (
             {"against": "mine", "ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75},
@@ -206,9 +229,20 @@ def test_a_gain_says_which_other_latency_is_certainly_higher() -> None:
 
 def test_without_anything_certain_the_defaults_stay() -> None:
     nothing = replace(with_ratios(P50=Interval(1.1, 0.9, 1.3)), ratio=1.1, ratio_low=0.9)
-    assert verdict_sentence(replace(nothing, ratio_high=1.3)) == (
-        "no significant gain, keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30)"
+    assert verdict_sentence(replace(nothing, ratio_high=1.19)) == (
+        "no gain larger than 1.19 times: keep the defaults (ratio 1.10, 95% interval 0.90 to 1.19)"
     )
+    costly = replace(nothing, ratio_high=1.3, guardrails=(BROKEN_CPU,))
+    assert verdict_sentence(costly) == (
+        "no significant gain: keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30); "
+        "besides, CPU is higher by 12 points (9 to 15; accepted: 5)"
+    )
+
+
+def test_earlier_looks_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    look = EarlierLook(pairs=6, ratio=Interval(1.35, 0.95, 1.91), level=0.96)
+    out = shown(capsys, verdict.verdict("x86 slt", replace(VERDICT, earlier=(look,))))
+    assert "ratios at earlier looks: 1.35 (0.95 to 1.91) after 6 pairs" in " ".join(out.split())
 
 
 # Guardrails, and what too few requests are behind -------------------------------------------------

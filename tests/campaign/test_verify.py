@@ -22,10 +22,11 @@ from intop.domain.nginx.probe import probed
 from intop.domain.probing import Probe
 from intop.domain.rounds import planned_arms
 from intop.domain.search import Candidate, Search
+from intop.domain.sides import judged_pairs
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
-from intop.errors import BaselineError, IntopError, UsageError
+from intop.errors import BaselineError, IntopError, ResultMissingError, UsageError
 from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.executor import execute
@@ -152,9 +153,9 @@ def test_an_unclear_verdict_takes_all_pairs(testbed: FakeTestbed) -> None:
         verdict.stopped_early,
     ) == ("no significant gain", 10, 10, False)
     assert list(range(20)) == testbed.measured
-    # The last look has what the first one left of the error rate.
+    # The last look has what the first one left of the error rate, without the reserve.
     ratios = [5_000 / us for us in (1_000, 25_000) * 5]
-    expected = paired_ratio(ratios, [1.0] * 10, level=0.96715)
+    expected = paired_ratio(ratios, [1.0] * 10, level=0.97372)
     assert (expected.low, expected.high) == pytest.approx(
         (verdict.ratio_low, verdict.ratio_high), rel=0.01
     )
@@ -344,6 +345,101 @@ def test_a_default_that_fails_throughout_gives_no_verdict(testbed: FakeTestbed) 
         IntopError, match="only 0 pairs could be measured, a verdict needs two: because"
     ):
         judge(testbed.task, "tuned", QUICK, "openeuler-25.09")
+
+
+# Further pairs ------------------------------------------------------------------------------------
+
+
+def noisy(testbed: FakeTestbed, gain: float) -> None:
+    """The tuned arm is so many times as quick, which the first ten pairs don't tell from nothing.
+
+    Each pair scatters by itself, and further ones hardly do.
+    """
+
+    def latency(p: PlannedTrial) -> int:
+        if p.configuration.is_default:
+            return 5_000
+        spread = (0.4, 2.5) if (p.round or 0) <= 10 else (0.98, 1.02)
+        return round(5_000 / gain * spread[(p.round or 0) % 2])
+
+    testbed.latency = latency
+    searched(testbed)
+
+
+def test_further_pairs_decide_what_ten_pairs_did_not(testbed: FakeTestbed) -> None:
+    noisy(testbed, 2.0)
+    first = verify.verify(testbed.task)
+    assert (first.outcome, first.pairs) == ("undecided", 10)
+    assert first.further is not None
+    count = len(testbed.measured)
+    verdict = verify.verify_more(testbed.task, 20)
+    assert (verdict.outcome, verdict.pairs, verdict.rounds) == ("gain", 30, 30)
+    assert len(testbed.measured) == count + 40
+    assert verdict.further is None
+    assert verdict == testbed.task.store.get(testbed.task.subject, Verdict)
+    assert [look.pairs for look in verdict.earlier] == [7, 10]
+    assert verdict.earlier[1].ratio == first.interval
+    assert verdict.looks == 3
+    # What is clear is left alone, and a plain verify says the same.
+    assert verdict == verify.verify_more(testbed.task, 20)
+    assert verdict == verify.verify(testbed.task)
+    assert len(testbed.measured) == count + 40
+    assert "the verdict is clear, so nothing is measured: gain" in testbed.output.getvalue()
+
+
+def test_further_pairs_have_the_level_that_was_kept_for_them(testbed: FakeTestbed) -> None:
+    noisy(testbed, 1.1)
+    verify.verify(testbed.task)
+    for looks, pairs in ((3, 15), (4, 20)):
+        verdict = verify.verify_more(testbed.task, 5)
+        level = 1 - 0.05 * 0.2 * 0.5 ** (looks - 2)
+        assert (verdict.pairs, verdict.looks, len(verdict.earlier)) == (pairs, looks, looks - 1)
+        default, tuned = judged_pairs(testbed.task.trials("judge"), verdict)
+        p99s = ([t.p99_ms for t in side] for side in (default, tuned))
+        assert verdict.interval == paired_ratio(*p99s, level=level)
+
+
+@pytest.mark.parametrize("killed_after", [0, 1, 7, 9])
+@pytest.mark.parametrize("resumed_by", ["the same", "another number", "verify"])
+def test_killed_and_resumed_further_pairs_come_to_the_same_verdict(
+    testbed: FakeTestbed, killed_after: int, resumed_by: str
+) -> None:
+    noisy(testbed, 1.5)
+    verify.verify(testbed.task)
+    undisturbed = verify.verify_more(testbed.task, 5)
+    measured, testbed.measured = testbed.measured, []
+
+    testbed.task = another_campaign(testbed)
+    searched(testbed)
+    verify.verify(testbed.task)
+    testbed.dies_after = len(testbed.measured) + killed_after
+    with pytest.raises(KeyboardInterrupt):
+        verify.verify_more(testbed.task, 5)
+    testbed.dies_after = None
+    before = testbed.task.store.get(testbed.task.subject, Verdict)
+    assert before is not None
+    assert len(judged_pairs(testbed.task.trials("judge"), before)[0]) == 10
+    if resumed_by == "verify":
+        assert undisturbed == verify.verify(testbed.task)
+    else:
+        pairs = 5 if resumed_by == "the same" else 8
+        assert undisturbed == verify.verify_more(testbed.task, pairs)
+        told = "5 further pairs were begun, and are measured first"
+        assert (pairs == 8) == (told in testbed.output.getvalue())
+    assert measured == testbed.measured
+
+
+def test_there_is_nothing_to_go_on_with_before_a_verdict(testbed: FakeTestbed) -> None:
+    searched(testbed)
+    with pytest.raises(ResultMissingError, match="no verdict yet"):
+        verify.verify_more(testbed.task, 5)
+
+
+def test_a_gain_that_is_excluded_asks_for_no_pairs(testbed: FakeTestbed) -> None:
+    testbed.latency = lambda p: 5_000 + 10 * ((p.round or 0) % 3) + p.index % 2
+    searched(testbed)
+    verdict = verify.verify(testbed.task)
+    assert (verdict.outcome, verdict.further) == ("no significant gain", None)
 
 
 # From the finalists on ----------------------------------------------------------------------------

@@ -124,7 +124,8 @@ def test_without_a_gain_it_is_3_and_the_defaults_are_kept(
     assert ended.value.code == 3
     out, message = capsys.readouterr()
     assert out == ""
-    assert "keep the defaults" in message
+    assert "x86 slt: undecided" in message
+    assert "there is nothing to export" in message
 
 
 def test_what_costs_too_much_is_3_and_with_a_word_it_is_written_down(

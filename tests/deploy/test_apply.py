@@ -281,7 +281,7 @@ def test_without_a_gain_there_is_nothing_to_roll_out(
     with pytest.raises(SystemExit) as ended:
         apply_command.command([], standalone_mode=False)
     assert ended.value.code == 3
-    assert "keep the defaults" in capsys.readouterr().out
+    assert "there is nothing to apply" in capsys.readouterr().out
 
 
 def test_hosts_are_not_changed_without_a_yes(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def test_the_one_gain_is_exported_whatever_the_other_has(
     result = sole_deployment(both)
     assert result is not None
     assert result.arch == "arm"
-    assert "x86: no gain: keep the defaults there" in testbed.output.getvalue()
+    assert "x86: no verdict is a gain: there is nothing to deploy" in testbed.output.getvalue()
 
 
 def test_of_two_gains_one_has_to_be_chosen(both: Context) -> None:

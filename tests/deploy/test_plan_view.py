@@ -112,8 +112,8 @@ def test_the_hosts_own_value_counts_where_something_is_applied(
 
 
 def test_no_gain_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "x86: no gain: keep the defaults" in text(capsys, None)
-    assert "## x86: no gain: keep the defaults" in as_markdown(sections({"x86": None}))
+    assert "x86: no verdict is a gain: there is nothing" in text(capsys, None)
+    assert "## x86: no verdict is a gain: there is nothing" in as_markdown(sections({"x86": None}))
 
 
 def test_the_reason_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from intop.domain.encoding import Matrix, Variable
+from intop.domain.further import MATTERS
 from intop.domain.ranking import Screening
 from intop.learn import effects
-from intop.learn.effects import DISCOVERY_RATE, MATTERS, screening
+from intop.learn.effects import DISCOVERY_RATE, screening
 from intop.learn.samples import Vector
 
 NUMBERS, SWITCHES = 24, 12

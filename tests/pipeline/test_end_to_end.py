@@ -73,6 +73,7 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
             "gain, but",
             "no gain: it costs",
             "worse",
+            "undecided",
             "no significant gain",
         )
         guardrails = {g["quantity"]: g for g in one["verdict"]["guardrails"]}

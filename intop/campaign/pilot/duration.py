@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from intop.domain.further import looks_with_reserve
 from intop.domain.pilot import Pilot, TriedDuration
-from intop.domain.stats import centred, chi_square_quantile, geometric_mean, looks, student_quantile
+from intop.domain.stats import centred, chi_square_quantile, geometric_mean, student_quantile
 from intop.domain.trial import Trial
 
 REQUESTS = 1000
@@ -38,9 +39,9 @@ def half_width(sd: float, pairs: int, *, level: float, look_count: int) -> float
 
     Student's t interval of the mean of `pairs` log ratios, which have sqrt(2) times the sd of a
     trial where both sides scatter alike and independently (`stats.paired_ratio`); at the level of
-    the last of the looks at them (`looks`).
+    the last of the looks at them, without further pairs (`looks_with_reserve`).
     """
-    last = looks(pairs, look_count, level=level)[-1].level
+    last = looks_with_reserve(pairs, look_count, (), level=level)[-1].level
     return student_quantile(last, pairs - 1) * math.sqrt(2 / pairs) * sd
 
 

@@ -19,12 +19,18 @@ from intop.command.running import beginning, exit_by, run_stage
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
+    from intop.domain.verdict import Verdict
     from intop.domain.workload import Workload
+    from intop.run.context import Task
 
 
-def _asked(against: str, configuration: str | None, **options: Any) -> dry_run.Asked:
+def _asked(
+    against: str, more: int | None, configuration: str | None, **options: Any
+) -> dry_run.Asked:
     from intop.campaign.verify.across import AcrossRequest
 
+    if more is not None:
+        raise UsageError("the verdict says how long further pairs take: leave --dry-run out")
     if configuration is None:
         return dry_run.Asked(
             stages=("pick", "trim", "judge"), options=without_configuration(**options)
@@ -39,6 +45,7 @@ def _asked(against: str, configuration: str | None, **options: Any) -> dry_run.A
     "intop verify",
     "intop verify --arch x86 --workload slt",
     "intop verify --default ubuntu-18.04",
+    "intop verify --more 10                        further pairs of an undecided verdict",
     "intop verify --figures figures",
     "intop verify --workload all --configuration winner       in all workloads, in the same rounds",
     "intop verify --configuration winner --from slt --rounds 10",
@@ -53,6 +60,12 @@ def _asked(against: str, configuration: str | None, **options: Any) -> dry_run.A
     default="default",
     shell_complete=values.baselines,
     help="The baseline that stands for the default.  [default: the host's own values]",
+)
+@click.option(
+    "--more",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Go on with N further pairs of the same winner, where the verdict is not clear yet.",
 )
 @click.option(
     "--configuration",
@@ -80,26 +93,36 @@ def _asked(against: str, configuration: str | None, **options: Any) -> dry_run.A
     help="With --configuration: measure again; what was measured stays in the store.",
 )
 @dry_run_option(dry_run.measuring_as(_asked))
-def command(against: str, configuration: str | None, **options: Any) -> None:
+def command(against: str, more: int | None, configuration: str | None, **options: Any) -> None:
     """Measure the finalists against the default, and give a verdict.
 
     It is a gain if P99 is lower and nothing else is worse than [guardrails] of the file accepts;
     "gain, but" says what the rounds can't exclude, and "no gain: it costs" what is worse. The exit
     code is 3 when no verdict is a gain.
 
+    Where it is undecided, --more goes on with pairs of the same campaign. The new verdict replaces
+    the old one. A part of the error rate is kept for that, so all looks together hold at the level.
+
     With --configuration the winner, or a baseline, meets the default in all workloads of the file,
     in the same rounds. A line says where it is worse. The exit code is 3 if it is worse somewhere,
     or a gain nowhere.
     """
+    if more is not None and (against != "default" or configuration is not None):
+        raise UsageError(
+            "--more goes on with the verdict's own two sides: leave --default and --configuration "
+            "out"
+        )
     if configuration is not None:
         _across(against, configuration, **options)
         return
     options = without_configuration(**options)
-    from intop.campaign.verify.judge import judged_latencies
-    from intop.campaign.verify.judge import verify as stage
+    from intop.campaign.verify.judge import judged_latencies, verify, verify_more
     from intop.campaign.verify.view import verdict as text
 
-    exit_by(run_stage(lambda task: stage(task, against), text, drawn=judged_latencies, **options))
+    def stage(task: "Task") -> "Verdict":
+        return verify(task, against) if more is None else verify_more(task, more)
+
+    exit_by(run_stage(stage, text, drawn=judged_latencies, **options))
 
 
 def without_configuration(

@@ -1,6 +1,6 @@
 """verify: the best candidate, measured against the default."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -12,16 +12,26 @@ from intop.campaign.verify.pick import Pick, Picked, model_speed_ups
 from intop.campaign.verify.trim import trimmed
 from intop.config.counters import load_counters
 from intop.domain.baseline import HOST
-from intop.domain.campaign_status import Bound
+from intop.domain.campaign_status import Bound, pace_s
 from intop.domain.causes import Causes
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.counters import HostCounters, with_clients
+from intop.domain.further import (
+    EarlierLook,
+    Further,
+    further_level,
+    looks_with_reserve,
+    pairs_to_decide,
+)
 from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.rounds import (
     Arms,
     failures,
     first_problem,
+    first_rounds,
+    latest_series,
+    of_series,
     p99_by_round,
     paired,
     planned_arms,
@@ -29,17 +39,19 @@ from intop.domain.rounds import (
     usable_by_round,
 )
 from intop.domain.sides import Latencies, judged, judged_pairs, latencies
-from intop.domain.stats import Look, looks
+from intop.domain.stats import Look, looks, paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
 from intop.resources import shipped
+from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.rounds import series_plan
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
+from intop.words import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +76,8 @@ class Judgement:
     """The first place of its part of the plan."""
     beside: Mapping[str, Configuration] = field(default_factory=dict)
     """Arms that are measured beside these two."""
+    goes_on: bool = False
+    """Whether a part of the error rate is kept for further rounds, in series of their own."""
 
     def ask(self, so_far: SoFar) -> Batch | None:
         """The rounds up to the next look; None when all are measured, or it is clear before."""
@@ -87,6 +101,26 @@ class Judgement:
             self._outcome(trials),
             causes=_causes(*self._pairs(trials)),
             halves=self._halves(trials),
+            earlier=tuple(self._earlier(trials)),
+        )
+
+    def ratios(self, trials: Sequence[Trial]) -> list[float]:
+        """Return default P99 / tuned P99 of each pair."""
+        default, tuned = self._pairs(trials)
+        return [a.p99_ms / b.p99_ms for a, b in zip(default, tuned, strict=True)]
+
+    def further_rounds(self, rounds: int) -> list[PlannedTrial]:
+        """Return the places of further rounds, with the arms and the load of the first ones."""
+        plan = self.task.store.plan(self.task.subject, self.stage)
+        return series_plan(
+            self.task,
+            self.stage,
+            planned_arms(plan),
+            rounds,
+            series=latest_series(plan)[0] + 1,
+            start=len(plan),
+            after=planned_rounds(plan),
+            duration_s=plan[0].duration_s,
         )
 
     def _outcome(self, trials: Sequence[Trial]) -> Verdict:
@@ -123,11 +157,26 @@ class Judgement:
 
     def _schedule(self, plan: Sequence[PlannedTrial]) -> Sequence[Look]:
         level = self.task.context.study.budget.level
-        return looks(planned_rounds(plan) or self.rounds, self.looks, level=level)
+        rounds = planned_rounds(of_series(plan, self.series)) or self.rounds
+        if not self.goes_on:
+            return looks(rounds, self.looks, level=level)
+        later = range(self.series + 1, latest_series(plan)[0] + 1)
+        further = [planned_rounds(of_series(plan, number)) for number in later]
+        return looks_with_reserve(rounds, self.looks, further, level=level)
 
     def _scheduled(self) -> Sequence[Look]:
         plan = self.task.store.plan(self.task.subject, self.stage)
         return self._schedule([p for p in plan if p.index >= self.start])
+
+    def _earlier(self, trials: Sequence[Trial]) -> Iterator[EarlierLook]:
+        """Yield the looks at fewer rounds than there are."""
+        rounds = planned_rounds([t.planned for t in trials])
+        for look in self._scheduled():
+            sides = self._pairs(first_rounds(trials, look.rounds))
+            if look.rounds < rounds and len(sides[0]) > 1:
+                p99s = ([t.p99_ms for t in side] for side in sides)
+                ratio = paired_ratio(*p99s, level=look.level)
+                yield EarlierLook(pairs=len(sides[0]), ratio=ratio, level=look.level)
 
     def _halves(self, trials: Sequence[Trial]) -> Halves | None:
         """Return them by the rounds that have all four arms; None where these are not measured."""
@@ -178,7 +227,8 @@ class Judge(Stage[Verdict]):
 
     A gain is clear when all guardrails are kept, or one is broken. The pairs are fresh: a finalist
     that was only lucky when it was picked has to be lucky again. `against` names the baseline that
-    stands for the default, if not the host's own values do.
+    stands for the default, if not the host's own values do. With `more` it goes on with so many
+    further pairs, or with those that were begun, if they are not measured yet.
     """
 
     name = "judge"
@@ -190,7 +240,7 @@ class Judge(Stage[Verdict]):
     result_type = Verdict
     needs = ("pick",)
 
-    def __init__(self, task: Task, picked: Picked, against: str = HOST) -> None:
+    def __init__(self, task: Task, picked: Picked, against: str = HOST, *, more: int = 0) -> None:
         super().__init__(timed(task))
         self.picked = picked
         budget = task.context.study.budget
@@ -204,20 +254,47 @@ class Judge(Stage[Verdict]):
             looks=budget.judge_looks,
             duration_s=budget.judge_duration_s,
             beside=_halves_beside(task, picked.configuration, against),
+            goes_on=True,
         )
+        self._further = self._judgement.further_rounds(more) if more else []
 
     @classmethod
-    def begin(cls, task: Task, against: str = HOST) -> Self:
+    def begin(cls, task: Task, against: str = HOST, *, more: int = 0) -> Self:
         _check_against(task, against)
-        return cls(task, trimmed(task, execute(Pick(task))), against)
+        return cls(task, trimmed(task, execute(Pick(task))), against, more=more)
 
     def ask(self, so_far: SoFar) -> Batch | None:
-        return self._judgement.ask(so_far)
+        if batch := self._judgement.ask(so_far):
+            return batch
+        planned = {place.index for place in so_far.plan}
+        is_new = any(place.index not in planned for place in self._further)
+        return Batch(self._further) if is_new else None
 
     def result(self, trials: Sequence[Trial]) -> Verdict:
         verdict = self._judgement.verdict(trials)
         self._judgement.say_if_early(verdict)
-        return replace(verdict, models=model_speed_ups(self.task, self.picked.trials))
+        return replace(
+            verdict,
+            models=model_speed_ups(self.task, self.picked.trials),
+            further=self._further_of(verdict, trials),
+        )
+
+    def _further_of(self, verdict: Verdict, trials: Sequence[Trial]) -> Further | None:
+        """Return the further pairs that would decide a verdict; None where it is decided.
+
+        A guardrail in doubt gets as many again.
+        """
+        if verdict.is_clear or verdict.outcome == "no significant gain":
+            return None
+        pairs = verdict.pairs
+        if verdict.outcome == "undecided":
+            plan = self.task.store.plan(self.task.subject, self.name)
+            level = further_level(verdict.level, latest_series(plan)[0])
+            pairs = pairs_to_decide(self._judgement.ratios(trials), level=level)
+        places = self.task.store.places(self.task.subject)
+        pace = pace_s(place for place in places if place.stage == self.name)
+        arms = len({trial.planned.arm for trial in trials})
+        return Further(pairs=pairs, seconds=None if pace is None else pace * arms * pairs)
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
@@ -246,6 +323,28 @@ def verify(task: Task, against: str = HOST) -> Verdict:
     was planned with, and what `Pick`, `Judge` and `execute` do.
     """
     return execute(Judge.begin(task, against))
+
+
+def verify_more(task: Task, pairs: int) -> Verdict:
+    """Go on with further pairs of the same winner and the same default, unless it is decided.
+
+    Further pairs that were begun are measured first, however many are asked for. A verdict that is
+    clear is returned as it is. Raises ResultMissingError before there is a verdict, and what
+    `verify` does.
+    """
+    verdict = task.store.get(task.subject, Verdict)
+    rounds = planned_rounds(task.store.plan(task.subject, Judge.name))
+    if verdict is None or not rounds:
+        raise prerequisites.missing(task, "no verdict yet", "verify")
+    say = task.context.progress.say
+    if verdict.is_clear:
+        say(f"{task.title}: the verdict is clear, so nothing is measured: {verdict.short}")
+        return verdict
+    begun = rounds - verdict.rounds
+    if begun not in (0, pairs):
+        say(f"{task.title}: {counted(begun, 'further pair')} were begun, and are measured first")
+    more = 0 if begun else pairs
+    return execute(Judge.begin(task, verdict.against or HOST, more=more))
 
 
 def judged_latencies(task: Task) -> Latencies | None:

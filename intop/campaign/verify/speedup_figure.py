@@ -29,6 +29,7 @@ MARKS = {
     "gain": (BLUE, "o"),
     "gain, but": (BLUE, "P"),
     "no gain: it costs": (ORANGE, "v"),
+    "undecided": (GREY, "o"),
     "no significant gain": (GREY, "s"),
     "worse": (ORANGE, "X"),
     MEAN: (INK, "D"),

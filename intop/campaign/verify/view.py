@@ -34,6 +34,12 @@ def verdict(title: str, verdict: Verdict) -> Section:
             f"measured; the intervals of all {verdict.looks} looks hold together at "
             f"{verdict.level:.0%}"
         )
+    if verdict.earlier:
+        looks = ", ".join(f"{look.ratio} after {look.pairs} pairs" for look in verdict.earlier)
+        lines.append(
+            f"ratios at earlier looks: {looks}; the intervals of all looks hold together at "
+            f"{verdict.level:.0%}"
+        )
     lines += [f"{key} = {value}" for key, value in verdict.configuration.values.items()]
     written = Notes(tuple(f"  {line}" for line in lines))
     blocks: list[Block] = [written, _drawn(verdict)]

@@ -127,7 +127,7 @@ def command(
         deployment = sole_deployment(context, whole=winner, accept_costs=accept_costs)
         text = "" if deployment is None else _text(context, deployment, form, include)
     if deployment is None:
-        say("no gain: keep the defaults. There is nothing to export")
+        say("no verdict is a gain: there is nothing to export")
         sys.exit(NO_GAIN)
     for doubt in filter(None, (deployment.verdict.costs, deployment.verdict.doubts)):
         say(f"{deployment.title}: {doubt}")

@@ -187,6 +187,10 @@ def changes(findings: Findings) -> Iterator[Block]:
             f"{verdict.costs}. Whoever accepts that, deploys it with",
             command=f"intop plan --accept-costs {subject}",
         )
+    elif verdict.outcome == "undecided":
+        pairs = verdict.further.pairs if verdict.further else verdict.pairs
+        command = f"intop verify --more {pairs} {subject}"
+        yield Paragraph("Nothing yet: the verdict is undecided. Go on with", command=command)
     elif not verdict.is_gain:
         yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
     elif deployment is None:
