@@ -18,6 +18,7 @@ FEATURE = Feature(
     },
     results={
         "across": "intop.domain.across:Across",
+        "across-by-name": "intop.domain.across:AcrossByName",
         "agreement": "intop.domain.agreement:Agreement",
         "decisions": "intop.domain.refined:Decisions",
         "front": "intop.campaign.search.tradeoff:Front",

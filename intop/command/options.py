@@ -115,6 +115,16 @@ winner_option = click.option(
 )
 """`winner`."""
 
+deployed_option = click.option(
+    "--configuration",
+    default="",
+    metavar="NAME",
+    shell_complete=values.configurations,
+    help="What verify --configuration NAME has measured, by its newest verdict: winner, or a "
+    "baseline.",
+)
+"""`configuration`: a name, "" for the campaign's verdict."""
+
 costs_option = click.option(
     "--accept-costs",
     is_flag=True,

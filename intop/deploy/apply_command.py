@@ -12,6 +12,7 @@ from intop.command.dry_run import UNTOUCHED
 from intop.command.exit_codes import NO_GAIN
 from intop.command.options import (
     costs_option,
+    deployed_option,
     dry_run_option,
     roll_out_options,
     stage_options,
@@ -57,6 +58,7 @@ def _dry_run(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> 
 )
 @stage_options
 @winner_option
+@deployed_option
 @costs_option
 @roll_out_options
 @click.option(
@@ -113,6 +115,7 @@ def _planned(
     arch: str | None,
     workload: str | None,
     winner: bool,
+    configuration: str,
     accept_costs: bool,
     persist: bool,
     rounds: int | None,
@@ -129,7 +132,12 @@ def _planned(
     if path is None:
         with stored_context(config, arch, workload, connect=connect_to, writes=writes) as context:
             plans = plan(
-                context, whole=winner, persist=persist, rounds=rounds, accept_costs=accept_costs
+                context,
+                whole=winner,
+                persist=persist,
+                rounds=rounds,
+                accept_costs=accept_costs,
+                configuration=configuration,
             )
             yield context, plans
         return
@@ -137,6 +145,7 @@ def _planned(
         "--arch": arch,
         "--workload": workload,
         "--winner": winner,
+        "--configuration": configuration,
         "--accept-costs": accept_costs,
         "--persist": persist,
         "--rounds": rounds,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from intop.campaign.collected import required_space, why_gone
-from intop.domain.across import Across, about
+from intop.domain.across import WINNER, Across, AcrossByName, about
 from intop.domain.configuration import Configuration
-from intop.domain.deployment import Change, Deployment
+from intop.domain.deployment import Change, Deployment, Origin
 from intop.domain.explanation import Contribution, Explanation
 from intop.domain.nginx.directive import NginxFacts
 from intop.domain.nginx.standing import Directives
@@ -21,22 +21,36 @@ from intop.sentences import verdict_sentence
 
 
 def deployments(
-    context: Context, *, whole: bool = False, accept_costs: bool = False
+    context: Context,
+    *,
+    whole: bool = False,
+    accept_costs: bool = False,
+    configuration: str = "",
 ) -> dict[str, Deployment | None]:
     """Return the deployment of each architecture of the context; None: keep the defaults.
 
     That is the smallest set where its own verdict is a gain and it keeps the share of the winner's
     gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner. A lower P99
-    that breaks a guardrail is none, and said so, but with `accept_costs`.
+    that breaks a guardrail is none, and said so, but with `accept_costs`. With a `configuration`,
+    such as a baseline, it is that one, by its newest verdict of `verify --configuration`.
+
     Architectures without any verdict are said to be left out. Raises ResultMissingError where none
     has one, UsageError where several workloads of the context have a gain (a host can have one
     configuration only), or where the study has changed since, and lacks a key.
     """
+    if whole and configuration:
+        raise UsageError("--winner and --configuration exclude each other: leave one of them out")
     by_arch: dict[str, Deployment | None] = {}
     missing: list[ResultMissingError] = []
     for arch in context.archs:
         try:
-            by_arch[arch] = _of_arch(context, arch, whole=whole, accept_costs=accept_costs)
+            by_arch[arch] = _of_arch(
+                context,
+                arch,
+                whole=whole,
+                accept_costs=accept_costs,
+                configuration=configuration,
+            )
         except ResultMissingError as error:
             missing.append(error)
     if not by_arch:
@@ -47,16 +61,22 @@ def deployments(
 
 
 def sole_deployment(
-    context: Context, *, whole: bool = False, accept_costs: bool = False
+    context: Context,
+    *,
+    whole: bool = False,
+    accept_costs: bool = False,
+    configuration: str = "",
 ) -> Deployment | None:
     """Return the one deployment of the context; None: keep the defaults. Reads only the store.
 
-    `whole` and `accept_costs` as in `deployments`.
+    `whole`, `accept_costs` and `configuration` as in `deployments`.
 
     Raises UsageError where several architectures have a gain, ResultMissingError where none has a
     verdict.
     """
-    by_arch = deployments(context, whole=whole, accept_costs=accept_costs)
+    by_arch = deployments(
+        context, whole=whole, accept_costs=accept_costs, configuration=configuration
+    )
     gains = {arch: deployment for arch, deployment in by_arch.items() if deployment is not None}
     if len(gains) > 1:
         raise UsageError(
@@ -89,13 +109,18 @@ def nginx_of(context: Context, deployment: Deployment) -> tuple[Directives, Ngin
     return context.study.directives, probe.nginx.facts
 
 
-def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) -> Deployment | None:
+def _of_arch(
+    context: Context, arch: str, *, whole: bool, accept_costs: bool, configuration: str
+) -> Deployment | None:
     tasks = [task for task in context.subjects() if task.subject.arch == arch]
-    verdicts = [(task, task.store.get(task.subject, Verdict)) for task in tasks]
+    verdicts = [(task, _verdict(task, configuration)) for task in tasks]
     known = [(task, verdict) for task, verdict in verdicts if verdict is not None]
     if not known:
-        line = prerequisites.command_line(context.study, ["tune"], arch)
-        raise ResultMissingError(f"{arch}: no verdict yet: {line}")
+        command = f"verify --configuration {configuration}" if configuration else "tune"
+        workload = tasks[0].workload.name if configuration and len(tasks) == 1 else ""
+        line = prerequisites.command_line(context.study, [command], arch, workload)
+        about_it = f" on {configuration}" if configuration else ""
+        raise ResultMissingError(f"{arch}: no verdict{about_it} yet: {line}")
     gains: list[tuple[Task, Verdict]] = []
     for task, verdict in known:
         costs = verdict.outcome == "no gain: it costs"
@@ -103,6 +128,7 @@ def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) ->
             gains.append((task, verdict))
         else:
             then = ". To deploy it all the same: --accept-costs" if costs else ""
+            then = then or _next_step(task, verdict, configuration)
             context.progress.say(f"{task.title}: {verdict_sentence(verdict)}{then}")
     if len(gains) > 1:
         names = [task.workload.name for task, _ in gains]
@@ -110,14 +136,44 @@ def _of_arch(context: Context, arch: str, *, whole: bool, accept_costs: bool) ->
             f"{arch} has a gain for {' and for '.join(names)}, and a host can have one "
             f"configuration only. Say which: --workload {names[0]}"
         )
-    return _deployment(*gains[0], whole=whole) if gains else None
+    if not gains:
+        return None
+    return _deployment(*gains[0], whole=whole, configuration=configuration)
 
 
-def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
+def _verdict(task: Task, configuration: str) -> Verdict | None:
+    """Return the campaign's verdict, or the newest one on a configuration."""
+    if not configuration:
+        return task.store.get(task.subject, Verdict)
+    across = _across(task, configuration)
+    return None if across is None else across.verdict_under(task.workload.name)
+
+
+def _across(task: Task, configuration: str) -> Across | None:
+    measured = task.store.get(task.subject, AcrossByName)
+    return None if measured is None else measured.named(configuration)
+
+
+def _next_step(task: Task, verdict: Verdict, configuration: str) -> str:
+    """Return what to type where a verdict is no gain: "" where nothing would help."""
+    fresh = None if configuration else _verdict(task, WINNER)
+    if fresh is not None and fresh.is_gain and fresh.configuration == verdict.configuration:
+        return ". Its newest verdict is a gain: intop plan --configuration winner"
+    if not configuration or verdict.outcome != "undecided":
+        return ""
+    command = f"verify --configuration {configuration} --rounds {2 * verdict.rounds}"
+    where = task.subject.arch, task.workload.name
+    return f". More rounds: {prerequisites.command_line(task.context.study, [command], *where)}"
+
+
+def _deployment(task: Task, verdict: Verdict, *, whole: bool, configuration: str) -> Deployment:
     explanation = task.store.get(task.subject, Explanation)
     if explanation is not None and explanation.winner != verdict.configuration:
         explanation = None
+    whole = whole or bool(configuration)
     smallest = explanation if not whole and explanation and not explanation.obstacle else None
+    origin: Origin = "winner" if configuration in ("", WINNER) else "baseline"
+    across = _across(task, configuration) or task.store.get(task.subject, Across)
     campaign = task.subject.campaign
     return Deployment(
         study=campaign.study,
@@ -125,7 +181,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
         started_at=campaign.started_at,
         arch=task.subject.arch,
         workload=task.workload.name,
-        origin="smallest set" if smallest else "winner",
+        origin="smallest set" if smallest else origin,
         verdict=smallest.verdict if smallest else verdict,
         kept=smallest.kept if smallest else None,
         instead=explanation.obstacle if explanation and not whole else "",
@@ -133,7 +189,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool) -> Deployment:
             task, smallest.minimal if smallest else verdict.configuration, explanation
         ),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
-        across=about(task.store.get(task.subject, Across), verdict),
+        across=about(across, verdict),
     )
 
 

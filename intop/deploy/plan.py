@@ -31,15 +31,19 @@ def plan(
     rounds: int | None = None,
     hosts: Sequence[HostAddress] = (),
     accept_costs: bool = False,
+    configuration: str = "",
 ) -> dict[str, Plan | None]:
     """The plan of each architecture that has a verdict; None: keep the defaults.
 
-    With `accept_costs` a broken guardrail is accepted, now and on each host. `hosts` stand in place
+    With `accept_costs` a broken guardrail is accepted, now and on each host. `whole` and
+    `configuration` are as in `deployments`. `hosts` stand in place
     of the study's, for review. A host that can't be asked has its error in its place. Raises what
     `deployments` does, and UsageError where it is not clear what `hosts` are to get, or for values
     that no file can have.
     """
-    by_arch = deployments(context, whole=whole, accept_costs=accept_costs)
+    by_arch = deployments(
+        context, whole=whole, accept_costs=accept_costs, configuration=configuration
+    )
     gains = [arch for arch, deployment in by_arch.items() if deployment is not None]
     if hosts and len(gains) > 1:
         raise UsageError(
@@ -98,7 +102,7 @@ def plan_again(context: Context, saved: SavedPlan) -> dict[str, Plan | None]:
     plans: dict[str, Plan | None] = {}
     lines: list[str] = []
     for then in saved.plans:
-        now = _planned_again(context, then, whole=saved.whole)
+        now = _planned_again(context, then, saved)
         if now is None:
             lines.append(f"{then.deployment.title}: its verdict is no gain any more")
             continue
@@ -114,7 +118,7 @@ def plan_again(context: Context, saved: SavedPlan) -> dict[str, Plan | None]:
     return plans
 
 
-def _planned_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
+def _planned_again(context: Context, then: Plan, saved: SavedPlan) -> Plan | None:
     arch = then.deployment.arch
     narrow = replace(
         context,
@@ -123,10 +127,11 @@ def _planned_again(context: Context, then: Plan, *, whole: bool) -> Plan | None:
     )
     again = plan(
         narrow,
-        whole=whole,
+        whole=saved.whole,
         persist=then.persist,
         rounds=then.rounds,
         accept_costs=then.accept_costs,
+        configuration=saved.configuration,
     )
     return again[arch]
 

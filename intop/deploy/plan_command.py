@@ -11,6 +11,7 @@ from intop.command.exit_codes import NO_GAIN
 from intop.command.hosts import host_options, named_hosts
 from intop.command.options import (
     costs_option,
+    deployed_option,
     json_option,
     roll_out_options,
     subcommand,
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
     "intop plan --arch x86 --markdown > plan.md    for a pull request",
     "intop plan --persist --output plan.json       for a review; then: intop apply plan.json",
     "intop plan --winner                           the whole winner, not the smallest set",
+    "intop plan --configuration ubuntu-18.04       a baseline that verify has shown to be a gain",
     "intop plan --host root@10.0.0.5:22            a host that the study doesn't have",
 )
 @host_options
 @workload_option
 @winner_option
+@deployed_option
 @costs_option
 @roll_out_options
 @json_option
@@ -55,6 +58,7 @@ def command(
     workload: str | None,
     words: Sequence[str],
     winner: bool,
+    configuration: str,
     accept_costs: bool,
     persist: bool,
     rounds: int | None,
@@ -93,6 +97,7 @@ def command(
             rounds=rounds,
             hosts=hosts,
             accept_costs=accept_costs,
+            configuration=configuration,
         )
     if as_markdown:
         print_result(markdown(sections(by_arch)))
@@ -102,7 +107,7 @@ def command(
     if not plans:
         sys.exit(NO_GAIN)
     if output is not None:
-        write_plan(output, plans, whole=winner)
+        write_plan(output, plans, whole=winner, configuration=configuration)
         then = f"carry it out: intop apply {output}"
         if hosts:
             then = "for review only"

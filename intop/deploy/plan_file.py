@@ -22,7 +22,9 @@ AGAIN = "Make it again: intop plan --output {path}"
 _SAVED = TypeAdapter(SavedPlan)
 
 
-def write_plan(path: Path, plans: Iterable[Plan], *, whole: bool) -> SavedPlan:
+def write_plan(
+    path: Path, plans: Iterable[Plan], *, whole: bool, configuration: str = ""
+) -> SavedPlan:
     """Write the plans of one campaign to a file, all of it or nothing.
 
     Raises UsageError where there is no plan, where the file can't be written, and where another
@@ -39,6 +41,7 @@ def write_plan(path: Path, plans: Iterable[Plan], *, whole: bool) -> SavedPlan:
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         whole=whole,
         plans=plans,
+        configuration=configuration,
     )
     document = {
         "written_by": f"intop {__version__}",

@@ -91,6 +91,8 @@ def _origin(plan: Plan) -> Iterator[str]:
     origin = "the whole winner"
     if deployment.origin == "smallest set":
         origin = "the smallest set that was found to keep the gain"
+    if deployment.origin == "baseline":
+        origin = f"the baseline {deployment.verdict.origin}"
     yield (
         f"{counted(count, 'key')}, {origin}, of study {deployment.study}, campaign "
         f"{deployment.campaign} of {deployment.started_at[:10]}"
@@ -121,7 +123,7 @@ def _doubts(plan: Plan) -> Iterator[str]:
             "NOTE  it was measured at the study's rate only: intop sweep measures the winner at "
             "others"
         )
-    whole = "" if deployment.origin == "winner" else "the whole winner "
+    whole = "the whole winner " if deployment.origin == "smallest set" else ""
     yield from (f"{whole}{sweep_sentence(sweep)}" for sweep in deployment.sweeps)
     if deployment.across is not None:
         mark = "NOTE  " if deployment.across.worse else ""

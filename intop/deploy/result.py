@@ -175,6 +175,8 @@ class SavedPlan:
     whole: bool
     """Whether the whole winner was asked for."""
     plans: tuple[Plan, ...]
+    configuration: str = ""
+    """The name of the configuration that was asked for, "" for the verdict's."""
 
 
 def planned_key(

@@ -7,6 +7,9 @@ from typing import ClassVar, Literal
 from intop.domain.configuration import Configuration
 from intop.domain.verdict import Outcome, Pairwise, Verdict
 
+WINNER = "winner"
+"""The name of the configuration that a verdict is about."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnderWorkload:
@@ -94,6 +97,26 @@ class Across:
     def is_gain(self) -> bool:
         """Whether it is a gain somewhere, and worse nowhere."""
         return bool(self.gains) and not self.worse
+
+    def verdict_under(self, workload: str) -> Verdict | None:
+        """Return the verdict under a workload; None where there is none."""
+        return next((u.verdict for u in self.workloads if u.workload == workload), None)
+
+
+@dataclass(frozen=True)
+class AcrossByName:
+    """A campaign's configurations under several workloads, the latest result of each name."""
+
+    results: tuple[Across, ...] = ()
+
+    def named(self, name: str) -> Across | None:
+        """Return the result of a name; None where there is none."""
+        return next((across for across in self.results if across.name == name), None)
+
+    def with_one(self, across: Across) -> "AcrossByName":
+        """Return these with a result in place of an earlier one of its name."""
+        kept_results = (result for result in self.results if result.name != across.name)
+        return AcrossByName((*kept_results, across))
 
 
 def about(across: Across | None, verdict: Verdict | None) -> Across | None:

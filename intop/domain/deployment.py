@@ -12,7 +12,7 @@ from intop.domain.parameter import Risk, barred
 from intop.domain.sweep import Sweep
 from intop.domain.verdict import Verdict
 
-Origin = Literal["smallest set", "winner"]
+Origin = Literal["smallest set", "winner", "baseline"]
 
 
 @dataclass(frozen=True, kw_only=True)

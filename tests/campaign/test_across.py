@@ -9,7 +9,7 @@ from builders import results as findings
 from builders.testbeds import FakeTestbed, probe_of
 from builders.trials import CONDITIONS
 from intop.campaign.verify.across import AcrossRequest, AcrossWorkloads
-from intop.domain.across import Across
+from intop.domain.across import Across, AcrossByName
 from intop.domain.configuration import Configuration
 from intop.domain.sweep import Sweeps
 from intop.domain.trial import PlannedTrial, Trial
@@ -109,6 +109,20 @@ def test_every_workload_has_both_arms_once_a_round_one_after_the_other(
         ("api", 2),
     }
     assert result == judged.task.store.get(judged.task.subject, Across)
+
+
+def test_the_newest_result_of_each_configuration_is_kept(judged: FakeTestbed) -> None:
+    first = across(judged.task, workloads(judged.task)[:1], rounds=2)
+    baseline = across(
+        judged.task, workloads(judged.task)[:1], rounds=2, configuration="openeuler-25.09"
+    )
+    kept = judged.task.store.get(judged.task.subject, AcrossByName)
+    assert kept == AcrossByName((first, baseline))
+    second = across(judged.task, workloads(judged.task)[:1], rounds=3)
+    kept = judged.task.store.get(judged.task.subject, AcrossByName)
+    assert kept is not None
+    assert (kept.named("winner"), kept.named("openeuler-25.09")) == (second, baseline)
+    assert kept.named("kernel-6.1") is None
 
 
 def test_gains_and_what_is_worse_are_told_apart_and_hold_together(judged: FakeTestbed) -> None:

@@ -1,6 +1,7 @@
 """`intop verify`: what is printed, on which stream, and with which exit code."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from intop.command import running
 from intop.command.running import exit_by
 from intop.domain.configuration import Configuration
 from intop.domain.search import Candidate
+from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 
@@ -81,6 +83,25 @@ def test_a_verdict_is_measured_once(verify: Call, testbed: FakeTestbed) -> None:
     assert count == len(testbed.measured)
 
 
+def test_an_undecided_verdict_ends_with_what_decides_it(verify: Call, testbed: FakeTestbed) -> None:
+    def latency(p: PlannedTrial) -> int:
+        spread = (0.4, 2.5) if (p.round or 0) <= 10 else (0.98, 1.02)
+        return 5_000 if p.arm == "default" else round(2_500 * spread[(p.round or 0) % 2])
+
+    testbed.latency = latency
+    code, out, _ = verify()
+    sentence = " ".join(out.split())
+    assert code == 3
+    assert "x86 slt: undecided, more pairs would tell (ratio 2.0" in sentence
+    (pairs,) = re.findall(r"some (\d+) more pairs, \d+ minutes?: intop verify --more \1 ", sentence)
+    code, out, _ = verify("--more", pairs)
+    assert code == 0
+    assert "x86 slt: gain: P99 is 2.0" in out
+    assert "after 10 pairs; the intervals of all looks hold together" in " ".join(out.split())
+    # What is clear is left alone.
+    assert (0, out) == verify("--more", pairs)[:2]
+
+
 def test_json_has_guardrails_and_both_sides(verify: Call) -> None:
     result = json.loads(verify("--json")[1])
     assert list(result) == ["x86 slt"]
@@ -131,6 +152,10 @@ def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
         (("--from", "slt"), "--from, --rounds and --again belong to --configuration"),
         (("--configuration", "winner", "--default", "ubuntu-18.04"), "leave --default out"),
         (("--configuration", "ubuntu-18.04", "--from", "slt"), "ubuntu-18.04 is nobody's"),
+        (("--more", "3", "--default", "ubuntu-18.04"), "--more goes on with the verdict's own two"),
+        (("--more", "3", "--configuration", "winner"), "leave --default and --configuration out"),
+        (("--more", "3", "--rounds", "4"), "--from, --rounds and --again belong to"),
+        (("--more", "3", "--dry-run"), "how long further pairs take: leave --dry-run out"),
         (("--configuration", "winner", "--workload", "cdn"), r"has no \[workload.cdn\]"),
         (("--configuration", "winner", "--dry-run", "--from", "cdn"), r"has no \[workload.cdn\]"),
     ],

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from builders.results import COSTLY, TRIMMED, VERDICT
+from builders.results import ACROSS, BETTER, COSTLY, TRIMMED, VERDICT
 from builders.testbeds import FakeTestbed, probe_of
 from intop.deploy.deployable import sole_deployment
+from intop.domain.across import AcrossByName
+from intop.domain.configuration import Configuration
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
 from intop.run.context import Context
@@ -91,3 +93,67 @@ def test_what_trim_measured_of_another_winner_says_nothing(both: Context) -> Non
     result = sole_deployment(both)
     assert result is not None
     assert all(change.contribution is None for change in result.changes)
+
+
+# A configuration of verify --configuration --------------------------------------------------------
+
+BASELINE = "ubuntu-18.04"
+
+
+def measure(context: Context, name: str, verdict: Verdict, workload: str = "slt") -> None:
+    """Store the result of `verify --configuration` on x86 under one workload."""
+    subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
+    under = replace(BETTER, workload=workload, verdict=replace(verdict, origin=name))
+    across = replace(ACROSS, name=name, configuration=verdict.configuration, workloads=(under,))
+    earlier = context.store.get(subject, AcrossByName) or AcrossByName()
+    context.store.put(subject, earlier.with_one(across))
+
+
+def test_a_baseline_that_is_a_gain_is_deployed_by_its_newest_verdict(both: Context) -> None:
+    judge(both, "x86", NO_GAIN)
+    own = replace(VERDICT, configuration=Configuration({"net.core.somaxconn": "128"}))
+    measure(both, BASELINE, replace(own, ratio_low=0.9))
+    measure(both, "winner", VERDICT)
+    assert sole_deployment(both, configuration=BASELINE) is None
+    measure(both, BASELINE, own)
+    result = sole_deployment(both, configuration=BASELINE)
+    assert result is not None
+    assert (result.origin, result.verdict.origin) == ("baseline", BASELINE)
+    assert result.values == {"net.core.somaxconn": "128"}
+    assert result.across is not None
+    assert result.across.name == BASELINE
+
+
+def test_a_winner_that_fresh_pairs_show_to_be_a_gain_is_deployed_whole(
+    both: Context, testbed: FakeTestbed
+) -> None:
+    judge(both, "x86", NO_GAIN)
+    measure(both, "winner", VERDICT)
+    assert sole_deployment(both) is None
+    told = "Its newest verdict is a gain: intop plan --configuration winner"
+    assert told in testbed.output.getvalue()
+    result = sole_deployment(both, configuration="winner")
+    assert result is not None
+    assert (result.origin, result.verdict) == ("winner", replace(VERDICT, origin="winner"))
+
+
+def test_an_undecided_configuration_asks_for_more_rounds(
+    both: Context, testbed: FakeTestbed
+) -> None:
+    judge(both, "x86", VERDICT)
+    measure(both, BASELINE, NO_GAIN)
+    assert sole_deployment(both, configuration=BASELINE) is None
+    command = f"intop verify --configuration {BASELINE} --rounds {2 * NO_GAIN.rounds} --arch x86"
+    assert f"More rounds: {command}" in testbed.output.getvalue()
+
+
+def test_a_configuration_without_a_verdict_says_how_to_measure_it(both: Context) -> None:
+    judge(both, "x86", VERDICT)
+    line = f"x86: no verdict on {BASELINE} yet: intop verify --configuration {BASELINE} --arch x86"
+    with pytest.raises(ResultMissingError, match=line):
+        sole_deployment(both, configuration=BASELINE)
+    measure(both, BASELINE, VERDICT, workload="dlt")
+    with pytest.raises(ResultMissingError, match=line):
+        sole_deployment(both, configuration=BASELINE)
+    with pytest.raises(UsageError, match="--winner and --configuration exclude each other"):
+        sole_deployment(both, whole=True, configuration=BASELINE)

@@ -469,7 +469,9 @@ HOST = HostPlan(
 )
 
 
-def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch) -> SavedPlan:
+def saved_plan(
+    context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch, configuration: str = ""
+) -> SavedPlan:
     """A plan of one host; made again, its host is `now`."""
     started = context.campaign.started_at
     deployment = replace(DEPLOYMENT, started_at=started, campaign=context.campaign.id)
@@ -482,7 +484,7 @@ def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch)
 
     def again(narrow: Context, **asked: object) -> dict[str, Plan | None]:
         expected = {"whole": True, "persist": True, "rounds": 4, "accept_costs": False}
-        assert asked == expected
+        assert asked == expected | {"configuration": configuration}
         assert (narrow.archs, [w.name for w in narrow.workloads]) == (("x86",), ["slt"])
         return {"x86": replace(then, hosts=(Answer(name="lb", result=now),))}
 
@@ -494,6 +496,7 @@ def saved_plan(context: Context, now: HostPlan, monkeypatch: pytest.MonkeyPatch)
         made_at="2026-11-22T18:00:00+00:00",
         whole=True,
         plans=(then,),
+        configuration=configuration,
     )
 
 
@@ -504,6 +507,13 @@ def test_a_plan_whose_hosts_are_as_they_were_is_carried_out(
     assert {"x86": saved.plans[0]} == plan_again(context, saved)
     every = replace(context, workloads=tuple(context.study.workloads.values()))
     assert {"x86": saved.plans[0]} == plan_again(every, saved)
+
+
+def test_a_saved_plan_of_a_configuration_is_made_again_of_that(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = saved_plan(context, HOST, monkeypatch, configuration="ubuntu-18.04")
+    assert {"x86": saved.plans[0]} == plan_again(context, saved)
 
 
 def test_a_plan_whose_host_has_changed_is_refused(

@@ -54,6 +54,14 @@ def text(capsys: pytest.CaptureFixture[str], plan: Plan | None = PLAN) -> str:
     return shown(capsys, *sections({"x86": plan}))
 
 
+def test_a_baseline_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    verdict = replace(DEPLOYMENT.verdict, origin="ubuntu-18.04")
+    deployment = replace(DEPLOYMENT, origin="baseline", verdict=verdict)
+    assert "2 keys, the baseline ubuntu-18.04, of study lab" in " ".join(
+        text(capsys, replace(PLAN, deployment=deployment)).split()
+    )
+
+
 def test_a_plan_is_readable_at_100_columns(capsys: pytest.CaptureFixture[str]) -> None:
     out = text(capsys)
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 100

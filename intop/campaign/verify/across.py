@@ -7,7 +7,7 @@ from random import Random
 
 from intop.campaign.baselines import both_sides, chosen_baselines, fit, try_out
 from intop.campaign.pilot.stage import timed
-from intop.domain.across import Across, UnderWorkload
+from intop.domain.across import WINNER, Across, AcrossByName, UnderWorkload
 from intop.domain.baseline import HOST, Baseline
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.rounds import (
@@ -33,7 +33,6 @@ from intop.run.prospect import Prospect
 from intop.run.stage import Expected
 from intop.run.testbed import Testbed
 
-WINNER = "winner"
 TIMEOUT = "timeout"
 """The name that load tools give a request without an answer in time, among a trial's errors."""
 
@@ -129,7 +128,7 @@ class AcrossWorkloads(Experiment[Across]):
             each_level=each_level,
         )
 
-        return Across(
+        across = Across(
             name=self.configuration,
             configuration=configuration,
             against=against,
@@ -141,6 +140,9 @@ class AcrossWorkloads(Experiment[Across]):
                 for workload, own in by_workload.items()
             ),
         )
+        earlier = self.task.store.get(self.task.subject, AcrossByName) or AcrossByName()
+        self.task.store.put(self.task.subject, earlier.with_one(across))
+        return across
 
     def _chosen_baselines(self) -> tuple[Baseline, ...]:
         """Return the baseline that is measured in a winner's place."""

@@ -13,6 +13,7 @@ from intop.command.options import (
     arch_option,
     config_option,
     costs_option,
+    deployed_option,
     subcommand,
     winner_option,
     workload_option,
@@ -85,6 +86,7 @@ TABLES = (CSV, PARQUET)
     "counter that was not 0 in all trials.",
 )
 @winner_option
+@deployed_option
 @costs_option
 @click.option("--force", is_flag=True, help="Replace a file that intop did not write.")
 def command(
@@ -97,6 +99,7 @@ def command(
     stages: tuple[str, ...],
     counters: bool,
     winner: bool,
+    configuration: str,
     accept_costs: bool,
     force: bool,
 ) -> None:
@@ -110,9 +113,10 @@ def command(
     what the columns are, and `intop train --data FILE` makes the campaign's models again by it.
     """
     if form in TABLES:
-        if include is not None or winner or accept_costs:
+        if include is not None or winner or configuration or accept_costs:
             raise UsageError(
-                f"--include, --winner and --accept-costs don't go with --format {form}"
+                "--include, --winner, --configuration and --accept-costs don't go with --format "
+                f"{form}"
             )
         _export_trials(config, arch, workload, form, output, stages, counters=counters, force=force)
         return
@@ -124,7 +128,9 @@ def command(
     if include is not None and form != TUNED:
         raise UsageError("--include is for --format tuned: leave it out")
     with stored_context(config, arch, workload) as context:
-        deployment = sole_deployment(context, whole=winner, accept_costs=accept_costs)
+        deployment = sole_deployment(
+            context, whole=winner, accept_costs=accept_costs, configuration=configuration
+        )
         text = "" if deployment is None else _text(context, deployment, form, include)
     if deployment is None:
         say("no verdict is a gain: there is nothing to export")
