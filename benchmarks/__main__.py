@@ -15,6 +15,7 @@ QUESTIONS = {
     "directives-effect": "directives.Effects",
     "far-tail": "far_tail.FarTail",
     "genetic": "genetic.Genetic",
+    "interval-methods": "interval_methods.IntervalMethods",
     "mechanisms": "mechanisms.Mechanisms",
     "models": "models.Models",
     "modes-models": "modes.DrawnModels",

@@ -28,9 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.campaign import context_of, judged, labs_up, short_buffer
+from benchmarks.campaign import bbr_backends, context_of, judged, labs_up
 from benchmarks.harness import Question
 from benchmarks.tables import DUMMIES, PARAMETERS, read
+from intop.campaign.verify.change_rounds import Changes, kept_share
 from intop.config.study import Study
 from intop.document.figures import write_figures
 from intop.document.text import show
@@ -41,7 +42,6 @@ from intop.domain.stats import geometric_mean
 from intop.domain.verdict import Verdict
 from intop.explain.ablation import Ablation, ablate
 from intop.explain.outcome import kept
-from intop.explain.rounds import Changes, kept_share
 from intop.explain.stage import explain
 from intop.explain.view import explanation as text
 from intop.explain.view import smallest
@@ -231,7 +231,7 @@ class OnLab(Question[int, Explanation | None]):
     @cached_property
     def study(self) -> Study:
         """The study of the first campaign."""
-        whole, arch = short_buffer(), native_arch()
+        whole, arch = bbr_backends(), native_arch()
         link = whole.clusters[arch][0].link
         names = [f"ablate-{n}" for n in range(1, self.given.replicas + 1)]
         budget = replace(

@@ -12,13 +12,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.campaign import context_of, short_buffer
+from benchmarks.campaign import bbr_backends, context_of
 from benchmarks.contenders import Arm, Picked, Shared
 from benchmarks.recorded import Offer, Shot, offer, recorded_study
 from benchmarks.tables import as_samples, read, write
 from intop.config.catalogue import Catalogue, load_catalogue
 from intop.domain.baseline import HOST
-from intop.domain.cluster import LabSpec, native_arch
+from intop.domain.cluster import native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix, encode
 from intop.domain.probing import Probe
@@ -285,7 +285,7 @@ def the_lab(
 
     With a delay their load balancers are virtual machines. Without `keys`, those of the table.
     """
-    whole = short_buffer()
+    whole = bbr_backends()
     arch = native_arch()
     (cluster, *_) = whole.clusters[arch]
     assert cluster.link is not None
@@ -293,7 +293,7 @@ def the_lab(
     if buffer_kb is not None:
         link = replace(link, limit_kb=buffer_kb)
     specs = tuple(
-        LabSpec(name=f"tuners-{n}", arch=arch, link=link, kind="vm" if delay_ms else cluster.kind)
+        replace(cluster, name=f"tuners-{n}", link=link, kind="vm" if delay_ms else cluster.kind)
         for n in range(1, replicas + 1)
     )
     chosen = tuple(sorted(keys or _keys(read(TABLE))))

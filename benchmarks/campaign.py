@@ -33,9 +33,9 @@ Opened = Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]]
 """What opens the testbeds of a task."""
 
 
-def short_buffer() -> Study:
+def bbr_backends() -> Study:
     """The scenario on which most of what is known of the instrument was measured."""
-    return scenario("short-buffer")
+    return scenario("bbr-backends")
 
 
 MAIN = "lab"

@@ -49,6 +49,23 @@ class Shares:
     called_p99: float
 
 
+def defaults() -> dict[str, list[Trial]]:
+    """Return the usable trials of the default in the recorded campaign, by architecture."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "finished.db"
+        path.write_bytes(lzma.decompress(RECORDED.read_bytes()))
+        with opened_to_read(str(path), print) as store:
+            return {
+                subject.arch: [
+                    trial
+                    for trial in store.trials(subject)
+                    if trial.usable and trial.configuration.is_default
+                ]
+                for campaign in store.campaigns()
+                for subject in store.subjects(campaign)
+            }
+
+
 class FarTail(Question[tuple[str, bool], Shares]):
     """Is harm beyond P99 seen?"""
 
@@ -71,19 +88,7 @@ class FarTail(Question[tuple[str, bool], Shares]):
     @cached_property
     def trials(self) -> dict[str, list[Trial]]:
         """The usable trials of the default, by architecture."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "finished.db"
-            path.write_bytes(lzma.decompress(RECORDED.read_bytes()))
-            with opened_to_read(str(path), print) as store:
-                return {
-                    subject.arch: [
-                        trial
-                        for trial in store.trials(subject)
-                        if trial.usable and trial.configuration.is_default
-                    ]
-                    for campaign in store.campaigns()
-                    for subject in store.subjects(campaign)
-                }
+        return defaults()
 
     def measure(self, cell: tuple[str, bool]) -> Shares:
         arch, is_planted = cell

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.campaign import context_of, short_buffer
+from benchmarks.campaign import bbr_backends, context_of
 from intop.campaign.refine.stage import Refine
 from intop.campaign.train.stage import Train
 from intop.config.catalogue import Catalogue
@@ -96,7 +96,7 @@ def recorded_study(study: Study) -> Study:
 
 def offer(catalogue: Catalogue, defaults: Mapping[str, str]) -> Offer:
     """The lab's study on another catalogue, all of whose keys are there with these values."""
-    whole = short_buffer()
+    whole = bbr_backends()
     arch = native_arch()
     study = replace(
         recorded_study(whole),

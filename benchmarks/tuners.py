@@ -394,7 +394,7 @@ class Tuners(Question[str, Outcome]):
         add("--rounds", type=int, default=6, help="of verification (6)")
         add("--jobs", type=int, help="processes for models (one a processor)")
         add("--replicas", type=int, default=2, help="of the lab (2)")
-        add("--buffer", type=int, metavar="KB", help="of the lab's link (as in short-buffer)")
+        add("--buffer", type=int, metavar="KB", help="of the lab's link (as in bbr-backends)")
         add("--table", type=Path, metavar="FILE", help="keep all trials there (.csv.gz)")
         guests = "of its packets (0); its load balancers are virtual machines then"
         add("--delay", type=float, default=0.0, metavar="MS", help=guests)

@@ -162,7 +162,7 @@ class Verdicts(Question[int, Found]):
     @classmethod
     def options(cls, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
-        add("--scenario", default="short-buffer", help="(short-buffer)")
+        add("--scenario", default="bbr-backends", help="(bbr-backends)")
         add("--pairs", type=positive, default=10, help="at most, each (10)")
         add("--looks", type=positive, default=2, help="at the pairs (2)")
         add("--seconds", type=positive, help="of a trial (as the scenario)")

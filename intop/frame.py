@@ -70,6 +70,7 @@ CONDITIONS = (
     Field("generator", "", "the load generator: processor, number of CPUs, kernel"),
     Field("backends", "", "the same of the backends, with nginx"),
     Field("congestion_control", "", "what the load balancer starts with; empty where unknown"),
+    Field("peers_congestion_control", "", "the same of the clients and the backends"),
     Field("server_cpus", "", "processors that nginx's workers may run on; empty where unknown"),
 )
 RESULTS = (

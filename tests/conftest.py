@@ -18,6 +18,10 @@ from intop.document.progress import LineProgress
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
 from intop.store import Subject, opened
+from kit.golden import (  # noqa: F401  pytest finds fixtures here
+    _golden,
+    _golden_file,
+)
 from kit.postgres import Server, running
 from kit.studies import RUN, SMALL, Study, wait_for
 from quick import (  # noqa: F401  pytest finds hooks and fixtures here

@@ -12,6 +12,7 @@ FEATURE = Feature(
         "train": "intop.campaign.train.stage:Train",
         "search": "intop.campaign.search.stage:GlobalSearch",
         "pick": "intop.campaign.verify.pick:Pick",
+        "trim": "intop.campaign.verify.trim:Trim",
         "judge": "intop.campaign.verify.judge:Judge",
         "across": "intop.campaign.verify.across:AcrossWorkloads",
     },
@@ -28,6 +29,8 @@ FEATURE = Feature(
         "refusals": "intop.domain.baseline:Refusals",
         "search": "intop.domain.search:Search",
         "training": "intop.domain.training:Training",
+        "trim-order": "intop.domain.trimmed:TrimOrder",
+        "trimmed": "intop.domain.trimmed:Trimmed",
         "verdict": "intop.domain.verdict:Verdict",
     },
     commands=(

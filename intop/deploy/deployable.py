@@ -12,6 +12,7 @@ from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import normalised
 from intop.domain.probing import Probe
 from intop.domain.sweep import Sweeps, winners_sweeps
+from intop.domain.trimmed import Trimmed
 from intop.domain.verdict import Verdict
 from intop.errors import ResultMissingError, UsageError
 from intop.run import prerequisites
@@ -192,6 +193,24 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool, configuration: str
     )
 
 
+def _trimmed(task: Task, configuration: Configuration) -> tuple[Contribution, ...]:
+    """Return what trim has measured of the changes of this configuration."""
+    trimmed = task.store.get(task.subject, Trimmed)
+    if trimmed is None or trimmed.configuration != configuration:
+        return ()
+    defaults = required_space(task).defaults
+    return tuple(
+        Contribution(
+            keys=change.keys,
+            before=tuple(defaults[key] for key in change.keys),
+            after=tuple(configuration.values[key] for key in change.keys),
+            left_out=change.ratio,
+        )
+        for change in trimmed.left_out
+        if configuration.values.keys() >= {*change.keys}
+    )
+
+
 def _changes(
     task: Task, configuration: Configuration, explanation: Explanation | None
 ) -> tuple[Change, ...]:
@@ -211,9 +230,8 @@ def _changes(
                 f"{task.title}: the verdict is about {key} = {value!r}, which is {unfit}. "
                 "Nothing of it is deployed: tune again"
             )
-    contributions: Mapping[str, Contribution] = {
-        key: c for c in (explanation.contributions if explanation else ()) for key in c.keys
-    }
+    measured = explanation.contributions if explanation else _trimmed(task, configuration)
+    contributions: Mapping[str, Contribution] = {key: c for c in measured for key in c.keys}
     ordered = [key for key in contributions if key in configuration.values]
     ordered += [key for key in configuration.values if key not in contributions]
     return tuple(

@@ -290,6 +290,20 @@ class LabClients:
             )
 
 
+_Algorithm = Annotated[
+    str, matching(r"[a-z][a-z0-9_]{0,14}", "a name as in /proc/sys, such as bbr")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CongestionControl:
+    """The algorithm that each role of a lab's hosts starts with. Distributions ship cubic."""
+
+    load_balancer: _Algorithm = "cubic"
+    backends: _Algorithm = "cubic"
+    clients: _Algorithm = "cubic"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabSpec:
     """A description of an embedded lab."""
@@ -310,6 +324,8 @@ class LabSpec:
     """Classes of clients, each a load generator."""
     load_cpus: CpuList = ""
     """The processors that the load may run on."""
+    congestion_control: CongestionControl = CongestionControl()
+    """A guest's load balancer has its kernel's own."""
 
     def __post_init__(self) -> None:
         if problem := lab_name_problem(self.name):
@@ -323,6 +339,8 @@ class LabSpec:
                 "tls_key_bits, disk_iops, access_log and server_cpus: only where all hosts are "
                 "namespaces"
             )
+        if self.kind != "namespaces" and self.congestion_control.load_balancer != "cubic":
+            raise ValueError("congestion_control: a guest's load balancer has its kernel's own")
         if self.kind != "namespaces" and (self.server != NGINX or self.balancing.serves_files):
             raise ValueError("server and serves_files: only where all hosts are namespaces")
         if self.arch not in MACHINES:

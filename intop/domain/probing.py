@@ -64,6 +64,8 @@ class HostFacts:
 
     `all` are those of the host's first process; "" is where no nginx runs.
     """
+    congestion_control: str = ""
+    """The algorithm of its new connections; "" where it was not asked."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,10 @@ class Recipe:
     timeout_s: float | None
     seed: int
     level: float
+    time_s: float | None = None
+    """The time that the training was cut to."""
+    enough: float = 0.0
+    """The error that ended a search."""
     is_lent: bool = False
     """Models also learn from the screening, as from lent rows (`learn.samples.Samples`)."""
     outside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -26,6 +26,7 @@ TAIL = 0.1
 
 MAY_BE_UNKNOWN = (
     *("cpus", "nginx_conf", "generator", "backends", "congestion_control", "server_cpus"),
+    "peers_congestion_control",
 )
 """Conditions that are None or empty where they were not recorded."""
 
@@ -69,6 +70,8 @@ class Conditions:
     """The backends, in words."""
     congestion_control: str = ""
     """The load balancer's own default, which distributions choose and namespaces inherit."""
+    peers_congestion_control: str = ""
+    """That of the other hosts: `clients cubic, backends bbr`."""
     server: ServerName = NGINX.name
     server_cpus: str = ""
     """The processors that nginx's workers may run on, as in `HostFacts.nginx_cpus`."""

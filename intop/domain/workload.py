@@ -303,6 +303,11 @@ class Budget(Limits):
     """Hyper-parameters that the search of one family in one fold tries."""
     tuning_timeout_s: Positive = 60.0
     """Seconds that this search may take."""
+    tuning_share: Annotated[float, Ge(0)] = 0.25
+    """Reckoned time of a training / time of its trials: where it is short, searches try fewer.
+
+    0 is no limit.
+    """
     population: Annotated[int, Ge(5)] = 200
     """Individuals of a search on models. SciPy's evolution needs five."""
     generations: Count = 100
@@ -313,6 +318,8 @@ class Budget(Limits):
     """Predicted winners that `pick` measures, beside each tree model's own."""
     pick_rounds: Count = 3
     """Rounds in which `pick` compares them."""
+    trim_rounds: Whole = 4
+    """Rounds of each step of `trim`, which drops what does nothing; 0 judges the whole winner."""
     judge_pairs: Annotated[int, Ge(3)] = 10
     """Fresh pairs in which the winner meets the default, at most."""
     judge_looks: Annotated[int, Interval(ge=1, le=10)] = 2
@@ -356,6 +363,6 @@ class Budget(Limits):
     def pick_arms(self) -> int:
         """The most arms that meet in a round of `pick`.
 
-        They are the finalists, the one with few keys, each tree model's winner, and the default.
+        They are the finalists, each tree model's winner, and the default.
         """
-        return self.finalists + len(TREE_MODELS) + 2
+        return self.finalists + len(TREE_MODELS) + 1

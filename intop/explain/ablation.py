@@ -6,13 +6,21 @@ goes on from there. It depends only on these results, so stored rounds lead to t
 again. docs/method.md describes the method.
 """
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
+from intop.campaign.verify.change_rounds import (
+    Asking,
+    Changes,
+    Effect,
+    NextRounds,
+    Rounds,
+    kept_share,
+    without,
+)
 from intop.domain.explanation import KEPT
-from intop.explain.rounds import Changes, Effect, Round, Rounds, kept_share, without
 
 T = TypeVar("T")
 
@@ -43,18 +51,6 @@ TOP = 3
 """Changes whose pairs are measured for interactions, and that are tried at once to take back."""
 
 NOTHING: Changes = frozenset()
-
-
-@dataclass(frozen=True)
-class NextRounds:
-    """Sets that are to meet in a number of further rounds."""
-
-    sets: tuple[Changes, ...]
-    rounds: int
-
-
-Asking: TypeAlias = Generator[NextRounds, Sequence[Round], T]
-"""A part of the search: it yields what to measure, receives the rounds, and returns its result."""
 
 
 @dataclass(frozen=True, kw_only=True)

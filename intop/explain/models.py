@@ -1,4 +1,4 @@
-"""Predictions of the models about a winner: the effects of its changes, and curves."""
+"""Curves of what the models predict about a winner."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,9 +13,6 @@ from intop.domain.stats import geometric_mean
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.errors import ResultMissingError
-from intop.explain.rounds import Changes
-from intop.explain.winner import Winner
-from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 from intop.learn.surrogate import Predictor, fit_trees
 from intop.run.context import Task
@@ -25,33 +22,6 @@ if TYPE_CHECKING:
 
 PLACES = 60
 """Points of a curve, evenly spaced on the parameter's scale."""
-
-
-def promised(task: Task, winner: Winner) -> tuple[str, ...]:
-    """Return the winner's changes, ranked by the effect that the models predict, largest first.
-
-    The effect is log P99 without a change less that with it, in the winner and beside the default
-    together. An explanation ranks by the same sum when it measures all changes. Empty where there
-    are no models of P99 by trees. Raises what `learned_samples` does but ResultMissingError.
-    """
-    training = task.store.get(task.subject, Training)
-    if training is None or training.objective != "p99":
-        return ()
-    if not any(FAMILIES[fitted.family].is_tree for fitted in training.fitted):
-        return ()
-    try:
-        space, samples, _ = learned_samples(task, training)
-    except ResultMissingError:
-        return ()  # a training that was stored without its trials
-    predictor = fit_trees(training.fitted, samples, task.seed("explain"))
-    names, whole = winner.names, frozenset(winner.names)
-    nothing: Changes = frozenset()
-    sets = [nothing, whole, *(whole - {n} for n in names), *(frozenset({n}) for n in names)]
-    log_p99 = predictor(space.values([winner.with_only(changes) for changes in sets]))
-    default, full = log_p99[:2]
-    left_out, alone = np.split(log_p99[2:], 2)
-    effects = (left_out - full) + (default - alone)
-    return tuple(names[n] for n in np.argsort(-effects, kind="stable"))
 
 
 def curves(

@@ -4,14 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import stdev
 
+from intop.campaign.verify.change_rounds import Changes, Effect
+from intop.campaign.verify.winner import Winner
 from intop.domain.explanation import WANTED_KEYS, Contribution, Kept
 from intop.domain.rounds import p99_by_round, paired
 from intop.domain.stats import Interval, paired_ratio, student_quantile
 from intop.domain.trial import Trial
 from intop.errors import IntopError
 from intop.explain.ablation import Ablation
-from intop.explain.rounds import Changes, Effect
-from intop.explain.winner import Winner
 from intop.run.context import Task
 
 

@@ -1,6 +1,5 @@
 """explain: the smallest set of a winner's changes that keeps its gain, found by measurement."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -9,7 +8,10 @@ from typing import Self
 from intop.campaign.baselines import base_of
 from intop.campaign.collected import required_space
 from intop.campaign.pilot.stage import timed
+from intop.campaign.verify.change_rounds import Changes, NextRounds
 from intop.campaign.verify.judge import Judgement
+from intop.campaign.verify.promised import promised
+from intop.campaign.verify.winner import WINNER, Winner
 from intop.domain.baseline import HOST
 from intop.domain.explanation import (
     Contribution,
@@ -19,7 +21,7 @@ from intop.domain.explanation import (
     Offer,
     Promised,
 )
-from intop.domain.trial import PlannedTrial, SeriesRound, Trial
+from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget
 from intop.errors import IntopError, UsageError
@@ -30,13 +32,10 @@ from intop.explain.ablation import (
     PROMISED,
     PROMISED_ROUNDS,
     Ablation,
-    NextRounds,
     ablate,
 )
-from intop.explain.models import curves, promised
+from intop.explain.models import curves
 from intop.explain.outcome import by_evidence, contribution, few_of, kept_by, ratio_of
-from intop.explain.rounds import Changes, Round
-from intop.explain.winner import WINNER, Winner
 from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.executor import execute
@@ -108,7 +107,7 @@ class Explain(Stage[Explanation]):
         else:
             if not so_far.plan:
                 # Stored: the order must stay where models are trained again before the end.
-                order = promised(self.task, self.winner)
+                order = promised(self.task, self.winner, "explain")
                 self.task.store.put(self.task.subject, Promised(order=order))
             following = self._next(so_far.trials)
             series = so_far.plan[-1].series + 1 if so_far.plan else 1
@@ -204,7 +203,7 @@ class Explain(Stage[Explanation]):
             for _, series in groupby(trials, lambda t: t.planned.series):
                 answers = list(series)
                 self._check_asked(asked, answers)
-                asked = search.send(_rounds(self.winner, asked.sets, answers))
+                asked = search.send(self.winner.rounds(asked.sets, answers))
         except StopIteration as end:
             ablation: Ablation = end.value
             return ablation
@@ -313,23 +312,3 @@ def _judging_start(plan: Sequence[PlannedTrial]) -> int | None:
     """Return the first place of the judgement, None while there is none."""
     series = {p.series for p in plan if p.arm == SMALLEST}
     return min((p.index for p in plan if p.series in series), default=None)
-
-
-def _rounds(winner: Winner, sets: Sequence[Changes], trials: Sequence[Trial]) -> list[Round]:
-    """Return log P99 of the sets, round by round.
-
-    One that failed counts as a trial in which every request took the whole timeout.
-    """
-    by_arm = {winner.arm(changes): changes for changes in sets}
-    rounds: dict[SeriesRound | None, dict[Changes, float]] = {
-        t.planned.series_round: {} for t in trials
-    }
-    for trial in trials:
-        if trial.usable:
-            p99_ms = trial.p99_ms
-        elif trial.status == "failed":
-            p99_ms = 1000.0 * trial.conditions.timeout_s
-        else:
-            continue
-        rounds[trial.planned.series_round][by_arm[trial.planned.arm]] = math.log(p99_ms)
-    return list(rounds.values())

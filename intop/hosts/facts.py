@@ -56,7 +56,7 @@ def parse_facts(text: str) -> HostFacts:
         name, sign, value = line.partition("=")
         if sign and values.setdefault(name, value) != value:
             raise ValueError(f"{name[:20]} stands there twice")
-    for name in ("machine", "kernel", "cpu", "nginx", "nginx_cpus"):
+    for name in ("machine", "kernel", "cpu", "nginx", "nginx_cpus", "congestion_control"):
         if len(values.get(name, "")) > LONGEST:
             raise ValueError(f"{name} has {len(values[name])} characters")
     return HostFacts(
@@ -73,6 +73,7 @@ def parse_facts(text: str) -> HostFacts:
         in_user_namespace=values.get("uids", ALL_UIDS) != ALL_UIDS,
         mounts=_mounts(values.get("mounts", "")),
         nginx_cpus=" ".join(sorted(values.get("nginx_cpus", "").split())),
+        congestion_control=values.get("congestion_control", ""),
     )
 
 

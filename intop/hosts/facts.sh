@@ -37,4 +37,5 @@ add() { # the processors of the workers of root's nginx in `process`
 }
 masters add
 echo "nginx_cpus=${cpus# }"
+echo "congestion_control=$(cat /proc/sys/net/ipv4/tcp_congestion_control 2>/dev/null)"
 echo "clock=$(date +%s.%N)"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from intop.domain.balancing import Balancing
-from intop.domain.cluster import Cluster, LabSpec, Link, lab_name_problem
+from intop.domain.cluster import Cluster, CongestionControl, LabSpec, Link, lab_name_problem
 from intop.errors import LabDownError, LabError, UsageError
 from intop.lab import (
     client_link,
@@ -34,7 +34,7 @@ from intop.lab.image import Image
 from intop.lab.state import Lab
 
 PRIVILEGE_MARKER = state.STATE_FOLDER.parent / "made-run-sshd"
-ALLOWED_RECORD = state.STATE_FOLDER.parent / "allowed-cubic"
+ALLOWED_RECORD = state.STATE_FOLDER.parent / "allowed-congestion-control"
 RECOVERY_LIMIT_S = 8.0
 """Seconds for which a complete lab may stay silent (nginx being restarted) before `up` builds it
 anew. A machine may be starting again, and has that long."""
@@ -165,13 +165,17 @@ def _built(spec: LabSpec, template: Image | None, say: Callable[[str], None]) ->
 
 
 def _set_defaults(spec: LabSpec, say: Callable[[str], None]) -> None:
-    """Give the hosts what they start with, unless a guest has its own."""
-    guests = network.guests_of(spec)
-    problem = defaults.allow(ALLOWED_RECORD)
-    inheriting = [h for h in state.folders_of(spec.name).hosts if h not in guests]
-    if problem := problem or defaults.set_on(spec.name, inheriting):
+    """Give the hosts what they start with, unless a guest has its own.
+
+    Raises LabError where this machine has no congestion control that the lab's file names.
+    """
+    algorithms = defaults.choices(spec)
+    problem = defaults.allow(ALLOWED_RECORD, set(algorithms.values()))
+    if problem := problem or defaults.set_on(spec.name, algorithms):
+        if spec.congestion_control != CongestionControl():
+            raise LabError(f"lab {spec.name}: congestion_control: {problem}")
         say(f"lab {spec.name}: its hosts keep the machine's congestion control: {problem}")
-    if not guests:
+    if not network.guests_of(spec):
         network.start_with(spec.name, spec.balancing.sysctls)
 
 

@@ -22,7 +22,7 @@ from intop.learn.samples import Vector
 FOLDS = 5
 STRETCHES = (5, 5, 5, 5, 10, 10, 20, 20, 40, 40, 80)
 """Iterations of a network before each look at the held-out rows."""
-PATIENCE = 5
+PATIENCE = 3
 """Looks in a row that may be worse than the best one."""
 ENOUGH_ROWS = 100
 """Held-out rows that tell when to stop; where one fold has as many, the others are not needed."""

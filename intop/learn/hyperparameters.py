@@ -14,7 +14,7 @@ from intop.domain.training import FittedFamily, Try
 from intop.learn.families import FAMILIES, Family, Hyperparameters
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Fold, Samples, Vector, split
-from intop.learn.surrogate import fit, predicted
+from intop.learn.surrogate import INTERVAL_REPEATS, fit, predicted
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -27,6 +27,8 @@ FEWEST_ROWS = 4
 """The fewest configurations of a search: fewer leave training parts of one or two."""
 MOST_SEARCHED = 2_000
 """Rows that hyper-parameters are searched on, drawn at random: of 50,000 a search takes hours."""
+FEW_FEATURES: Hyperparameters = {"kept_percent": 25}
+"""The second try, beside the defaults: most parameters act on little."""
 UNPRUNED_TRIES = 5
 """Tries that go through all folds, before the median of them is worth a comparison."""
 
@@ -46,10 +48,18 @@ class Effort:
     """Time of each search at most."""
     level: float = 0.95
     """The level of intervals."""
+    interval_repeats: int = INTERVAL_REPEATS
+    """The number of divisions into folds for intervals, as for `surrogate`."""
+    time_s: float | None = None
+    """Seconds of a whole training that all of this is cut to (`allotment`)."""
+    enough: float = 0.0
+    """The `score` that ends a search, since what is left is noise."""
 
     def is_spent(self, tries: Sequence[Try]) -> bool:
         """Whether a search ends after these tries."""
         if len(tries) >= self.trials:
+            return True
+        if any(not t.pruned and t.errors[-1] <= self.enough for t in tries):
             return True
         return self.timeout_s is not None and sum(t.seconds for t in tries) >= self.timeout_s
 
@@ -107,6 +117,7 @@ def continued(
         pruner = optuna.pruners.MedianPruner(n_startup_trials=UNPRUNED_TRIES, n_warmup_steps=1)
         study = optuna.create_study(direction="minimize", sampler=sampler, pruner=pruner)
         study.enqueue_trial(search.family.defaults)
+        study.enqueue_trial(search.family.defaults | FEW_FEATURES)
         study.optimize(search.objective, n_trials=effort.trials, callbacks=[search.stop_in_time])
     return search.tries
 

@@ -75,14 +75,21 @@ class Surrogate:
 
 
 def surrogate(
-    family: str, hyperparameters: Hyperparameters, samples: Samples, seed: int
+    family: str,
+    hyperparameters: Hyperparameters,
+    samples: Samples,
+    seed: int,
+    repeats: int = INTERVAL_REPEATS,
 ) -> Surrogate:
-    """Fit a family to all rows, and without each fold of them, with folds drawn repeatedly."""
+    """Fit a family to all rows, and without each fold of them, with folds drawn `repeats` times.
+
+    Of more than MANY_ROWS rows, they are drawn FEWEST_REPEATS times.
+    """
 
     def fitted(rows: Samples) -> Any:
         return fit(FAMILIES[family].build(samples.variables, hyperparameters, seed), rows)
 
-    repeats = INTERVAL_REPEATS if len(samples) <= MANY_ROWS else FEWEST_REPEATS
+    repeats = repeats if len(samples) <= MANY_ROWS else FEWEST_REPEATS
     folds = [
         fold
         for repeat in range(repeats)

@@ -8,7 +8,8 @@ search done anew inside each one's training part, so that it knows nothing of th
 import hashlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from random import randrange
 
 import numpy as np
@@ -23,6 +24,7 @@ from intop.domain.training import (
     Try,
 )
 from intop.learn import accuracy
+from intop.learn.allotment import allotted, cut_line
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
 from intop.learn.hyperparameters import FEWEST_ROWS, MOST_SEARCHED, Effort, best_of, continued
@@ -38,9 +40,11 @@ SLICE_S = 10.0
 was under way."""
 
 
-def limits(families: Sequence[str], rows: int) -> list[str]:
-    """Return lines for the user: what does not use all of so many configurations."""
+def limits(families: Sequence[str], samples: Samples, effort: Effort) -> list[str]:
+    """Return lines for the user: what does not use all configurations, or not all of the effort."""
+    rows, efforts = len(samples), _allotted(families, samples, effort)
     lines = [FAMILIES[family].limit(rows) for family in families]
+    lines.append(cut_line(efforts, effort))
     if rows > MOST_SEARCHED:
         lines.append(
             f"hyper-parameters are searched on {MOST_SEARCHED:,} random configurations of {rows:,}"
@@ -56,43 +60,51 @@ def train_all(
     jobs: int | None = None,
     dask: str | None = None,
     records: SearchRecords | None = None,
+    begin: Callable[[int, int], None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> list[tuple[FittedFamily, ModelError]]:
     """Return each family tuned on all rows, with its error over the held-out rows of all folds.
 
     The rows are divided again into folds for each repeat; lent rows are held out in none, and all
-    models learn from them. Every fold of every family is a search of its own. `jobs` and `dask` say
-    where, as for `each`. After each SLICE_S a search says how far it is, which `records` keeps;
-    what is there already is not searched again. `progress` is called with the name of each family
-    that is finished. Both are called here, in the calling process.
+    models learn from them. Every fold of every family is a search of its own, and the families take
+    turns, so that the time of the first ones tells that of the others. `effort.time_s` cuts the
+    effort as `allotted` does. `jobs` and `dask` say where, as for `each`. After each SLICE_S a
+    search says how far it is, which `records` keeps; what is there already is not searched again.
+    `begin` is called once, with the number of searches and how many ended earlier, and `progress`
+    with the family of each search that ends. All are called here, in the calling process.
     Raises ValueError for too few rows.
     """
+    efforts = _allotted(families, samples, effort)
     parts = [
         fold
-        for repeat in range(effort.repeats)
+        for repeat in range(min(e.repeats for e in efforts.values()))
         for fold in _outer_folds(samples, effort.folds, effort.seed + repeat)
     ]
     parts.append(everything(len(samples)))
-    fingerprint = _fingerprint(samples, effort)
+    fingerprint = _fingerprint(samples, efforts)
     known = _Known(families, len(parts))
     if records is not None:
         known.learn(records.new(fingerprint))
-    known.tell(progress)
+    if begin is not None:
+        begin(len(known.tries), len(known.finished))
+    known.tell(None)
     while lacking := known.lacking():
         # Who makes the same training begins elsewhere, so that not all make the same searches.
         first = randrange(len(lacking)) if records is not None else 0
         tasks = (
-            (family, fold, parts[fold], samples, effort, known.tries[family, fold], SLICE_S)
-            for family, fold in (*lacking[first:], *lacking[:first])
+            (family, n, parts[n], samples, efforts[family], known.tries[family, n], SLICE_S)
+            for family, n in (*lacking[first:], *lacking[:first])
             # Somebody else may have finished it since.
-            if (family, fold) not in known.finished
+            if (family, n) not in known.finished
         )
-        for news in each(_advanced, tasks, jobs=jobs, dask=dask):
-            known.learn(news)
-            if records is not None:
-                records.add(fingerprint, news)
-                known.learn(records.new(fingerprint))
-            known.tell(progress)
+        # An interrupt in the body ends the processes at once, before the interpreter does.
+        with closing(each(_advanced, tasks, jobs=jobs, dask=dask)) as advanced:
+            for news in advanced:
+                known.learn(news)
+                if records is not None:
+                    records.add(fingerprint, news)
+                    known.learn(records.new(fingerprint))
+                known.tell(progress)
     return [
         _both(family, samples, parts, known.searches(family), effort.level) for family in families
     ]
@@ -104,9 +116,9 @@ class _Known:
     def __init__(self, families: Sequence[str], folds: int) -> None:
         self.finished: dict[_Place, FinishedSearch] = {}
         self.tries: dict[_Place, tuple[Try, ...]] = {
-            (family, fold): () for family in families for fold in range(folds)
+            (family, fold): () for fold in range(folds) for family in families
         }
-        self._unfinished = list(families)
+        self._told: set[_Place] = set()
 
     def learn(self, records: Sequence[SearchRecord]) -> None:
         """Take in records, of which some may be known already."""
@@ -126,18 +138,22 @@ class _Known:
         return [place for place in self.tries if place not in self.finished]
 
     def tell(self, progress: Callable[[str], None] | None) -> None:
-        """Name the families all of whose searches have ended since the last call."""
-        lacking = {family for family, _ in self.lacking()}
-        finished = [family for family in self._unfinished if family not in lacking]
-        self._unfinished = [family for family in self._unfinished if family in lacking]
-        for family in finished:
-            if progress is not None:
+        """Name the family of each search that has ended since the last call."""
+        ended = [place for place in self.finished if place not in self._told]
+        self._told.update(ended)
+        if progress is not None:
+            for family, _ in ended:
                 progress(family)
 
 
-def _fingerprint(samples: Samples, effort: Effort) -> str:
+def _allotted(families: Sequence[str], samples: Samples, effort: Effort) -> Mapping[str, Effort]:
+    features = sum(len(v.features) for v in samples.variables)
+    return allotted(families, len(samples), features, effort)
+
+
+def _fingerprint(samples: Samples, efforts: Mapping[str, Effort]) -> str:
     """Return a name for all that the searches depend on, apart from family and fold."""
-    known = repr((samples.digest, effort, code_fingerprint()))
+    known = repr((samples.digest, sorted(efforts.items()), code_fingerprint()))
     return hashlib.sha256(known.encode()).hexdigest()
 
 
@@ -164,7 +180,9 @@ def _advanced(
     guesses, low, high = np.empty((3, 0))
     if len(held_out):
         with one_thread():
-            model = surrogate(family, fitted.hyperparameters, training, effort.seed)
+            model = surrogate(
+                family, fitted.hyperparameters, training, effort.seed, effort.interval_repeats
+            )
             guesses, (low, high) = model(held_out), model.interval(held_out, effort.level)
     end = FinishedSearch(
         fitted=fitted,

@@ -92,6 +92,7 @@ def _measured(compared: Compared) -> Table:
     for name in (
         *("machine", "cpu", "cpus", "kernel", "emulation", "server", "nginx", "nginx_conf"),
         *("generator", "backends", "load_tool", "link", "congestion_control", "server_cpus"),
+        "peers_congestion_control",
     ):
         add(
             name.replace("_", " "),

@@ -21,6 +21,7 @@ from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.training import Training
 from intop.domain.trial import Conditions, Status
+from intop.domain.trimmed import Trimmed
 from intop.domain.verdict import Verdict
 
 Reason = Literal["refused value", "failed", "disturbed", "pruned", "overloaded"]
@@ -115,6 +116,7 @@ class Findings:
     refined: Refined | None
     training: Training | None
     search: Search | None
+    trimmed: Trimmed | None
     verdict: Verdict | None
     judged: Judged | None
     sweeps: tuple[Sweep, ...]

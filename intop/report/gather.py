@@ -24,6 +24,7 @@ from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
 from intop.domain.trial import AnyTrial, Outline, latest
+from intop.domain.trimmed import Trimmed
 from intop.domain.verdict import Verdict
 from intop.errors import IncomparableError, RefusedValueError, ResultMissingError, UsageError
 from intop.report.compare import compare
@@ -109,6 +110,7 @@ def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
         refined=get(subject, Refined),
         training=get(subject, Training),
         search=get(subject, Search),
+        trimmed=get(subject, Trimmed),
         verdict=verdict,
         judged=_judged(task, compared, verdict),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),

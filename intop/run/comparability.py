@@ -64,6 +64,7 @@ def conditions_of(
         generator=_in_words(cluster.load_generators, facts),
         backends=_in_words(cluster.backends, facts, nginx=True),
         congestion_control="" if congestion_control is None else congestion_control.value or "",
+        peers_congestion_control=_peers_congestion_control(cluster, facts),
         server_cpus=balancer.nginx_cpus,
         **of_workload(task.workload, cluster, tool),
     )
@@ -185,6 +186,18 @@ def _in_words(addresses: Iterable[HostAddress], facts: ClusterFacts, *, nginx: b
         pinned = f", load on CPUs {address.load_cpus}" if address.load_cpus else ""
         counted[_host_in_words(host, nginx=nginx) + pinned] += 1
     return "; ".join(f"{n} x {text}" if n > 1 else text for text, n in sorted(counted.items()))
+
+
+def _peers_congestion_control(cluster: Cluster, facts: ClusterFacts) -> str:
+    """Return such as `clients cubic, backends bbr`; "" if a host is missing or was not asked."""
+    parts = []
+    for role, addresses in (("clients", cluster.load_generators), ("backends", cluster.backends)):
+        hosts = [facts.hosts.get(address.name) for address in addresses]
+        algorithms = {"" if host is None else host.congestion_control for host in hosts}
+        if "" in algorithms:
+            return ""
+        parts.append(f"{role} {' and '.join(sorted(algorithms))}")
+    return ", ".join(parts)
 
 
 def _host_in_words(host: HostFacts, *, nginx: bool) -> str:

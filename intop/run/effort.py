@@ -31,15 +31,6 @@ tests ran beside a campaign needed 1.25."""
 TIME_WAIT_S = 60.0
 """Seconds for which the kernel keeps closed connections."""
 
-PROMPT_TRIES, PRUNED = 5, 0.6
-"""Tries that go through all inner folds, and the share of folds of later tries."""
-INNER_FOLDS, FITS_FOR_INTERVALS = 5, 21
-FIT_S, FIT_ROW_S = 0.7, 0.006
-"""Seconds of a processor for one fit of each family together, and by row. On the lab 0.78 s with 29
-rows of 14 parameters; 3.7 s with 500 rows of 30 features."""
-FAMILIES = 7
-MOST_ROWS = 2000
-
 EVALUATION_S = 2e-5
 """Seconds of a candidate in one of five searches; a search seldom uses all generations."""
 SEARCHES = 5
@@ -74,17 +65,28 @@ def trial(kind: Kind, run_s: float, rate_rps: float, budget: Budget) -> Span:
     return Span(likely_s=RETRIED * once, most_s=RETRIED_AT_MOST * (once + drain))
 
 
-def training(rows: int, budget: Budget, processes: int) -> Span:
-    """Return the time to tune all families in all folds, with `processes` side by side."""
-    searches = budget.folds * budget.repeats + 1
-    prompt = min(budget.tuning_trials, PROMPT_TRIES)
-    tries = prompt + PRUNED * (budget.tuning_trials - prompt)
-    learned = min(rows, MOST_ROWS) * (budget.folds - 1) / budget.folds
-    fit_s = FIT_S + FIT_ROW_S * learned
-    limit_s = FAMILIES * budget.tuning_timeout_s
-    likely = min(tries * INNER_FOLDS * fit_s, limit_s) + FITS_FOR_INTERVALS * fit_s
-    most = min(3 * tries * INNER_FOLDS * fit_s, limit_s) + 3 * FITS_FOR_INTERVALS * fit_s
-    return Span(likely_s=likely, most_s=most).of(searches / processes, searches / processes)
+def training(rows: int, budget: Budget, processes: int, trials_s: float | None = None) -> Span:
+    """Return the time to tune all families in all folds, with `processes` side by side.
+
+    `trials_s` are the seconds of the trials, of which it takes a share; None where unknown.
+    """
+    from intop.learn.allotment import PROCESSORS, allotted, reckoned_s
+    from intop.learn.families import FAMILIES
+    from intop.learn.hyperparameters import MOST_SEARCHED, Effort
+
+    time_s = budget.tuning_share * trials_s if budget.tuning_share and trials_s else None
+    whole = Effort(
+        folds=budget.folds,
+        trials=budget.tuning_trials,
+        seed=0,
+        repeats=budget.repeats,
+        timeout_s=budget.tuning_timeout_s,
+        time_s=time_s,
+    )
+    learned = min(rows, MOST_SEARCHED)
+    efforts = allotted(tuple(FAMILIES), learned, budget.keep, whole)
+    likely_s = reckoned_s(efforts, learned, budget.keep) * PROCESSORS / processes
+    return Span(likely_s=likely_s, most_s=2 * likely_s)
 
 
 def search(budget: Budget) -> Span:

@@ -48,7 +48,7 @@ In CSV, a text that a spreadsheet would take for a formula begins with an apostr
 
 `FILE.schema.json` beside the table describes each column with its unit (a Table Schema of
 Frictionless Data). It also has the settings of `intop train` for each architecture and workload,
-from the current study: parameters with ranges, folds, repeats, tries, time-out and seed.
+from the current study: parameters with ranges, folds, repeats, tries, times and seed.
 `intop train --data FILE` therefore needs no other option and prints exactly the errors of
 `intop train`, with one exception: if `tuning_timeout_s` ends a tuning search, the result depends on
 the speed of the machine. The noise ceiling differs: the table has no histograms, so replicates

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from builders.results import MODELS
+from builders.results import MODELS, TRIMMED
 from builders.testbeds import probe_of
 from builders.trials import CONDITIONS, judged_trials, model_error, run, screening, trial
 from intop.domain.agreement import agreement
@@ -134,6 +134,7 @@ def _verified(store: Store, subject: Subject, *, gain: bool) -> None:
     for result in (REFINED, TRAINING, SEARCH, verdict):
         store.put(subject, result)
     if gain:
+        store.put(subject, TRIMMED)
         store.put(subject, explanation(verdict))
         _add(store, subject, "apply", judged[:2])
 

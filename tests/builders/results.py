@@ -17,6 +17,7 @@ from intop.domain.soak import Limits, Soak, SoakBlock, Trend
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import Interval
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep
+from intop.domain.trimmed import MeasuredSet, Trimmed
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 
 MODELS = SpeedUps(
@@ -109,6 +110,18 @@ P50 = Guardrail(
     low=1.0,
     high=1.1,
     margin=1.1,
+)
+TRIMMED = Trimmed(
+    origin="candidate 1",
+    candidate=Configuration({**VERDICT.configuration.values, "net.ipv4.tcp_fin_timeout": "30"}),
+    configuration=VERDICT.configuration,
+    sets=(MeasuredSet(keys=("net.core.somaxconn",), ratio=Interval(1.6, 1.4, 1.9)),),
+    left_out=(
+        MeasuredSet(keys=("net.core.somaxconn",), ratio=Interval(1.3, 1.1, 1.5)),
+        MeasuredSet(keys=("net.ipv4.tcp_fin_timeout",), ratio=Interval(1.0, 0.9, 1.1)),
+    ),
+    trials=24,
+    level=0.95,
 )
 CAUSES = Causes(
     pairs=8,

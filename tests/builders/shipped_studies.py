@@ -9,11 +9,11 @@ from intop.resources import shipped
 
 @cache
 def lab_study() -> Study:
-    """The lab's two architectures, with the loads and the budget of the scenario short-buffer.
+    """The lab's two architectures, with the loads and the budget of the scenario bbr-backends.
 
     What the lab's own study says is chosen by its run time, and changes with that.
     """
     configs = shipped("configs")
-    short = load_study(configs / "scenarios" / "short-buffer.toml")
+    short = load_study(configs / "scenarios" / "bbr-backends.toml")
     lab = load_study(configs / "lab.toml")
     return replace(lab, workloads=short.workloads, budget=short.budget)

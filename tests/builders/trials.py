@@ -38,6 +38,7 @@ CONDITIONS = Conditions(
     generator="EPYC, 8 CPUs, Linux 6.1.0",
     backends="2 x EPYC, 4 CPUs, Linux 6.1.0, nginx 1.22.1",
     congestion_control="cubic",
+    peers_congestion_control="clients cubic, backends cubic",
     server_cpus="all",
 )
 

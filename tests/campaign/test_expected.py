@@ -78,8 +78,10 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
     assert trials("screen") == (56, "")
     assert trials("collect") == (24, "")
     assert trials("refine") == (24, "at most")
-    # 3 finalists, the one with few keys, 4 models' own winners and the default, in 3 rounds.
-    assert trials("pick") == (27, "at most")
+    # 3 finalists, 4 models' own winners and the default, in 3 rounds.
+    assert trials("pick") == (24, "at most")
+    # The first 1, 2, 3, 5 and 8 of 14 changes, all of them, and three of which each is left out.
+    assert trials("trim") == (40, "about")
     assert trials("judge") == (20, "at most")
     assert trials("explain")[1] == "about"
 
@@ -116,7 +118,7 @@ def test_what_is_planned_is_no_longer_at_most() -> None:
 
 
 def test_what_meets_in_a_round_of_picking_is_counted_in_one_place() -> None:
-    assert BUDGET.finalists + len(TREE_MODELS) + 2 == BUDGET.pick_arms
+    assert BUDGET.finalists + len(TREE_MODELS) + 1 == BUDGET.pick_arms
     assert BUDGET.pick_arms * BUDGET.pick_rounds == expected("pick").trials
 
 

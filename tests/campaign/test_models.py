@@ -23,6 +23,7 @@ from intop.domain.trial import Trial
 from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
 from intop.learn.families import FAMILIES
 from intop.store import Store, Subject, opened
+from kit.golden import Golden
 
 STUDY = (
     LAB
@@ -196,14 +197,13 @@ def test_trials_that_came_later_are_told(campaign: Campaign) -> None:
     ],
 )
 def test_models_of_something_else_are_refused(
-    campaign: Campaign, change: Callable[[Origin], dict[str, Any]], message: str
+    campaign: Campaign, change: Callable[[Origin], dict[str, Any]], message: str, golden: Golden
 ) -> None:
     campaign.changed(**change(campaign.origin))
     with pytest.raises(IncomparableError) as refused:
         campaign.search()
-    assert message in str(refused.value)
+    golden(str(refused.value))
     assert str(refused.value).startswith(f"{campaign.path}: these models are of something else")
-    assert "intop train --arch x86 --workload slt --models DIR" in str(refused.value)
 
 
 def test_a_search_needs_a_tree(campaign: Campaign) -> None:

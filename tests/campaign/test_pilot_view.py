@@ -6,6 +6,7 @@ import pytest
 
 from intop.campaign.pilot.view import pilot, sentence
 from intop.domain.pilot import Pilot, TriedDuration
+from kit.golden import Golden
 from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
@@ -37,14 +38,15 @@ FOUND = Pilot(
 )
 
 
-def test_every_duration_with_what_it_tells(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_duration_with_what_it_tells(
+    capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     out = shown(capsys, pilot("x86 slt", replace(FOUND, given_s=2)))
-    assert "x86 slt: pilot" in out
+    golden(out)
     assert " ".join(cells(out, "2 s")) == (
         "2 s 5 x 300 80.2 ms 0.50 (0.30 to 1.44) 1.76 (1.40 to > 100) > 1000 2.2 s in the file"
     )
     assert cells(out, "7 s")[-4:] == ["8", "7.2", "s", "chosen"]
-    assert "the file's duration_s = 2 stands" in " ".join(out.split())
 
 
 def test_one_that_found_what_it_looked_for() -> None:

@@ -1,5 +1,6 @@
 """What models are given: each configuration once."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,20 @@ def test_training_has_one_sample_of_each_configuration(
     assert training.ceiling is not None
     assert training.ceiling.configurations == 2
     assert training.ceiling.scale is not None  # told by the trials' latencies
+
+
+def test_a_training_has_a_quarter_of_its_trials_time_and_ends_at_noise(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collect(testbed)
+    given: list[Any] = []
+    monkeypatch.setattr(train, "train_all", lambda *_, effort, **__: given.append(effort) or [])
+    training = train.train(testbed.task)
+    (effort,) = given
+    taken_s = sum(trial.seconds for trial in testbed.task.trials("collect"))
+    assert effort.time_s == pytest.approx(0.25 * taken_s)
+    assert training.ceiling is not None
+    assert effort.enough == pytest.approx(1.2 * math.log1p(training.ceiling.mape / 100))
 
 
 def test_a_killed_training_goes_on_with_what_is_stored(

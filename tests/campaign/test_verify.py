@@ -10,7 +10,7 @@ import pytest
 from benchmarks.campaign import measured
 from builders.nginx_files import FACTS, conf
 from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import HOSTS, METRICS, ranking, screening, search
+from builders.trials import HOSTS, METRICS, search
 from intop.campaign import collected
 from intop.campaign.sentinels import with_sentinels
 from intop.campaign.verify import judge as verify
@@ -481,75 +481,39 @@ def test_the_models_own_winners_are_finalists_and_one_configuration_is_measured_
     assert {"candidate 1": QUICK, "RFR": one, "XGBoost": other} == finalists
 
 
-def with_screening(
-    testbed: FakeTestbed, *chosen: str, hinted: tuple[str, ...] = ()
-) -> Configuration:
-    """The search's first candidate changes two keys: these were chosen or hinted."""
-    searched(testbed)
-    task, both = testbed.task, Configuration({SOMAXCONN: "8192", RMEM: "4096 16384 33554432"})
-    task.store.put(task.subject, probe_of({SOMAXCONN: "4096", RMEM: "4096 131072 6291456"}))
-    result = replace(screening(chosen, still=[SOMAXCONN, RMEM]), hinted=hinted)
-    task.store.put(task.subject, ranking(chosen=chosen, screening=result))
-    search = task.store.get(task.subject, Search)
-    assert search is not None
-    first = replace(search.candidates[0], configuration=both)
-    task.store.put(task.subject, replace(search, candidates=(first,)))
-    return both
+def large_and_small(testbed: FakeTestbed, keys: int) -> list[PlannedTrial]:
+    """A plan of four rounds with a finalist of three keys, and one with so many of them."""
+    large = Configuration(
+        {SOMAXCONN: "8192", RMEM: "4096 16384 33554432", "net.ipv4.tcp_fin_timeout": "30"}
+    )
+    small = Configuration(dict(itertools.islice(large.values.items(), keys)))
+    return series_plan(testbed.task, "pick", {"large": large, "small": small}, 4)
 
 
 @pytest.mark.parametrize(
-    ("chosen", "values"),
-    [((SOMAXCONN,), {SOMAXCONN: "8192"}), ((), None), ((SOMAXCONN, RMEM), None)],
+    ("keys", "small_us", "name"),
+    [(1, 5_300, "small"), (1, 8_000, "large"), (2, 5_300, "large"), (2, 4_000, "small")],
 )
-@pytest.mark.parametrize("is_hinted", [False, True])
-def test_the_first_candidate_is_measured_with_few_keys_too(
-    testbed: FakeTestbed, chosen: tuple[str, ...], values: dict[str, str] | None, is_hinted: bool
+def test_half_of_the_keys_are_preferred_where_nothing_tells_them_from_the_best(
+    testbed: FakeTestbed, keys: int, small_us: int, name: str
 ) -> None:
-    both = with_screening(testbed, *(() if is_hinted else chosen), hinted=chosen * is_hinted)
-    result = pick.finalists(testbed.task, 1)
-    assert both == result["candidate 1"]
-    few = result.get(pick.FEW_KEYS)
-    assert values == (None if few is None else few.values)
-
-
-@pytest.mark.parametrize(
-    ("few_us", "name"), [(5_400, pick.FEW_KEYS), (8_000, "quick"), (4_000, pick.FEW_KEYS)]
-)
-def test_few_keys_are_preferred_where_nothing_tells_them_from_the_best(
-    testbed: FakeTestbed, few_us: int, name: str
-) -> None:
-    """The best scatters by a third from trial to trial, its mean over three by a fifth."""
-    quick, few = configurations(2)
-    plan = series_plan(testbed.task, "pick", {"quick": quick, pick.FEW_KEYS: few}, 3)
-    spread = itertools.cycle((0.7, 1.0, 1.4))
-    testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "quick" else few_us
+    plan = large_and_small(testbed, keys)
+    spread = itertools.cycle((0.9, 1.0, 1.1, 1.2))
+    testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "large" else small_us
     picked = measured(testbed.task, "pick", plan)
-    assert name == pick.best_finalist(testbed.task, picked)[0]
+    assert pick.best_finalist(testbed.task, picked)[0] == name
 
 
 def test_few_keys_that_are_worse_in_each_round_are_told_from_the_best(
     testbed: FakeTestbed,
 ) -> None:
     """Rounds scatter by a third, and all of their arms with them."""
-    quick, few = configurations(2)
-    plan = series_plan(testbed.task, "pick", {"quick": quick, pick.FEW_KEYS: few}, 3)
-    spread = {1: 0.7, 2: 1.0, 3: 1.4}
-    each = {"quick": 5_000, pick.FEW_KEYS: 5_400}
+    plan = large_and_small(testbed, 1)
+    spread = {1: 0.7, 2: 1.0, 3: 1.4, 4: 1.0}
+    each = {"large": 5_000, "small": 5_400}
     testbed.latency = lambda p: round(spread[p.round or 0] * each[p.arm])
     picked = measured(testbed.task, "pick", plan)
-    assert pick.best_finalist(testbed.task, picked)[0] == "quick"
-
-
-@pytest.mark.parametrize(("keys", "name"), [(1, "small"), (2, "large")])
-def test_half_of_the_keys_are_preferred_too(testbed: FakeTestbed, keys: int, name: str) -> None:
-    large = Configuration(
-        {SOMAXCONN: "8192", RMEM: "4096 16384 33554432", "net.ipv4.tcp_fin_timeout": "30"}
-    )
-    small = Configuration(dict(itertools.islice(large.values.items(), keys)))
-    plan = series_plan(testbed.task, "pick", {"large": large, "small": small}, 4)
-    spread = itertools.cycle((0.9, 1.0, 1.1, 1.2))
-    testbed.latency = lambda p: round(next(spread) * 5_000) if p.arm == "large" else 5_300
-    assert name == pick.best_finalist(testbed.task, measured(testbed.task, "pick", plan))[0]
+    assert pick.best_finalist(testbed.task, picked)[0] == "large"
 
 
 def test_a_verdict_says_what_the_models_own_winners_were_worth(testbed: FakeTestbed) -> None:

@@ -15,6 +15,7 @@ from intop.domain.nginx.permitted import is_directive
 from intop.errors import ResultMissingError
 from intop.resources import shipped
 from intop.store import opened
+from kit.golden import Golden
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -40,12 +41,13 @@ def test_whatever_touches_hosts_can_be_run_dry() -> None:
 
 
 @pytest.mark.parametrize("command", MEASURING)
-def test_nothing_is_begun_and_nothing_is_written(study: Path, call: Call, command: str) -> None:
+def test_nothing_is_begun_and_nothing_is_written(
+    study: Path, call: Call, command: str, golden: Golden
+) -> None:
     before = files(study.parent)
     code, out, err = call(command, "--dry-run", "-c", study)
     assert (code, err) == (0, "")
-    assert "a new campaign of mine would begin" in out
-    assert "x86: lab t-cli is not up: start it with intop lab up" in out
+    golden(out)
     assert before == files(study.parent)
 
 
@@ -82,7 +84,7 @@ def test_what_only_reads_makes_no_store(study: Path, call: Call, words: list[str
 
 
 def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
-    study: Path, call: Call
+    study: Path, call: Call, golden: Golden
 ) -> None:
     campaign, _ = begun(study.parent, ["ok", "ok", "disturbed"])
     before = files(study.parent)
@@ -97,12 +99,10 @@ def test_a_campaign_goes_on_where_it_is_and_its_store_stays_as_it_is(
         stage["disturbed"],
     ) == (1, "screen", 8, 2, 1)
     _, out, _ = call("screen", "--dry-run", "-c", study)
-    assert "campaign 1 of mine" in out
-    assert "x86 slt: 6 trials left, about 21 s, at most 31 s (a trial takes 3.6 s, by the" in out
+    golden(out)
     _, out, _ = call("screen", "--dry-run", "--new", "--samples", "20", "-c", study)
-    assert "a new campaign of mine would begin" in out
+    golden(out)
     # The default before all and after every four.
-    assert "x86 slt: 26 trials left" in out
     with opened(str(study.parent / "mine.db")) as store:
         store.finish(campaign)
     assert "mine.db, which is finished, would go on" in call("tune", "--dry-run", "-c", study)[1]
@@ -199,11 +199,10 @@ def test_bad_usage_is_told_as_without_it(
         call(*words, "--dry-run", "-c", study)
 
 
-def test_a_test_of_writing_names_the_keys(study: Path, call: Call) -> None:
+def test_a_test_of_writing_names_the_keys(study: Path, call: Call, golden: Golden) -> None:
     code, out, _ = call("doctor", "--write-test", "--dry-run", "-c", study)
     assert code == 0
-    assert "keys that may be written" in out
-    assert "trials left" not in out
+    golden(out)
 
 
 def test_a_lab_is_neither_started_nor_removed(study: Path, call: Call) -> None:
@@ -253,7 +252,7 @@ def test_the_lab_is_reckoned_to_take_what_it_took(
 
     Of the second workload: the very first stage of a run takes some 17 s more to begin.
     """
-    took = {"replicas": 14, "screen": 84, "collect": 15, "refine": 17, "train": 39, "judge": 27}
+    took = {"replicas": 14, "screen": 84, "collect": 15, "refine": 17, "judge": 27}
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train, "processes", lambda: 2)
     asked = ("tune", "--dry-run", "--json", "--arch", native_arch(), "--workload", "dlt")
@@ -265,6 +264,9 @@ def test_the_lab_is_reckoned_to_take_what_it_took(
     assert took.pop("refine") == pytest.approx(likely.pop("refine"), rel=0.6)
     assert took == pytest.approx(likely, rel=0.25)
     assert all(stage["left_s"] <= stage["most_s"] for stage in stages.values())
+    # A training took 39 s before it had a limit.
+    taught_s = sum(stages[name]["left_s"] for name in ("screen", "collect", "refine"))
+    assert 0 < stages["train"]["left_s"] <= 0.25 * taught_s
 
 
 def test_too_few_connections_are_foreseen(study: Path, call: Call) -> None:
@@ -283,7 +285,9 @@ def test_too_few_connections_are_foreseen(study: Path, call: Call) -> None:
     assert "WARNING" not in call("collect", "--dry-run", "-c", study)[1]
 
 
-def test_only_the_clients_of_a_slow_link_have_too_few_connections(study: Path, call: Call) -> None:
+def test_only_the_clients_of_a_slow_link_have_too_few_connections(
+    study: Path, call: Call, golden: Golden
+) -> None:
     """The others of the lab are near, and reach their share of the rate."""
     clients = (
         '[[cluster.x86.clients]]\nname = "near"\nshare = 0.5\n'
@@ -293,6 +297,4 @@ def test_only_the_clients_of_a_slow_link_have_too_few_connections(study: Path, c
     study.write_text(text.replace("[budget]", f"{clients}\n[budget]"))
     code, out, _ = call("tune", "--dry-run", "-c", study, "--workload", "slt")
     assert code == 0
-    assert "x86: slt (clients far): 4 connections carry at most 2.0 of 50 requests/s" in out
-    assert "write connections = 300 into [workload.slt]" in out
-    assert "clients near" not in out
+    golden(out)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders.results import ACROSS, BETTER, COSTLY, VERDICT
+from builders.results import ACROSS, BETTER, COSTLY, TRIMMED, VERDICT
 from builders.testbeds import FakeTestbed, probe_of
 from intop.deploy.deployable import sole_deployment
 from intop.domain.across import AcrossByName
@@ -71,6 +71,28 @@ def test_what_costs_too_much_is_exported_where_that_is_accepted(both: Context) -
 def test_without_a_verdict_the_next_step_is_said(both: Context) -> None:
     with pytest.raises(ResultMissingError, match="x86: no verdict yet: intop tune --arch x86"):
         sole_deployment(both)
+
+
+def test_what_trim_measured_of_a_change_goes_with_it(both: Context) -> None:
+    judge(both, "x86", VERDICT)
+    subject = Subject(campaign=both.campaign, arch="x86", workload="slt")
+    both.store.put(subject, TRIMMED)
+    result = sole_deployment(both)
+    assert result is not None
+    measured = {change.key: change.contribution for change in result.changes}
+    somaxconn = measured["net.core.somaxconn"]
+    assert somaxconn is not None
+    assert somaxconn.left_out == TRIMMED.left_out[0].ratio
+    assert measured["net.ipv4.tcp_rmem"] is None
+
+
+def test_what_trim_measured_of_another_winner_says_nothing(both: Context) -> None:
+    judge(both, "x86", VERDICT)
+    subject = Subject(campaign=both.campaign, arch="x86", workload="slt")
+    both.store.put(subject, replace(TRIMMED, configuration=TRIMMED.candidate))
+    result = sole_deployment(both)
+    assert result is not None
+    assert all(change.contribution is None for change in result.changes)
 
 
 # A configuration of verify --configuration --------------------------------------------------------

@@ -10,6 +10,7 @@ from intop.domain.stats import Interval
 from intop.domain.sweep import Capacity, Knee
 from intop.experiment.sweep.view import sweep_section
 from intop.sentences import sweep_sentence
+from kit.golden import Golden
 from kit.printed import shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
@@ -19,16 +20,10 @@ def said(capsys: pytest.CaptureFixture[str], result: object) -> str:
     return " ".join(shown(capsys, sweep_section("x86 slt", result)).split())  # type: ignore[arg-type]
 
 
-def test_every_arm_has_a_row_at_every_point(capsys: pytest.CaptureFixture[str]) -> None:
-    out = said(capsys, SWEEP)
-    assert "x86 slt: at other rates: tuned gain at 50, 100, worse at 150 requests/s" in out
-    assert "50 default 40.0 (36.0 to 44.0) ms - 20.0 ms" in out
-    assert "50 default 50.0 requests/s 1.00 MB/s 25.0 % 512 MiB" in out
-    assert "150 tuned 900 (810 to 990) ms 0.05 (0.01 to 0.20)" in out
-    assert "150: tuned: 2 of 5 overloaded, 1 of 5 failed" in out
-    assert "5 rounds with each point once for each arm. An open loop" in out
-    assert "Knee: default has none up to 150 requests/s." in out
-    assert "Knee: tuned answers at most 121 (118 to 124) requests/s, whatever is asked." in out
+def test_every_arm_has_a_row_at_every_point(
+    capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    golden(shown(capsys, sweep_section("x86 slt", SWEEP)))
 
 
 def test_a_p99_of_few_requests_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,13 +70,10 @@ def test_a_capacity_outside_of_the_points_is_said_so(
     assert message in said(capsys, replace(SWEEP, limit_ms=9.0, capacities=(one,)))
 
 
-def test_a_closed_loop_is_named_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_closed_loop_is_named_as_such(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
     knee = Knee(arm="tuned", value=Interval(64, 60, 68))
     result = replace(SWEEP, axis="connections", loop="closed", knees=(knee,))
-    out = said(capsys, result)
-    assert "with other numbers of connections: tuned gain at 50, 100, worse at 150" in out
-    assert "A closed loop: each connection asks again once it has its answer" in out
-    assert "from 64.0 (60.0 to 68.0) connections on, tuned answers hardly more" in out
+    golden(shown(capsys, sweep_section("x86 slt", result)))
 
 
 def test_files_are_called_by_their_paths(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,8 @@ from itertools import cycle
 import pytest
 
 from benchmarks.ablation import NEEDED, TWINS, searched, simulated
+from intop.campaign.verify.change_rounds import Changes, Rounds, kept_share
 from intop.explain.ablation import PROMISED_ROUNDS, Ablation
-from intop.explain.rounds import Changes, Rounds, kept_share
 
 NOTHING: Changes = frozenset()
 NOISE = (0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.0)

@@ -7,6 +7,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.mediation import BlockedMechanism, Mediated, Mediation
 from intop.domain.stats import Interval
 from intop.explain.mediation_view import mediation, sentence
+from kit.golden import Golden
 from kit.printed import shown
 
 BLOCK = BlockedMechanism(mechanism="syn-backlog", values={"net.ipv4.tcp_syncookies": "1"})
@@ -28,24 +29,17 @@ FOUND = Mediation(
 )
 
 
-def test_each_mechanism_has_its_share(capsys: pytest.CaptureFixture[str]) -> None:
-    output = " ".join(shown(capsys, mediation("x86 slt", FOUND)).split())
-    assert "x86 slt: syn-backlog brings 93 % of the gain (87 to 100 %)" in output
-    assert "net.ipv4.tcp_syncookies=1" in output
-    assert "1.10 (1.00 to 1.20)" in output
-    assert "the winner sets net.core.somaxconn itself" in output
-    assert "rto was not taken away: no value is known" in output
-    assert "intop explain --why --block rto:KEY=VALUE" in output
+def test_each_mechanism_has_its_share(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
+    output = shown(capsys, mediation("x86 slt", FOUND))
+    golden(output)
 
 
-def test_what_can_not_be_told_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_can_not_be_told_is_told(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
     unclear = Mediated(block=BLOCK, about="A.", rounds=8, gain=TOLD.gain, left=TOLD.left)
     failed = Mediated(block=BLOCK, about="A.", rounds=0, detail="refused by the kernel")
     result = Mediation(winner=FOUND.winner, against="", mechanisms=(unclear, failed), rounds=8)
-    output = " ".join(shown(capsys, mediation("x86 slt", result)).split())
-    assert "what the mechanisms bring of the gain can't be told" in output
-    assert "the gain is not clear in these rounds" in output
-    assert "refused by the kernel" in output
+    output = shown(capsys, mediation("x86 slt", result))
+    golden(output)
     nothing = Mediation(winner=FOUND.winner, against="", mechanisms=())
     assert sentence(nothing) == "no known mechanism, so nothing was measured"
     output = " ".join(shown(capsys, mediation("x86 slt", VERDICT)).split())

@@ -65,6 +65,7 @@ collect_trials = 8
 replicate_trials = 0
 finalists = 1
 pick_rounds = 1
+trim_rounds = 0
 judge_pairs = 3
 sentinel_every = 100
 prune_factor = 0

@@ -58,6 +58,7 @@ population = 40
 generations = 10
 finalists = 2
 pick_rounds = 1
+trim_rounds = 0
 judge_pairs = 3
 explain_rounds = 0
 agree_rounds = 3

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from intop.domain.balancing import Balancing
-from intop.domain.cluster import Cluster, HostAddress, LabSpec, Link
+from intop.domain.cluster import Cluster, CongestionControl, HostAddress, LabSpec, Link
 from intop.errors import LabError, UsageError
 from intop.hosts.facts import facts_script
 from intop.lab import cluster as lab
@@ -144,6 +144,20 @@ def test_every_host_starts_with_what_distributions_have(shaped: Cluster) -> None
         assert inside(SPEC.name, part, "sysctl", "-n", key) == "cubic\n"
     for choice in ("reno", "cubic"):  # another one may be tried, and put back
         assert inside(SPEC.name, "lb", "sysctl", "-w", f"{key}={choice}")
+
+
+def test_each_role_has_the_congestion_control_of_the_labs_file(name: str) -> None:
+    lab.up(LabSpec(name=name, congestion_control=CongestionControl(backends="reno")))
+    key = "net.ipv4.tcp_congestion_control"
+    values = [inside(name, part, "sysctl", "-n", key).strip() for part in network.HOSTS]
+    assert values == ["cubic", "cubic", "reno", "reno", "reno"]
+
+
+def test_a_congestion_control_that_is_not_here_fails_with_its_name(name: str) -> None:
+    wanted = CongestionControl(backends="nothing")
+    with pytest.raises(LabError, match="namespaces may not choose cubic, nothing here"):
+        lab.up(LabSpec(name=name, congestion_control=wanted))
+    assert lab.status(name).state == "down"
 
 
 def test_a_restarted_nginx_has_a_new_backlog(shaped: Cluster) -> None:

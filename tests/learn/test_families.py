@@ -3,9 +3,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from builders.trials import table
 from intop.domain.encoding import Variable
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import MOST_SEARCHED
+from intop.learn.hyperparameters import MOST_SEARCHED, Effort
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
 from intop.learn.tuning import limits
@@ -47,8 +48,10 @@ def test_pca_is_not_for_trees(name: str) -> None:
 
 
 def test_what_does_not_use_all_rows_says_so() -> None:
-    assert limits(list(FAMILIES), 1_000) == []
-    svr, blend, searched = limits(["SVR", "RFR", "Blend"], 50_000)
+    effort = Effort(trials=1, seed=1)
+    few, many = (table(np.zeros((rows, 1)), np.zeros(rows)) for rows in (1_000, 50_000))
+    assert limits(list(FAMILIES), few, effort) == []
+    svr, blend, searched = limits(["SVR", "RFR", "Blend"], many, effort)
     assert svr.startswith("SVR learns from 5,000 random configurations of 50,000: its time grows")
     assert blend.endswith("its time grows with their cube")
     assert f"searched on {MOST_SEARCHED:,} random configurations of 50,000" in searched

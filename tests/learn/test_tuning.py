@@ -184,6 +184,11 @@ def test_a_timeout_ends_a_search_after_its_first_try(samples: Samples) -> None:
     assert FAMILIES["SVR"].defaults.items() <= fitted.hyperparameters.items()
 
 
+def test_a_search_ends_where_only_noise_is_left(samples: Samples) -> None:
+    assert len(continued("SVR", samples, Effort(trials=5, seed=1, enough=100.0))) == 1
+    assert len(continued("SVR", samples, Effort(trials=5, seed=1, enough=0.0))) == 5
+
+
 def test_what_is_worse_than_most_is_given_up(
     samples: Samples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +230,8 @@ def test_all_families_in_parallel_give_what_each_gives_alone(
     families = ["LightGBM", "SVR"]
     done: list[str] = []
     both = trained(families, samples, folds=3, seed=2, jobs=2, progress=done.append)
-    assert sorted(done) == families
+    # 3 folds, and all rows.
+    assert sorted(done) == sorted(families * 4)
     for family, (fitted, error) in zip(families, both, strict=True):
         assert [(fitted, error)] == trained([family], samples, folds=3, seed=2)
         assert fitted == searched(family, samples, 2, seed=2)
@@ -278,7 +284,9 @@ def test_a_training_killed_anywhere_goes_on_and_comes_to_the_same(
     samples, families = random_table(20, 3), ["SVR", "LightGBM"]
     wanted: dict[str, Any] = {"folds": 2, "trials": 3}
     undisturbed = trained(families, samples, **wanted)
-    killed, done = Kept(most), []
+    killed = Kept(most)
+    done: list[str] = []
+    begun: list[tuple[int, int]] = []
     with pytest.raises(KilledError):
         trained(families, samples, **wanted, records=killed)
     assert most <= len(killed.rows) <= most + 1
@@ -286,15 +294,21 @@ def test_a_training_killed_anywhere_goes_on_and_comes_to_the_same(
     once = hyperparameters.fit
     monkeypatch.setattr(hyperparameters, "fit", lambda *args: tried.append(args) or once(*args))
     resumed = killed.again()
-    before = killed.tries
+    before, ended = killed.tries, killed.ends
     assert undisturbed == trained(
-        families, samples, **wanted, records=resumed, progress=done.append
+        families,
+        samples,
+        **wanted,
+        records=resumed,
+        begin=lambda total, earlier: begun.append((total, earlier)),
+        progress=done.append,
     )
     # 2 families, of which each is searched in 2 folds and on all rows.
     assert (resumed.ends, resumed.tries) == (6, 18)
     # Nothing that was stored is fitted again; fewer than UNPRUNED_TRIES tries are never pruned.
     assert len(tried) == (18 - before) * hyperparameters.INNER_FOLDS
-    assert sorted(families) == sorted(done)
+    assert begun == [(6, ended)]
+    assert len(done) == 6 - ended
     # What has ended altogether is there at once.
     tried.clear()
     assert undisturbed == trained(families, samples, **wanted, records=resumed.again())

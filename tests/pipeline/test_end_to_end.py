@@ -37,6 +37,8 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
 
     machine = machine_keys()
     study = make_study("x86")
+    path = study.folder / "intop.toml"
+    path.write_text(path.read_text().replace("trim_rounds = 0", "trim_rounds = 2"))
     before = study.balancer(NAMESPACED)
 
     (diagnosis,) = study.json("doctor")
@@ -62,6 +64,7 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
         assert families == set(FAMILIES)
         assert {run["model"] for run in one["search"]["convergences"]} > {"CatBoost", "ensemble"}
         assert one["verdict"]["pairs"] == 3
+        assert study.trials("trim") or len(one["verdict"]["configuration"]) == 1
         assert (
             one["verdict"]["ratio_low"] <= one["verdict"]["ratio"] <= one["verdict"]["ratio_high"]
         )

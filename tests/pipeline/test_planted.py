@@ -1,21 +1,14 @@
 """That verdicts are right, on a real lab: a wait and a good key that are planted are called so."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.campaign import begun, judged, measured
 from benchmarks.verdicts import SIDE, Wait, one_sided
-from intop.config.study import Study, load_study
-from intop.domain.cluster import LabSpec, native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
-from intop.lab import cluster as lab
-from intop.resources import shipped
 from intop.run.context import Task
 from intop.store import opened
+from kit.scenario_labs import on_a_lab
 
 DEEP = Configuration({"net.core.somaxconn": "4096", "net.ipv4.tcp_max_syn_backlog": "4096"})
 """On a host with queues of 128 and 32 and no SYN cookies: no SYN waits for its second try, which is
@@ -25,27 +18,8 @@ WIDE = Configuration({"net.ipv4.tcp_rmem": "4096 131072 6291456"})
 """On a host whose receive buffers are 32 KB at most, with uploads of 60 KB."""
 
 
-@contextmanager
-def on_a_lab(name: str, workload: str, *, pairs: int) -> Iterator[Study]:
-    """A shipped study with one workload, on a lab of its own. Other tests make noise."""
-    shipped_study = load_study(shipped("configs") / name)
-    arch = native_arch()
-    lab_name = f"t-p{os.getpid() % 10_000}"
-    spec = replace(shipped_study.clusters[arch][0], name=lab_name)
-    assert isinstance(spec, LabSpec)
-    limits = {"max_foreign_cores": 1000, "max_steal_cores": 1000, "max_steal": 0.99, "max_lag": 1}
-    budget = replace(shipped_study.budget, judge_pairs=pairs, judge_looks=1, **limits)
-    try:
-        lab.up(spec)
-        load = shipped_study.workloads[workload]
-        clusters = {arch: (spec,)}
-        yield replace(shipped_study, clusters=clusters, workloads={workload: load}, budget=budget)
-    finally:
-        lab.down(spec.name)
-
-
 def test_a_wait_is_called_worse(tmp_path: Path) -> None:
-    name = "scenarios/short-buffer.toml"
+    name = "scenarios/bbr-backends.toml"
     with on_a_lab(name, "dlt", pairs=4) as study, opened(str(tmp_path / "w.db")) as store:
         task: Task = begun(store, study, testbeds=one_sided(Wait(60)))
         verdict = judged(task, SIDE, DEFAULT)

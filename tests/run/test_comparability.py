@@ -77,6 +77,18 @@ def test_what_the_load_balancer_starts_with_is_told(testbed: FakeTestbed) -> Non
     assert line == "congestion_control: bbr against cubic"
 
 
+def test_what_the_other_hosts_start_with_is_a_condition_as_soon_as_all_are_known(
+    testbed: FakeTestbed,
+) -> None:
+    assert described(testbed).peers_congestion_control == ""
+    algorithms = {"lg": "cubic", "b1": "bbr", "b2": "cubic", "b3": "bbr"}
+    hosts = {n: replace(f, congestion_control=algorithms.get(n, "")) for n, f in SAME.items()}
+    result = described(testbed, hosts=hosts)
+    assert result.peers_congestion_control == "clients cubic, backends bbr and cubic"
+    (line,) = replace(result, peers_congestion_control="clients bbr").differences(result)
+    assert line.startswith("peers_congestion_control: clients bbr against clients cubic")
+
+
 # In words -----------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ With --data it needs no study, no host and no store.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from intop.command.running import connect_to_none, run_stage
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
-    from intop.domain.table import Table
+    from intop.domain.table import Recipe, Table
     from intop.domain.training import Training
     from intop.learn.hyperparameters import Effort
 
@@ -260,10 +260,15 @@ def _exported(
         _Job(
             title=recipe.title,
             table=table,
-            effort=Effort(
-                **{f.name: getattr(recipe, f.name) for f in fields(Effort)} | dict(changes)
-            ),
+            effort=Effort(**_recipes_effort(recipe, changes)),
             unit=recipe.unit,
         )
         for recipe, table in zip(wanted, read_exports(data, wanted), strict=True)
     ]
+
+
+def _recipes_effort(recipe: "Recipe", changes: Mapping[str, int]) -> dict[str, Any]:
+    """Return the arguments of an export's effort; whoever types --trials wants as many."""
+    names = ("folds", "trials", "timeout_s", "seed", "repeats", "level", "time_s", "enough")
+    limits = {name: getattr(recipe, name) for name in names} | dict(changes)
+    return limits | {"time_s": None, "enough": 0.0} if "trials" in changes else limits

@@ -1,6 +1,7 @@
 """train --data: models of a table in a file."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from intop.document.progress import Progress
 from intop.domain.table import Table
@@ -61,11 +62,17 @@ def train_table(
     samples = Samples(
         variables=table.variables, values=table.values, measured=table.measured, lent=table.lent
     )
-    for line in limits(families, len(samples)):
+    for line in limits(families, samples, effort):
         progress.say(f"{inventory.path}: {line}")
-    progress.begin(f"{inventory.path}: train", len(families))
     try:
-        outcome = train_all(families, samples, effort=effort, dask=dask, progress=progress.step)
+        outcome = train_all(
+            families,
+            samples,
+            effort=effort,
+            dask=dask,
+            begin=partial(progress.begin, f"{inventory.path}: train"),
+            progress=progress.step,
+        )
     finally:
         progress.end()
     return Training(

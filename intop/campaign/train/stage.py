@@ -1,22 +1,21 @@
 """train: models over the collected trials (STM, DTM)."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import ClassVar
 
 from intop import artefacts
 from intop.campaign.collected import learned_samples, usable
 from intop.campaign.models import save_models, target_of
-from intop.domain.histogram import Histogram
+from intop.campaign.train.limits import TAUGHT, limited_effort, noise_ceiling
 from intop.domain.performance import performance
-from intop.domain.replicates import together
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.errors import UsageError
-from intop.learn.ceiling import ceiling
 from intop.learn.components import components
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import Effort
 from intop.learn.parallel import processes
 from intop.learn.tuning import limits, train_all
 from intop.run import effort, prerequisites
@@ -47,26 +46,20 @@ class Train(Stage[Training]):
 
     def result(self, trials: Sequence[Trial]) -> Training:
         task = self.task
-        budget, objective = task.context.study.budget, task.context.study.objective
         space, samples, trials = learned_samples(task)
         progress = task.context.progress
-        for line in limits(self.families, len(samples)):
+        best = noise_ceiling(task, samples, trials)
+        effort = limited_effort(task, best)
+        for line in limits(self.families, samples, effort):
             progress.say(f"{task.title}: {line}")
-        progress.begin(f"{task.title}: train", len(self.families))
         try:
             outcome = train_all(
                 self.families,
                 samples,
-                effort=Effort(
-                    folds=budget.folds,
-                    trials=budget.tuning_trials,
-                    timeout_s=budget.tuning_timeout_s,
-                    seed=task.seed("train"),
-                    repeats=budget.repeats,
-                    level=budget.level,
-                ),
+                effort=effort,
                 dask=task.context.dask,
                 records=task.store.searches(task.subject),
+                begin=partial(progress.begin, f"{task.title}: train"),
                 progress=progress.step,
             )
         finally:
@@ -78,20 +71,11 @@ class Train(Stage[Training]):
             trials=sum(len(trials) for trials in samples.own.measured),
             configurations=len(samples.own),
             lent=samples.lent,
-            ceiling=ceiling(samples.own, self._histograms(trials)),
+            ceiling=best,
             components=components(performance(usable(trials, task))),
-            objective=objective,
+            objective=task.context.study.objective,
             target=target_of(task.context.study),
         )
-
-    def _histograms(self, trials: Sequence[Trial]) -> list[list[Histogram]]:
-        """Return the latencies behind each row's P99; none where models learn something else."""
-        if self.task.context.study.objective != "p99":
-            return []
-        return [
-            [t.histogram for t in row if t.usable and t.histogram is not None]
-            for row in together(trials)
-        ]
 
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
@@ -99,9 +83,21 @@ class Train(Stage[Training]):
         budget, before = prospect.budget, prospect.training
         if before is None:
             rows = budget.screen_trials + budget.collect_trials + budget.refine_trials
-            return Expected(time=effort.training(rows, budget, processes()))
+            trials_s = None
+            if (trial_s := _trial_s(prospect)) is not None:
+                trials_s = rows * trial_s / prospect.replicas
+            return Expected(time=effort.training(rows, budget, processes(), trials_s))
         seconds = sum(error.seconds for error in before.errors) / processes()
         return Expected(time=Span(likely_s=seconds, most_s=1.5 * seconds))
+
+
+def _trial_s(prospect: Prospect) -> float | None:
+    """Return the seconds of a trial, as measured or by the file; None before the pilot."""
+    taken = [p.seconds for stage in TAUGHT for p in prospect.places(stage) if p.status is not None]
+    if taken:
+        return fmean(taken)
+    duration_s = prospect.workload.duration_s
+    return None if duration_s is None else prospect.trial(duration_s).likely_s
 
 
 def train(task: Task, models: Path | None = None) -> Training:

@@ -32,7 +32,9 @@ def _asked(
     if more is not None:
         raise UsageError("the verdict says how long further pairs take: leave --dry-run out")
     if configuration is None:
-        return dry_run.Asked(stages=("pick", "judge"), options=without_configuration(**options))
+        return dry_run.Asked(
+            stages=("pick", "trim", "judge"), options=without_configuration(**options)
+        )
     workloads, options = asked_workloads(against, configuration, **options)
     request = AcrossRequest(workloads=workloads)
     return dry_run.Asked(stages=("across",), options=options, request=request)

@@ -9,6 +9,7 @@ from intop.campaign.collected import required_space
 from intop.campaign.pilot.stage import timed
 from intop.campaign.verify.causes import causes
 from intop.campaign.verify.pick import Pick, Picked, model_speed_ups
+from intop.campaign.verify.trim import trimmed
 from intop.config.counters import load_counters
 from intop.domain.baseline import HOST
 from intop.domain.campaign_status import Bound, pace_s
@@ -260,7 +261,7 @@ class Judge(Stage[Verdict]):
     @classmethod
     def begin(cls, task: Task, against: str = HOST, *, more: int = 0) -> Self:
         _check_against(task, against)
-        return cls(task, execute(Pick(task)), against, more=more)
+        return cls(task, trimmed(task, execute(Pick(task))), against, more=more)
 
     def ask(self, so_far: SoFar) -> Batch | None:
         if batch := self._judgement.ask(so_far):

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from intop.campaign.collected import best_measured, collected_trials, required_space
+from intop.campaign.collected import best_measured, collected_trials
 from intop.campaign.pilot.stage import timed
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.ranking import Ranking
 from intop.domain.replicates import by_configuration
 from intop.domain.rounds import Cells, cell, first_problem, p99_by_round, paired, planned_arms
 from intop.domain.search import Search
@@ -25,8 +24,6 @@ from intop.run.rounds import InRounds
 from intop.run.stage import Expected
 
 MEASURED_BEST = "best measured"
-FEW_KEYS = "few keys"
-"""The first candidate with nothing changed but what the screening found, or hints say, to act."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +77,9 @@ class Pick(InRounds[Picked]):
 
 
 def finalists(task: Task, count: int) -> dict[str, Configuration]:
-    """Return promising candidates, the best measured one, few keys, and each model's own winner.
+    """Return promising candidates, the best measured one, and each model's own winner.
 
-    `count` is how many there are without the last two. The lowest of single trials would be the
+    `count` is how many there are without the models' own. The lowest of single trials would be the
     luckiest, so the best is what is believed to be, given how noisy trials are, among those that
     never failed. A configuration has one arm only, the first that it would have.
     """
@@ -95,8 +92,6 @@ def finalists(task: Task, count: int) -> dict[str, Configuration]:
     named = [(f"candidate {n}", c) for n, c in enumerate(predicted[:room], start=1)]
     if best is not None and room < count:
         named.append((MEASURED_BEST, best.configuration))
-    if few := _with_few_keys(task, predicted[0]):
-        named.append((FEW_KEYS, few))
     named += [(winner.model, winner.configuration) for winner in search.winners]
     arms: dict[str, Configuration] = {}
     for name, configuration in named:
@@ -105,30 +100,14 @@ def finalists(task: Task, count: int) -> dict[str, Configuration]:
     return arms
 
 
-def _with_few_keys(task: Task, candidate: Configuration) -> Configuration | None:
-    """Return a candidate with no changes but what the screening found to act, or was hinted to.
-
-    None where that is nothing, or the candidate changes nothing else. Most parameters do nothing,
-    and a search gives each of them some value: what is measured then has their risks as well.
-    """
-    ranking = task.store.get(task.subject, Ranking)
-    if ranking is None or ranking.screening is None:
-        return None
-    wanted = {*ranking.chosen, *ranking.screening.hinted}
-    few = Configuration({key: v for key, v in candidate.values.items() if key in wanted})
-    if few.is_default or few == candidate or required_space(task).broken(few):
-        return None
-    return few
-
-
 def best_finalist(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
     """Return the finalist with the lowest geometric mean of P99, among those that never failed.
 
     A disturbed trial says nothing about its finalist; one that is left with none is out, too. One
-    with few keys (FEW_KEYS, or at most half as many as the lowest changes) is preferred where it is
-    within a standard error of the lowest (the one standard error rule of Breiman, Friedman, Olshen
-    and Stone, Classification and Regression Trees, 1984): further keys have to show that they are
-    worth it. The standard error is that of the difference in the rounds that both finalists have.
+    that changes at most half as many keys as the lowest is preferred where it is within a standard
+    error of the lowest (the one standard error rule of Breiman, Friedman, Olshen and Stone,
+    Classification and Regression Trees, 1984): further keys have to show that they are worth it.
+    The standard error is that of the difference in the rounds that both finalists have.
     """
     arms = {t.configuration.digest: t.planned.arm for t in picked}
     sound = {
@@ -145,9 +124,7 @@ def best_finalist(task: Task, picked: Sequence[Trial]) -> tuple[str, Configurati
     p99_ms = p99_by_round(picked)
     keys = {n: len(measured.configuration.values) for n, measured in sound.items()}
     simple = [
-        n
-        for n in sound
-        if (n == FEW_KEYS or 2 * keys[n] <= keys[lowest]) and _is_as_good(p99_ms[n], p99_ms[lowest])
+        n for n in sound if 2 * keys[n] <= keys[lowest] and _is_as_good(p99_ms[n], p99_ms[lowest])
     ]
     name = min(simple, key=lambda n: (keys[n], sound[n].mean_log), default=lowest)
     return name, sound[name].configuration

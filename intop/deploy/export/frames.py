@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from intop.campaign.collected import equivalents, learned_samples
 from intop.campaign.models import UNIT, target_of
+from intop.campaign.train.limits import limited_effort, noise_ceiling
 from intop.config.catalogue import load_catalogue
 from intop.config.counters import load_counters
 from intop.config.directives import load_directives
@@ -129,8 +130,9 @@ def _outside(table: "DataFrame", recipe: Recipe) -> dict[str, tuple[str, ...]]:
 
 def _recipe(task: Task) -> Recipe:
     """Return the settings of `train`. Raises ResultMissingError and IntopError, as it does."""
-    study, budget = task.context.study, task.context.study.budget
-    _, samples, _ = learned_samples(task)
+    study = task.context.study
+    _, samples, trials = learned_samples(task)
+    effort = limited_effort(task, noise_ceiling(task, samples, trials))
     return Recipe(
         study=study.name,
         campaign=task.subject.campaign.id,
@@ -140,12 +142,14 @@ def _recipe(task: Task) -> Recipe:
         target=target_of(study),
         unit=UNIT,
         variables=samples.variables,
-        folds=budget.folds,
-        repeats=budget.repeats,
-        trials=budget.tuning_trials,
-        timeout_s=budget.tuning_timeout_s,
-        seed=task.seed("train"),
-        level=budget.level,
+        folds=effort.folds,
+        repeats=effort.repeats,
+        trials=effort.trials,
+        timeout_s=effort.timeout_s,
+        seed=effort.seed,
+        level=effort.level,
+        time_s=effort.time_s,
+        enough=effort.enough,
         is_lent=samples.lent > 0,
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from intop.campaign.verify.trim_view import trim_sentence, trim_tables
 from intop.document.columns import Column, Value, columns
 from intop.document.model import Block, Figure, Paragraph, Table, widened
 from intop.domain.explanation import Dependence, Explanation
@@ -17,6 +18,12 @@ def ablation(findings: Findings) -> Iterator[Block]:
     """Return the effect of each of the winner's changes."""
     if findings.verdict is None:
         return
+    if findings.trimmed is not None and findings.trimmed.trials:
+        yield Paragraph(
+            f"Before the verdict, changes that do nothing were dropped: "
+            f"{trim_sentence(findings.trimmed)}."
+        )
+        yield from trim_tables(findings.trimmed)
     explanation = findings.explanation
     if explanation is None:
         missing = lacking(findings, "explain")

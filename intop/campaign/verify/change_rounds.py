@@ -1,19 +1,33 @@
 """Rounds of an ablation: sets of changes that met, and the differences of P99 that they show."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from intop.domain.replicates import PRIOR_WEIGHT, RESOLUTION
 from intop.domain.stats import student_quantile
+
+T = TypeVar("T")
 
 Changes: TypeAlias = frozenset[str]
 """Changes by name. A name stands for a key, or for several that only go together."""
 
 Round: TypeAlias = Mapping[Changes, float]
 """Log P99 of the sets that met in one round, without those that could not be measured."""
+
+
+@dataclass(frozen=True)
+class NextRounds:
+    """Sets that are to meet in a number of further rounds."""
+
+    sets: tuple[Changes, ...]
+    rounds: int
+
+
+Asking: TypeAlias = Generator[NextRounds, Sequence[Round], T]
+"""A part of the search: it yields what to measure, receives the rounds, and returns its result."""
 
 
 @dataclass(frozen=True)

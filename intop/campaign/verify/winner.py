@@ -1,13 +1,15 @@
 """A verdict's winner as changes to the configuration that it was judged against."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from intop.campaign.verify.change_rounds import Changes, Round
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.rounds import Arms
 from intop.domain.space import Space, mixture
-from intop.explain.rounds import Changes
+from intop.domain.trial import SeriesRound, Trial
 
 WINNER = "winner"
 
@@ -67,3 +69,22 @@ class Winner:
     def arms(self, sets: Sequence[Changes]) -> Arms:
         """Return the configurations of some sets by the names of their arms."""
         return {self.arm(changes): self.with_only(changes) for changes in sets}
+
+    def rounds(self, sets: Sequence[Changes], trials: Sequence[Trial]) -> list[Round]:
+        """Return log P99 of the sets, round by round.
+
+        One that failed counts as a trial in which every request took the whole timeout.
+        """
+        by_arm = {self.arm(changes): changes for changes in sets}
+        rounds: dict[SeriesRound | None, dict[Changes, float]] = {
+            t.planned.series_round: {} for t in trials
+        }
+        for trial in trials:
+            if trial.usable:
+                p99_ms = trial.p99_ms
+            elif trial.status == "failed":
+                p99_ms = 1000.0 * trial.conditions.timeout_s
+            else:
+                continue
+            rounds[trial.planned.series_round][by_arm[trial.planned.arm]] = math.log(p99_ms)
+        return list(rounds.values())

@@ -1,0 +1,165 @@
+"""trim: the fewest changes of the picked candidate that are worth their place."""
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Self
+
+from intop.campaign.collected import required_space
+from intop.campaign.pilot.stage import timed
+from intop.campaign.verify.change_rounds import Changes, Effect, NextRounds
+from intop.campaign.verify.pick import Pick, Picked
+from intop.campaign.verify.promised import by_evidence
+from intop.campaign.verify.trim_view import trim_sentence
+from intop.campaign.verify.trimming import LEVEL, SIZES, Trimming, trim
+from intop.campaign.verify.winner import Winner
+from intop.domain.configuration import DEFAULT
+from intop.domain.space import mixture
+from intop.domain.stats import Interval
+from intop.domain.trial import Trial
+from intop.domain.trimmed import MeasuredSet, Trimmed, TrimOrder
+from intop.errors import IntopError, UsageError
+from intop.run.context import Task
+from intop.run.executor import execute
+from intop.run.prospect import Prospect
+from intop.run.rounds import series_plan
+from intop.run.stage import Batch, Expected, SoFar, Stage
+
+
+class Trim(Stage[Trimmed]):
+    """Drop what does nothing from the picked candidate, so that few keys are judged and deployed.
+
+    A search gives each parameter some value, and most do nothing. `trimming.trim` says which sets
+    meet in rounds. A set that fails is a result here.
+    """
+
+    name = "trim"
+    description = "the changes that are worth their place"
+    command = "verify"
+    finds = "verdict"
+    hands_on = ("verdict",)
+    is_of_the_paper = False
+    result_type = Trimmed
+    needs = ("pick",)
+    ends_by_failures = False
+    ends_by_overload = False
+    stays_on_replicas = True
+
+    def __init__(self, task: Task, picked: Picked) -> None:
+        super().__init__(timed(task))
+        self.picked = picked
+        self.candidate = Winner.of(required_space(task), picked.configuration, DEFAULT)
+
+    @classmethod
+    def begin(cls, task: Task) -> Self:
+        return cls(task, execute(Pick(task)))
+
+    def ask(self, so_far: SoFar) -> Batch | None:
+        if len(self.candidate.names) < 2:
+            return None
+        if so_far.unfinished:
+            return so_far.unfinished
+        if not so_far.plan:
+            # Stored: the order must stay where models are trained again before the end.
+            order = TrimOrder(names=by_evidence(self.task, self.candidate))
+            self.task.store.put(self.task.subject, order)
+        following = self._next(so_far.trials)
+        if isinstance(following, Trimming):
+            return None
+        series = so_far.plan[-1].series + 1 if so_far.plan else 1
+        arms = self.candidate.arms(following.sets)
+        start = len(so_far.plan)
+        rounds = following.rounds
+        return Batch(series_plan(self.task, self.name, arms, rounds, series=series, start=start))
+
+    def result(self, trials: Sequence[Trial]) -> Trimmed:
+        trimming = self._next(trials) if trials else None
+        if isinstance(trimming, NextRounds):
+            raise IntopError(f"{self.task.title}: the trials of trim in the store are not complete")
+        kept = trimming.kept if trimming else frozenset(self.candidate.names)
+        configuration = mixture(self.picked.configuration, DEFAULT, self._keys(kept))
+        trimmed = Trimmed(
+            origin=self.picked.origin,
+            candidate=self.picked.configuration,
+            configuration=configuration,
+            sets=self._sets(trimming.prefixes.items()) if trimming else (),
+            left_out=self._sets(trimming.left_out.items()) if trimming else (),
+            trials=len(trials),
+            level=LEVEL,
+        )
+        if trials:
+            say = self.task.context.progress.say
+            say(f"{self.task.title}: trim: {trim_sentence(trimmed)}")
+        return trimmed
+
+    def _keys(self, changes: Changes) -> list[str]:
+        return sorted(key for name in changes for key in self.candidate.changes[name])
+
+    def _sets(self, effects: Iterable[tuple[Changes, Effect]]) -> tuple[MeasuredSet, ...]:
+        return tuple(
+            MeasuredSet(
+                keys=tuple(self._keys(changes)),
+                ratio=Interval(math.exp(e.mean), math.exp(e.low), math.exp(e.high)),
+            )
+            for changes, e in effects
+        )
+
+    def _next(self, trials: Sequence[Trial]) -> NextRounds | Trimming:
+        """Return what the search asks for after these trials, or its result."""
+        order = self.task.store.get(self.task.subject, TrimOrder)
+        names = order.names if order else self.candidate.names
+        search = trim(names, self.budget.trim_rounds)
+        asked = next(search)
+        try:
+            for _, series in groupby(trials, lambda t: t.planned.series):
+                answers = list(series)
+                arms = {t.planned.arm for t in answers}
+                rounds = len({t.planned.series_round for t in answers})
+                if arms != self.candidate.arms(asked.sets).keys() or rounds != asked.rounds:
+                    raise UsageError(
+                        f"{self.task.title}: trim was begun with another trim_rounds in [budget], "
+                        "or by another version of intop. Put it back, or begin another campaign: "
+                        "intop tune --new"
+                    )
+                asked = search.send(self.candidate.rounds(asked.sets, answers))
+        except StopIteration as end:
+            trimming: Trimming = end.value
+            return trimming
+        return asked
+
+    @classmethod
+    def is_wanted(cls, prospect: Prospect) -> bool:
+        return prospect.budget.trim_rounds > 0
+
+    @classmethod
+    def is_done(cls, prospect: Prospect) -> bool:
+        return prospect.has(Trimmed) or Pick.is_done(prospect)
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        """Return an estimate by the space, before the candidate is known."""
+        keys, rounds = prospect.budget.keep, prospect.budget.trim_rounds
+        first = sum(size < keys for size in SIZES) + 1
+        # Half of the searches stay with three changes, or fewer; some leave each of eight out.
+        planned = len(prospect.places(cls.name))
+        likely = max(planned, (first + 4) * rounds)
+        most = max(likely, (first + 9 + 2) * rounds)
+        return Expected(trials=likely, bound="about", most=most)
+
+
+def trimmed(task: Task, picked: Picked) -> Picked:
+    """Return a picked candidate with the changes that are worth their place.
+
+    It is left as it is where the study wants no trimming, or was judged before.
+    """
+    subject, store = task.subject, task.store
+    if store.get(subject, Trimmed) is None:
+        budget = task.context.study.budget
+        if not budget.trim_rounds or store.plan(subject, "judge"):
+            return picked
+    result = execute(Trim(task, picked))
+    if result.configuration == picked.configuration:
+        return picked
+    count = len(result.configuration.values)
+    name = f"{picked.origin}, {count} of {len(picked.configuration.values)} keys"
+    return Picked(origin=name, configuration=result.configuration, trials=picked.trials)

@@ -1,0 +1,41 @@
+"""The few changes of a picked candidate that are worth their place, and the trials behind that."""
+
+from dataclasses import dataclass
+
+from intop.domain.configuration import Configuration
+from intop.domain.stats import Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrimOrder:
+    """The order in which the changes are tried, by name. It stays where models change."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredSet:
+    """A set of changes beside the set that it was compared with."""
+
+    keys: tuple[str, ...]
+    """Its keys, or those that were left out."""
+    ratio: Interval
+    """P99 with it, or without them, over that of the other set: above 1 is worse."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trimmed:
+    """A candidate with those of its changes that are worth their place."""
+
+    origin: str
+    """The name of the candidate."""
+    candidate: Configuration
+    configuration: Configuration
+    """The changes that stay, which are all where nothing was dropped."""
+    sets: tuple[MeasuredSet, ...]
+    """The first few changes, each beside all of them."""
+    left_out: tuple[MeasuredSet, ...]
+    """The changes of the smallest sufficient set, each left out of it."""
+    trials: int
+    level: float
+    """The confidence of each interval by itself."""

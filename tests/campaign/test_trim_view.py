@@ -1,0 +1,16 @@
+"""What trim measured, as text in a file."""
+
+import pytest
+
+from builders.results import TRIMMED
+from intop.campaign.verify.trim_view import trim_sentence, trim_tables
+from kit.golden import Golden
+from kit.printed import shown
+
+pytestmark = pytest.mark.usefixtures("a_narrow_file")
+
+
+def test_each_set_and_each_change_has_its_ratio(
+    capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    golden(trim_sentence(TRIMMED) + "\n" + shown(capsys, *trim_tables(TRIMMED)))

@@ -1,0 +1,90 @@
+"""Which changes of a candidate stay, by rounds that are made up."""
+
+import random
+from collections.abc import Mapping, Sequence
+
+from intop.campaign.verify.change_rounds import Changes, NextRounds, Round
+from intop.campaign.verify.trimming import MOST_ARMS, Trimming, trim
+
+NAMES = [chr(ord("a") + n) for n in range(14)]
+Asked = list[NextRounds]
+
+
+def trimmed(
+    names: Sequence[str],
+    effects: Mapping[str, float],
+    *,
+    twins: str = "",
+    sd: float = 0.0,
+    failing: frozenset[Changes] = frozenset(),
+) -> tuple[Trimming, Asked]:
+    """What stays of changes that lower log P99 by so much, and what was asked for.
+
+    Of the twins each by itself lowers it by 0.6, and both together by no more. Sets that fail are
+    missing in all rounds.
+    """
+    rng = random.Random(1)
+
+    def log_p99(changes: Changes) -> float:
+        lowered = sum(effects.get(name, 0.0) for name in changes)
+        return -lowered - 0.6 * bool(changes & set(twins)) + rng.gauss(0, sd)
+
+    search = trim(names, 4)
+    asked = [next(search)]
+    try:
+        while True:
+            sets = [changes for changes in asked[-1].sets if changes not in failing]
+            rounds: list[Round] = [{s: log_p99(s) for s in sets} for _ in range(asked[-1].rounds)]
+            asked.append(search.send(rounds))
+    except StopIteration as end:
+        return end.value, asked
+
+
+def test_the_smallest_first_changes_that_are_as_good_stay() -> None:
+    result, asked = trimmed(NAMES, {"a": 0.6, "b": 0.4})
+    assert result.kept == {"a", "b"}
+    assert [len(changes) for changes in asked[0].sets] == [1, 2, 3, 5, 8, 14]
+    assert len(asked) == 2
+
+
+def test_what_does_nothing_among_the_first_is_dropped_and_the_rest_is_measured_once_more() -> None:
+    result, asked = trimmed(NAMES, {"a": 0.6, "e": 0.4})
+    assert result.kept == {"a", "e"}
+    assert asked[2].sets == (frozenset("abcde"), frozenset("ae"))
+
+
+def test_of_two_that_do_the_same_both_stay_where_nothing_else_tells_them_apart() -> None:
+    result, asked = trimmed(NAMES[:4], {"a": 0.5}, twins="cd")
+    assert {"a", "c"} <= result.kept
+    assert len(asked) <= 3
+
+
+def test_a_candidate_of_which_nothing_acts_keeps_one_change() -> None:
+    result, _ = trimmed(NAMES, {})
+    assert len(result.kept) == 1
+
+
+def test_of_many_changes_the_last_are_left_out_in_groups() -> None:
+    effects = {"n": 0.6}
+    result, asked = trimmed(NAMES, effects)
+    assert "n" in result.kept
+    assert len(asked[1].sets) == MOST_ARMS + 1
+    assert len(result.kept) <= 2
+
+
+def test_a_set_that_could_not_be_measured_is_not_chosen() -> None:
+    result, _ = trimmed(NAMES, {"a": 0.6}, failing=frozenset({frozenset("a")}))
+    assert "a" in result.kept
+    assert len(result.kept) <= 2
+
+
+def test_a_set_is_measured_once_in_a_round() -> None:
+    result, asked = trimmed(NAMES[:2], {"a": 0.6})
+    assert result.kept == {"a"}
+    assert all(len(set(each.sets)) == len(each.sets) for each in asked)
+
+
+def test_large_effects_stay_where_rounds_scatter() -> None:
+    result, _ = trimmed(NAMES, {"a": 1.0, "b": 0.8, "c": 0.7}, sd=0.2)
+    assert {"a", "b", "c"} <= result.kept
+    assert len(result.kept) <= 5
