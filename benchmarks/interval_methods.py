@@ -15,6 +15,7 @@ is calibrated, and the narrowest of those, by the mean width of the interval's l
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -98,12 +99,21 @@ class IntervalMethods(Question[tuple[str, int], dict[str, Kept]]):
 
 
 class Bed:
-    """Trials as counts of the same latencies."""
+    """Trials as counts of the same latencies.
+
+    What is below P90 of every trial counts as one latency: no percentile of interest is there.
+    """
 
     def __init__(self, trials: Sequence[Trial]) -> None:
-        pairs = [dict(t.histogram.pairs()) for t in trials if t.histogram is not None]
-        self.values_ms = np.array(sorted(set().union(*pairs))) / 1000
-        self.counts = np.array([[p.get(v, 0) for v in sorted(set().union(*pairs))] for p in pairs])
+        histograms = [t.histogram for t in trials if t.histogram is not None]
+        floor_us = round(1000 * min(h.percentile_ms(90) for h in histograms))
+        counts = [Counter[int]() for _ in histograms]
+        for counted, histogram in zip(counts, histograms, strict=True):
+            for value_us, count in histogram.pairs():
+                counted[max(value_us, floor_us)] += count
+        values = sorted({value for counted in counts for value in counted})
+        self.values_ms = np.array(values) / 1000
+        self.counts = np.array([[counted[value] for value in values] for counted in counts])
 
     def log_percentile(self, counts: np.ndarray, percent: float) -> np.ndarray:
         """Return log P of each row of counts, of shape (n, latencies), as (n,)."""
