@@ -113,7 +113,7 @@ class Bed:
                 counted[max(value_us, floor_us)] += count
         values = sorted({value for counted in counts for value in counted})
         self.values_ms = np.array(values) / 1000
-        self.counts = np.array([[counted[value] for value in values] for counted in counts])
+        self.counts = np.array([[float(counted[value]) for value in values] for counted in counts])
 
     def log_percentile(self, counts: np.ndarray, percent: float) -> np.ndarray:
         """Return log P of each row of counts, of shape (n, latencies), as (n,)."""
@@ -124,11 +124,11 @@ class Bed:
         """Return log intervals of default / other, of trials by index, of shape (2, pairs)."""
         pairs = sides.shape[1]
         default, other = (self.counts[side] for side in sides)
-        weights = rng.multinomial(pairs, np.full(pairs, 1 / pairs), size=DRAWS)
+        weights = rng.multinomial(pairs, np.full(pairs, 1 / pairs), size=DRAWS).astype(float)
         drawn = self._pooled(weights, default) - self._pooled(weights, other)
         tails = 50 * (1 - LEVEL)
         low, high = np.percentile(drawn, [tails, 100 - tails])
-        once = np.ones((1, pairs), dtype=int)
+        once = np.ones((1, pairs))
         middle = float((self._pooled(once, default) - self._pooled(once, other))[0])
         half = student_quantile(LEVEL, pairs - 1) * float(drawn.std(ddof=1))
         return {
