@@ -8,10 +8,9 @@ benchmarks/results/tuners.md compares them.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import cycle
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -27,6 +26,7 @@ from intop.learn.scores import Scores
 
 if TYPE_CHECKING:
     from intop.learn.posterior import Posterior
+    from intop.learn.surrogate import Predictor
 
 Reason = Literal["promise", "uncertainty", "replicate"]
 """The reason why a configuration is measured: predicted low, little known about, or known too
@@ -47,15 +47,23 @@ EXACT_SD = 0.02
 MOST_LISTED = 5_000
 """Listed rows that are all asked about."""
 
+FOREST = {"trees": 60, "min_samples_leaf": 1, "max_features": 0.8}
+ALIKE = 1e-9
+"""The least spread of what trees say of a row."""
+
 Turn = Literal["process", "forest", "anywhere"]
-"""What picks a row: improvement that the process expects, the forest's lowest, or chance."""
+"""What picks a row: improvement that the process expects, or the forest, or chance."""
 EXACT: tuple[tuple[Turn, ...], ...] = (
     ("process",),
     ("process", "process", "process", "forest"),
     ("process", "forest"),
 )
 """The turns, over and over, after so many fruitless steps, where the best row is known exactly."""
-NOISY: tuple[tuple[Turn, ...], ...] = (("process", "process", "process", "anywhere"),)
+NOISY: tuple[tuple[Turn, ...], ...] = (
+    ("process",),
+    ("process", "process", "process", "forest"),
+    ("process", "process", "forest", "anywhere"),
+)
 """The same where it is not."""
 
 
@@ -109,9 +117,16 @@ class Models:
     seed: int
 
     @cached_property
-    def forest(self) -> Callable[[Matrix], Vector]:
-        """A random forest's prediction of values (n, columns): their log target (n,)."""
-        return _forest(self.samples, self.seed)
+    def forest(self) -> "Predictor":
+        """A random forest of the log target."""
+        from intop.learn.families import FAMILIES
+        from intop.learn.surrogate import Predictor, fit
+
+        family = FAMILIES["RFR"]
+        hyperparameters = {**family.defaults, **FOREST}
+        with one_thread():
+            built = family.build(self.samples.variables, hyperparameters, self.seed)
+            return Predictor({family.name: fit(built, self.samples)})
 
 
 def learned(samples: Samples, *, tails: Samples | None = None, seed: int) -> Models:
@@ -165,14 +180,13 @@ def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0) -> St
     steps were `fruitless` before this one: the more, the more of it is not the process's. Lent rows
     are learned from, and not measured again. A function of its arguments alone.
     """
-    outlook = _Outlook(models, pool)
-    improvement = outlook.improvement
-    chosen = [] if outlook.is_exact or count == 1 else outlook.doubtful()
-    batches = EXACT if outlook.is_exact else NOISY
-    for turn in cycle(batches[min(fruitless, len(batches) - 1)]):
-        if len(chosen) >= count or not outlook.allowed.any():
-            break
-        chosen += outlook.picked(turn)
+    choice = _Choice(models, pool)
+    batches = EXACT if choice.is_exact else NOISY
+    turns = batches[min(fruitless, len(batches) - 1)]
+    improvement = choice.improvement(turns)
+    chosen = [] if choice.is_exact or count == 1 else choice.doubtful()
+    while len(chosen) < count and choice.allowed.any():
+        chosen += choice.picked(turns[len(chosen) % len(turns)]) or choice.picked("process")
     return Step(
         proposals=tuple(chosen),
         improvement=improvement,
@@ -186,7 +200,7 @@ def best_known(samples: Samples, *, seed: int) -> int:
     return int(np.argmin(mean))
 
 
-class _Outlook:
+class _Choice:
     """Beliefs about measured rows and a pool, while a batch is chosen.
 
     What is chosen is believed to turn out as expected (the kriging believer of Ginsbourger, Le
@@ -201,7 +215,8 @@ class _Outlook:
         self.measured = samples.log_target
         self.counts = np.array([len(trials) for trials in samples.measured])
         self.rows = np.vstack([samples.values, pool.values])
-        self.mean, spread = self.model(self.rows)
+        self.outlook = self.model.about(self.rows)
+        self.mean, spread = self.outlook.mean, self.outlook.spread
         self.variance = spread**2
         self.noise = np.full(len(self.rows), self.model.noise)
         self.noise[: self.known] = self.model.noises[: self.known] * self.counts
@@ -234,10 +249,26 @@ class _Outlook:
             worth[best] = log_gain(self.mean[best], rival, moves[best])
         return np.where(self.allowed, worth, -np.inf)
 
-    @property
-    def improvement(self) -> float:
-        """The expected fall of the log tail by the row that is worth most, 0 without any."""
-        return self.models.scores.unit * float(np.exp(self.worth.max(initial=-np.inf)))
+    @cached_property
+    def hopes(self) -> Vector:
+        """The logarithm of how much lower than the best known the forest expects each row (n,)."""
+        from intop.learn.posterior import log_gain
+
+        (trees,) = self.models.forest.members(self.rows).values()
+        mean = trees.mean(axis=0)
+        spread = np.maximum(trees.std(axis=0), ALIKE)
+        return np.asarray(log_gain(mean[: self.known].min(), mean, spread))
+
+    def improvement(self, turns: Sequence[Turn]) -> float:
+        """Return the expected fall of the log tail by the row that is worth most, 0 without any.
+
+        By the process, or by the forest where it has a turn.
+        """
+        falls = [self.models.scores.unit * np.exp(self.worth.max(initial=-np.inf))]
+        if "forest" in turns:
+            unmeasured = np.where(self.believed, -np.inf, self.hopes)
+            falls.append(np.exp(unmeasured.max(initial=-np.inf)))
+        return float(max(falls))
 
     def picked(self, turn: Turn) -> list[Proposal]:
         """Take the row, if any, that is next by what has its turn."""
@@ -246,9 +277,8 @@ class _Outlook:
             lower = self.mean[row] < self.mean[self.best]
             return [self.take(row, "promise" if lower else "uncertainty")]
         if turn == "forest":
-            # Trees find the edges of a region that is good, which a process draws as a slope, and
-            # take no trial's word for what its neighbours deny.
-            return self._first(self.models.forest(self.rows), "promise")
+            # Trees find the edges of a region that is good, which a process draws as a slope.
+            return self._first(-self.hopes, "promise")
         # A few trials of bad luck make any model sure that a good region is a bad one, and
         # improvement is never expected there.
         order = self.rng.permutation(len(self.rows)).astype(np.float64)
@@ -278,7 +308,7 @@ class _Outlook:
 
     def take(self, row: int, reason: Reason = "replicate") -> Proposal:
         """Choose a row: its measurement counts as known from now on."""
-        covariance = self.model.together(self.rows, self.rows[row : row + 1])[:, 0]
+        covariance = self.outlook.covariance(row)
         for factor in self.factors:
             covariance = covariance - factor * factor[row]
         factor = covariance / np.sqrt(self.variance[row] + self.noise[row])
@@ -294,17 +324,6 @@ def _process(scores: Scores, seed: int) -> "Posterior":
 
     with one_thread():
         return posterior(scores.samples, seed)
-
-
-def _forest(samples: Samples, seed: int) -> Callable[[Matrix], Vector]:
-    """Return a random forest's prediction of values (n, columns): their log target (n,)."""
-    from intop.learn.families import FAMILIES
-    from intop.learn.surrogate import Predictor, fit
-
-    family = FAMILIES["RFR"]
-    with one_thread():
-        model = fit(family.build(samples.variables, family.defaults, seed), samples)
-    return Predictor({family.name: model})
 
 
 def _descendants(

@@ -14,7 +14,9 @@ import numpy as np
 from intop.learn.samples import Samples, Vector
 
 NEIGHBOURS = 3
-"""The rows at either end by whose distance scores go on beyond what is known."""
+"""The levels at either end by whose distance scores go on beyond what is known."""
+GOOD = 0.25
+"""The share of the levels by whose distance from the lowest a score is worth something."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,10 @@ class Scores:
 
     @cached_property
     def unit(self) -> float:
-        """The log target that one score is worth among the best rows, 0 where all are alike."""
+        """The log target that one score is worth among good rows, 0 where all are alike."""
         levels, scores = self._known
-        few = min(NEIGHBOURS, len(levels) - 1)
-        return float((levels[few] - levels[0]) / (scores[few] - scores[0])) if few else 0.0
+        last = min(max(1, int(GOOD * len(levels))), len(levels) - 1)
+        return float((levels[last] - levels[0]) / (scores[last] - scores[0])) if last else 0.0
 
     @cached_property
     def _known(self) -> tuple[Vector, Vector]:

@@ -223,23 +223,24 @@ def test_the_default_stands_first_and_at_its_distance(ready: FakeTestbed) -> Non
 
 
 def test_it_ends_where_steps_in_a_row_promise_next_to_nothing_also_when_it_was_killed(
-    ready: FakeTestbed, models: Models
+    ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(collected, "best_known", lambda samples, seed: 0)
     with_budget(ready, refine_trials=100)
-    models.improvements = [0.3, 0.0, 0.2, 0.009, 0.001, 0.002, 0.0099]
-    ready.dies_after = 28
+    models.improvements = [0.3, 0.2, 0.009, 0.001, 0.002, 0.003, 0.004, 0.0099]
+    ready.dies_after = 33
     with pytest.raises(KeyboardInterrupt):
         refine(ready.task)
     ready.dies_after = None
     result = refine(ready.task)
     assert (result.ended, result.spent, result.improvement) == (
         "nothing better expected",
-        24,
+        28,
         0.0099,
     )
     assert pytest.approx(result.least) == 0.1 * NOISE
     assert result == refine(ready.task)
-    assert len(models.seen) == 7
+    assert len(models.seen) == 8
 
 
 def test_steps_go_on_while_they_promise_a_part_of_the_noise(
@@ -248,6 +249,16 @@ def test_steps_go_on_while_they_promise_a_part_of_the_noise(
     with_budget(ready, refine_trials=24)
     models.improvements = [1.01 * 0.1 * NOISE] * 6
     assert refine(ready.task).ended == "budget"
+
+
+def test_steps_go_on_while_they_change_what_is_best(
+    ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = iter([0, 0, 0, 1, 1, 1, 1, 1, 1])
+    monkeypatch.setattr(collected, "best_known", lambda samples, seed: next(best))
+    with_budget(ready, refine_trials=100)
+    models.improvements = [0.0] * 9
+    assert refine(ready.task).spent == 32
 
 
 def test_models_are_told_how_many_steps_have_changed_nothing(

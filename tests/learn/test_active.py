@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -156,7 +157,7 @@ def test_the_best_known_is_measured_until_it_is_believed() -> None:
     assert samples.values[best].tolist() == step.proposals[0].values.tolist()
 
 
-def test_a_quarter_of_the_noisy_trials_goes_anywhere() -> None:
+def test_noisy_trials_go_anywhere_where_steps_have_brought_nothing() -> None:
     samples = noisy(100, 2, 1)
     # Beside the worst that were measured: nothing is to be gained or learned there.
     bad = samples.values[np.argsort(-bowl(samples.values))[:9]] + 1e-3
@@ -165,8 +166,8 @@ def test_a_quarter_of_the_noisy_trials_goes_anywhere() -> None:
         values=np.vstack([p.values for p in pools]),
         scattered=np.concatenate([p.scattered for p in pools]),
     )
-    for count, reached in ((1, 0), (2, 0), (5, 1), (9, 2)):
-        step = stepped(samples, both, count=count)
+    for count, fruitless, reached in ((4, 0, 0), (4, 1, 0), (4, 2, 1), (8, 2, 2), (4, 9, 1)):
+        step = stepped(samples, both, count=count, fruitless=fruitless)
         assert count == len(step.proposals)
         assert reached == sum((p.values == bad).all(axis=1).any() for p in step.proposals)
 
@@ -183,7 +184,7 @@ def test_a_forest_has_its_turns_where_the_process_has_brought_nothing() -> None:
     samples, left = start(60)
     models = learned(samples, seed=1)
     # It likes what no process would: the corner that is farthest from the bowl.
-    models.__dict__["forest"] = lambda values: -bowl(values)
+    models.__dict__["forest"] = SimpleNamespace(members=lambda rows: {"RFR": -bowl(rows)[None]})
     reached = [
         sum(
             bool(bowl(p.values[None])[0] > 3)

@@ -38,23 +38,24 @@ from intop.run.prospect import Prospect, designed, roles
 from intop.run.replicas import replicas_in_use
 from intop.run.stage import Batch, Expected, SoFar, Stage
 
-LEAST_OF_NOISE, LEAST_OF_GAIN = 0.1, 0.02
+LEAST_OF_NOISE, LEAST_OF_GAIN = 0.1, 0.005
 """A step is not worth its trials where it is expected to lower the log tail by less than so much of
 one trial's standard deviation, or of what all steps have gained. A verdict of some ten pairs tells
 half a standard deviation from nothing, rarely a tenth."""
 
-PATIENCE = 4
-"""Such steps in a row that end a refinement. One says little: what models of a few dozen trials
-expect goes up and down from step to step."""
+PATIENCE = 6
+"""Such steps in a row that end a refinement, if none of them has changed what is best. One says
+little: what models of a few dozen trials expect goes up and down from step to step."""
 
 
 class Refine(Stage[Refined]):
     """The most telling configurations by all trials so far, a few at a time, until it is enough.
 
     It goes on from what `collect` has measured, and ends when the budget's trials are spent or
-    PATIENCE steps in a row are expected to bring too little. Every step is a function of the
-    trials before it and the seed, so that a killed refinement goes on as it would have. Raises
-    ResultMissingError while nothing is collected, UsageError where there are no trials for it.
+    PATIENCE steps in a row are expected to bring too little, and bring nothing. Every step is a
+    function of the trials before it and the seed, so that a killed refinement goes on as it would
+    have. Raises ResultMissingError while nothing is collected, UsageError where there are no trials
+    for it.
     """
 
     name = "refine"
@@ -250,9 +251,14 @@ class Refine(Stage[Refined]):
         return step, [place(proposal) for proposal in step.proposals]
 
     def _is_enough(self, decisions: Sequence[Decision]) -> bool:
-        """Whether the last few steps were all expected to bring next to nothing."""
-        last = [decision.improvement < decision.least for decision in decisions[-PATIENCE:]]
-        return self.ends_early and len(last) == PATIENCE and all(last)
+        """Whether the last steps were expected to bring next to nothing, and brought nothing."""
+        last = decisions[-PATIENCE:]
+        return (
+            self.ends_early
+            and len(last) == PATIENCE
+            and all(decision.improvement < decision.least for decision in last)
+            and len({decision.best.configuration.digest for decision in last}) == 1
+        )
 
     def _fruitless(self, number: int, trials: Sequence[Trial]) -> int:
         """Return how many of the last steps before this one have not changed what is best."""
