@@ -43,7 +43,8 @@ PROMISING = 2.0
 TOLD = 3
 """Trials of a row after which its median is believed."""
 EXACT_SD = 0.02
-"""The standard deviation of the best row's log tail up to which it is known exactly."""
+"""The standard deviation of a log tail by replicates, up to which rows are known exactly. A process
+would say the same of few noisy rows, as it takes noise for what parameters do."""
 MOST_LISTED = 5_000
 """Listed rows that are all asked about."""
 
@@ -58,7 +59,7 @@ EXACT: tuple[tuple[Turn, ...], ...] = (
     ("process", "process", "process", "forest"),
     ("process", "forest"),
 )
-"""The turns, over and over, after so many fruitless steps, where the best row is known exactly."""
+"""The turns, over and over, after so many fruitless steps, where rows are known exactly."""
 NOISY: tuple[tuple[Turn, ...], ...] = (
     ("process",),
     ("process", "process", "process", "forest"),
@@ -176,7 +177,7 @@ def pool(space: Space, models: Models) -> Pool:
 def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0) -> Step:
     """Return at most `count` rows of the pool, or measured ones again, to measure next.
 
-    Each row is proposed once. Where the best row is known exactly, none is measured again. So many
+    Each row is proposed once. Where trials of a row are alike, none is measured again. So many
     steps were `fruitless` before this one: the more, the more of it is not the process's. Lent rows
     are learned from, and not measured again. A function of its arguments alone.
     """
@@ -221,8 +222,7 @@ class _Choice:
         self.noise = np.full(len(self.rows), self.model.noise)
         self.noise[: self.known] = self.model.noises[: self.known] * self.counts
         self.believed = np.arange(len(self.rows)) < self.known
-        # Before anything is chosen: what is chosen makes all of it look better known.
-        self.is_exact = models.scores.unit * spread[self.best] <= EXACT_SD
+        self.is_exact = models.scores.scatter <= EXACT_SD
         self.allowed = ~self.believed if self.is_exact else np.full(len(self.rows), fill_value=True)
         self.scattered = np.concatenate([np.zeros(self.known, dtype=np.bool_), pool.scattered])
         self.rng = np.random.default_rng(models.seed)
@@ -262,10 +262,10 @@ class _Choice:
     def improvement(self, turns: Sequence[Turn]) -> float:
         """Return the expected fall of the log tail by the row that is worth most, 0 without any.
 
-        By the process, or by the forest where it has a turn.
+        By the process, or by the forest where it has a turn, and trees don't scatter by noise.
         """
         falls = [self.models.scores.unit * np.exp(self.worth.max(initial=-np.inf))]
-        if "forest" in turns:
+        if self.is_exact and "forest" in turns:
             unmeasured = np.where(self.believed, -np.inf, self.hopes)
             falls.append(np.exp(unmeasured.max(initial=-np.inf)))
         return float(max(falls))

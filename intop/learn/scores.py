@@ -6,6 +6,7 @@ more of them are known, and an overloaded trial is only the last of all (the cop
 Salinas, Shen and Perrone, Proceedings of ICML 2020, 8488-8498).
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,6 +16,8 @@ from intop.learn.samples import Samples, Vector
 
 NEIGHBOURS = 3
 """The levels at either end by whose distance scores go on beyond what is known."""
+REPEATED = 2
+"""Rows with several trials from which on these say how trials scatter."""
 GOOD = 0.25
 """The share of the levels by whose distance from the lowest a score is worth something."""
 
@@ -40,6 +43,20 @@ class Scores:
         levels, scores = self._known
         last = min(max(1, int(GOOD * len(levels))), len(levels) - 1)
         return float((levels[last] - levels[0]) / (scores[last] - scores[0])) if last else 0.0
+
+    @property
+    def scatter(self) -> float:
+        """The standard deviation of a trial's log target by replicates.
+
+        The fewer there are, the more it may be, since few may be alike by chance. Infinite without
+        replicates of two rows: the default may have a floor that no better row has.
+        """
+        from intop.learn.posterior import scatter
+
+        freedoms = [len(trials) - 1 for trials in self.of.measured]
+        if np.count_nonzero(freedoms) < REPEATED:
+            return math.inf
+        return math.sqrt(scatter(self.of)[0] * (1 + 2 / sum(freedoms)))
 
     @cached_property
     def _known(self) -> tuple[Vector, Vector]:
