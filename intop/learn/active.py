@@ -9,7 +9,7 @@ benchmarks/results/tuners.md compares them.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -45,6 +45,8 @@ TOLD = 3
 EXACT_SD = 0.02
 """The standard deviation of a log tail by replicates, up to which rows are known exactly. A process
 would say the same of few noisy rows, as it takes noise for what parameters do."""
+REPEATED = 2
+"""Rows with several trials from which on these say that nothing scatters."""
 MOST_LISTED = 5_000
 """Listed rows that are all asked about."""
 
@@ -177,15 +179,17 @@ def pool(space: Space, models: Models) -> Pool:
 def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0) -> Step:
     """Return at most `count` rows of the pool, or measured ones again, to measure next.
 
-    Each row is proposed once. Where trials of a row are alike, none is measured again. So many
-    steps were `fruitless` before this one: the more, the more of it is not the process's. Lent rows
+    Each row is proposed once. Where the trials of two rows are alike, none is measured again. So
+    many steps were `fruitless` before this one: the more, the more of it is not the process's. Lent rows
     are learned from, and not measured again. A function of its arguments alone.
     """
     choice = _Choice(models, pool)
     batches = EXACT if choice.is_exact else NOISY
     turns = batches[min(fruitless, len(batches) - 1)]
     improvement = choice.improvement(turns)
-    chosen = [] if choice.is_exact or count == 1 else choice.doubtful()
+    # The default's trials may be alike where no better row's are, so one replicate has to tell.
+    doubts = count > 1 and (not choice.is_exact or models.scores.repeated < REPEATED)
+    chosen = choice.doubtful() if doubts else []
     while len(chosen) < count and choice.allowed.any():
         chosen += choice.picked(turns[len(chosen) % len(turns)]) or choice.picked("process")
     return Step(
@@ -322,8 +326,12 @@ class _Choice:
 def _process(scores: Scores, seed: int) -> "Posterior":
     from intop.learn.posterior import posterior
 
+    samples = scores.samples
+    if scores.scatter <= EXACT_SD:
+        # What a process can't follow is noise to it, of which replicates that are alike say nothing.
+        samples = replace(samples, measured=tuple(trials[:1] for trials in samples.measured))
     with one_thread():
-        return posterior(scores.samples, seed)
+        return posterior(samples, seed)
 
 
 def _descendants(

@@ -16,8 +16,6 @@ from intop.learn.samples import Samples, Vector
 
 NEIGHBOURS = 3
 """The levels at either end by whose distance scores go on beyond what is known."""
-REPEATED = 2
-"""Rows with several trials from which on these say how trials scatter."""
 GOOD = 0.25
 """The share of the levels by whose distance from the lowest a score is worth something."""
 
@@ -45,18 +43,20 @@ class Scores:
         return float((levels[last] - levels[0]) / (scores[last] - scores[0])) if last else 0.0
 
     @property
-    def scatter(self) -> float:
-        """The standard deviation of a trial's log target by replicates.
+    def repeated(self) -> int:
+        """The number of rows with several trials."""
+        return sum(len(trials) > 1 for trials in self.of.measured)
 
-        The fewer there are, the more it may be, since few may be alike by chance. Infinite without
-        replicates of two rows: the default may have a floor that no better row has.
+    @property
+    def scatter(self) -> float:
+        """The standard deviation of a trial's log target by replicates, infinite without any.
+
+        The fewer there are, the more it may be, since few may be alike by chance.
         """
         from intop.learn.posterior import scatter
 
-        freedoms = [len(trials) - 1 for trials in self.of.measured]
-        if np.count_nonzero(freedoms) < REPEATED:
-            return math.inf
-        return math.sqrt(scatter(self.of)[0] * (1 + 2 / sum(freedoms)))
+        freedom = sum(len(trials) - 1 for trials in self.of.measured)
+        return math.sqrt(scatter(self.of)[0] * (1 + 2 / freedom)) if freedom else math.inf
 
     @cached_property
     def _known(self) -> tuple[Vector, Vector]:
