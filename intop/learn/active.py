@@ -180,8 +180,8 @@ def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0) -> St
     """Return at most `count` rows of the pool, or measured ones again, to measure next.
 
     Each row is proposed once. Where the trials of two rows are alike, none is measured again. So
-    many steps were `fruitless` before this one: the more, the more of it is not the process's. Lent rows
-    are learned from, and not measured again. A function of its arguments alone.
+    many steps were `fruitless` before this one: the more, the more of it is not the process's. Lent
+    rows are learned from, and not measured again. A function of its arguments alone.
     """
     choice = _Choice(models, pool)
     batches = EXACT if choice.is_exact else NOISY
@@ -328,7 +328,7 @@ def _process(scores: Scores, seed: int) -> "Posterior":
 
     samples = scores.samples
     if scores.scatter <= EXACT_SD:
-        # What a process can't follow is noise to it, of which replicates that are alike say nothing.
+        # Noise is what the process can't follow, of which replicates that are alike say nothing.
         samples = replace(samples, measured=tuple(trials[:1] for trials in samples.measured))
     with one_thread():
         return posterior(samples, seed)
