@@ -42,11 +42,10 @@ PROMISING = 2.0
 """Standard deviations of a trial within which a row may still be the best one."""
 TOLD = 3
 """Trials of a row after which its median is believed."""
-EXACT_SD = 0.02
-"""The standard deviation of a log tail by replicates, up to which rows are known exactly. A process
-would say the same of few noisy rows, as it takes noise for what parameters do."""
-REPEATED = 2
-"""Rows with several trials from which on these say that nothing scatters."""
+EXACT_SD = 0.002
+"""The standard deviation of a log tail by replicates, up to which rows are known exactly. No load
+repeats itself so well, not even where a time-out sets its tail, but a table does. What a process
+says of its noise is no measure: it takes that of few rows for what parameters do."""
 MOST_LISTED = 5_000
 """Listed rows that are all asked about."""
 
@@ -57,6 +56,7 @@ ALIKE = 1e-9
 Turn = Literal["process", "forest", "anywhere"]
 """What picks a row: improvement that the process expects, or the forest, or chance."""
 EXACT: tuple[tuple[Turn, ...], ...] = (
+    ("process",),
     ("process",),
     ("process", "process", "process", "forest"),
     ("process", "forest"),
@@ -179,7 +179,7 @@ def pool(space: Space, models: Models) -> Pool:
 def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0) -> Step:
     """Return at most `count` rows of the pool, or measured ones again, to measure next.
 
-    Each row is proposed once. Where the trials of two rows are alike, none is measured again. So
+    Each row is proposed once. Where trials of a row are alike, none is measured again. So
     many steps were `fruitless` before this one: the more, the more of it is not the process's. Lent
     rows are learned from, and not measured again. A function of its arguments alone.
     """
@@ -187,9 +187,7 @@ def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0) -> St
     batches = EXACT if choice.is_exact else NOISY
     turns = batches[min(fruitless, len(batches) - 1)]
     improvement = choice.improvement(turns)
-    # The default's trials may be alike where no better row's are, so one replicate has to tell.
-    doubts = count > 1 and (not choice.is_exact or models.scores.repeated < REPEATED)
-    chosen = choice.doubtful() if doubts else []
+    chosen = [] if choice.is_exact or count == 1 else choice.doubtful()
     while len(chosen) < count and choice.allowed.any():
         chosen += choice.picked(turns[len(chosen) % len(turns)]) or choice.picked("process")
     return Step(

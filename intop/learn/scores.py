@@ -43,11 +43,6 @@ class Scores:
         return float((levels[last] - levels[0]) / (scores[last] - scores[0])) if last else 0.0
 
     @property
-    def repeated(self) -> int:
-        """The number of rows with several trials."""
-        return sum(len(trials) > 1 for trials in self.of.measured)
-
-    @property
     def scatter(self) -> float:
         """The standard deviation of a trial's log target by replicates, infinite without any.
 

@@ -45,10 +45,8 @@ def test_where_all_are_alike_nothing_is_worth_anything() -> None:
 def test_trials_scatter_as_replicates_say() -> None:
     once = of(0.0, 1.0, 2.0)
     low, *others = once.measured
-    assert (Scores(once).scatter, Scores(once).repeated) == (np.inf, 0)
-    alike = Scores(replace(once, measured=(low * 2, *others)))
-    assert (alike.scatter, alike.repeated) == (0, 1)
-    apart = Scores(replace(once, measured=(tuple(np.exp([0.0, 0.2])), others[0] * 2, others[1])))
+    assert Scores(once).scatter == np.inf
+    assert Scores(replace(once, measured=(low * 2, *others))).scatter == 0
+    apart = replace(once, measured=(tuple(np.exp([0.0, 0.2])), others[0] * 2, others[1]))
     # A standard deviation of 0.1, which two pairs don't know well.
-    assert apart.scatter == pytest.approx(0.1 * np.sqrt(2))
-    assert apart.repeated == 2
+    assert Scores(apart).scatter == pytest.approx(0.1 * np.sqrt(2))
