@@ -27,6 +27,7 @@ QUESTIONS = {
     "screening-truth": "screening_truth.ScreeningTruth",
     "search": "search.Search",
     "search-algorithms": "search_speed.Algorithms",
+    "search-noise": "search_noise.NoisySearch",
     "search-speed": "search_speed.Speed",
     "truth": "truth.Truth",
     "truth-look": "truth.Look",

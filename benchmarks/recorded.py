@@ -254,7 +254,7 @@ def campaign(offered: Offer, answer: Answer, url: str = "sqlite://") -> Iterator
 class Onward(Refine):
     """A refinement that spends its budget, also where nothing better is expected."""
 
-    least = -math.inf
+    ends_early = False
 
 
 class TrainTrees(Train):

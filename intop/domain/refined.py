@@ -65,6 +65,8 @@ class Refined:
     improvement: float | None = None
     """The expected gain of a further step, where the refinement ended since nothing better was
     expected."""
+    least: float | None = None
+    """The gain from which on that step would have been worth its trials."""
 
     @property
     def spent(self) -> int:
@@ -90,6 +92,9 @@ class Decision:
     """The best known before the step."""
     improvement: float
     """The improvement that was expected of it."""
+    least: float = 0.01
+    """The improvement from which on it is worth its trials. Decisions of before it was kept went by
+    a hundredth."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,6 +147,14 @@ class Space:
         """The key of each feature's parameter."""
         return tuple(variable.key for variable in self.variables for _ in variable.features)
 
+    @property
+    def listed(self) -> Matrix | None:
+        """All feasible values (n, columns), where one listing has every column; else None."""
+        for columns, rows, _ in self._listed:
+            if len(columns) == len(self.columns):
+                return np.asarray(rows[:, np.argsort(columns)])
+        return None
+
     def restricted(self, keys: Iterable[str]) -> "Space":
         """Return the space of only these parameters; the others stay at their defaults."""
         wanted = set(keys)

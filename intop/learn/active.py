@@ -7,8 +7,10 @@ say, too, and the space is filled further. docs/method.md has the formulas, and
 benchmarks/results/tuners.md compares them.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,9 +22,11 @@ from intop.domain.space import Space
 from intop.learn.design import stratified_genes
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples, Vector
+from intop.learn.scores import Scores
 
 if TYPE_CHECKING:
     from intop.learn.posterior import Posterior
+    from intop.learn.surrogate import Predictor
 
 Reason = Literal["promise", "uncertainty", "replicate"]
 """The reason why a configuration is measured: predicted low, little known about, or known too
@@ -38,10 +42,32 @@ PROMISING = 2.0
 """Standard deviations of a trial within which a row may still be the best one."""
 TOLD = 3
 """Trials of a row after which its median is believed."""
-EXPLORED = 4
-"""Noisy trials for each that goes anywhere in the space. Of three, too, one does."""
-FORESTS = 2
-"""Other trials for each that goes where a forest predicts the lowest target."""
+EXACT_SD = 0.002
+"""The standard deviation of a log tail by replicates, up to which rows are known exactly. No load
+repeats itself so well, not even where a time-out sets its tail, but a table does. What a process
+says of its noise is no measure: it takes that of few rows for what parameters do."""
+MOST_LISTED = 5_000
+"""Listed rows that are all asked about."""
+
+FOREST = {"trees": 60, "min_samples_leaf": 1, "max_features": 0.8}
+ALIKE = 1e-9
+"""The least spread of what trees say of a row."""
+
+Turn = Literal["process", "forest", "anywhere"]
+"""What picks a row: improvement that the process expects, or the forest, or chance."""
+EXACT: tuple[tuple[Turn, ...], ...] = (
+    ("process",),
+    ("process",),
+    ("process", "process", "process", "forest"),
+    ("process", "forest"),
+)
+"""The turns, over and over, after so many fruitless steps, where rows are known exactly."""
+NOISY: tuple[tuple[Turn, ...], ...] = (
+    ("process",),
+    ("process", "process", "process", "forest"),
+    ("process", "process", "forest", "anywhere"),
+)
+"""The same where it is not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +88,8 @@ class Step:
 
     It counts from the best known configuration; 0 where nothing better is expected.
     """
+    noise: float
+    """The standard deviation of one trial's log tail, where trials are as good as the best."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,71 +108,102 @@ class Pool:
         return Pool(values=self.values[kept], scattered=self.scattered[kept])
 
 
-def pool(space: Space, samples: Samples, *, tails: Samples | None = None, seed: int) -> Pool:
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """What models make of the trials so far, fitted once for all that a step asks of them."""
+
+    samples: Samples
+    """What the forest learns."""
+    scores: Scores
+    """What the process learns, of the tails."""
+    process: "Posterior"
+    seed: int
+
+    @cached_property
+    def forest(self) -> "Predictor":
+        """A random forest of the log target."""
+        from intop.learn.families import FAMILIES
+        from intop.learn.surrogate import Predictor, fit
+
+        family = FAMILIES["RFR"]
+        hyperparameters = {**family.defaults, **FOREST}
+        with one_thread():
+            built = family.build(self.samples.variables, hyperparameters, self.seed)
+            return Predictor({family.name: fit(built, self.samples)})
+
+
+def learned(samples: Samples, *, tails: Samples | None = None, seed: int) -> Models:
+    """Return the models of samples, in which the seed draws what is random.
+
+    The process goes by `tails`, which are the same rows with another target that falls where that
+    of the samples does, and before it: what it says of improvement is said of that. Raises
+    ValueError for tails of other rows.
+    """
+    tails = samples if tails is None else tails
+    if not np.array_equal(tails.values, samples.values):
+        raise ValueError("the tails are of other rows than the samples")
+    scores = Scores(tails)
+    return Models(samples=samples, scores=scores, process=_process(scores, seed), seed=seed)
+
+
+def pool(space: Space, models: Models) -> Pool:
     """Return the configurations that are worth asking the models about.
 
-    A design that fills the space, in rows that change as much as the measured ones do (in a large
-    space only a few parameters each), and some rounds of descendants of what was measured and of
-    what either model expects most of: the process of `tails`, as in `propose`.
+    All that the space lists, where it lists at most MOST_LISTED. Else a design that fills the
+    space, in rows that change as much as the measured ones do (in a large space only a few
+    parameters each), and some rounds of descendants of what was measured and of what either model
+    expects most of.
     """
     from intop.learn.posterior import log_gain
 
-    rng = np.random.default_rng(seed)
+    own, listed = models.samples.own, space.listed
+    if listed is not None and len(listed) <= MOST_LISTED:
+        values = np.unique(listed + 0.0, axis=0)
+        everywhere = np.full(len(values), fill_value=True)
+        return Pool(values=values, scattered=everywhere).without(own.values)
+    rng = np.random.default_rng(models.seed)
     scattered = _decoded(space, stratified_genes(len(space.columns), SCATTERED, rng))
-    scattered = _as_sparse(space, scattered, samples.own.values, rng)
-    model, forest = _model(samples if tails is None else tails, seed), _forest(samples, seed)
-    own = samples.own
-    mean, _ = model(own.values)
+    scattered = _as_sparse(space, scattered, own.values, rng)
+    process, forest = models.process, models.forest
+    mean, _ = process(own.values)
     best = float(mean.min())
     parts = [
         scattered,
-        _descendants(space, own, mean, scattered, lambda v: -log_gain(best, *model(v)), rng),
+        _descendants(space, own, mean, scattered, lambda v: -log_gain(best, *process(v)), rng),
         _descendants(space, own, forest(own.values), scattered, forest, rng),
     ]
     values, first = np.unique(np.vstack(parts), axis=0, return_index=True)
     return Pool(values=values, scattered=first < SCATTERED).without(own.values)
 
 
-def propose(
-    samples: Samples,
-    pool: Pool,
-    *,
-    tails: Samples | None = None,
-    count: int,
-    seed: int,
-    replicates: bool = True,
-) -> Step:
+def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0) -> Step:
     """Return at most `count` rows of the pool, or measured ones again, to measure next.
 
-    Each row is proposed once. The process goes by `tails`, which are the same rows with another
-    target that falls where that of the samples does, and before it: what it says of improvement is
-    said of that. Without `replicates` every measurement is exact: no row is measured again, and the
-    process alone decides. Lent rows are learned from, and not measured again. A function of its
-    arguments alone. Raises ValueError for tails of other rows.
+    Each row is proposed once. Where trials of a row are alike, none is measured again. So
+    many steps were `fruitless` before this one: the more, the more of it is not the process's. Lent
+    rows are learned from, and not measured again. A function of its arguments alone.
     """
-    tails = samples if tails is None else tails
-    if not np.array_equal(tails.values, samples.values):
-        raise ValueError("the tails are of other rows than the samples")
-    outlook = _Outlook(_model(tails, seed), tails.own, pool, replicates=replicates)
-    explored = (count + 1) // EXPLORED if replicates else 0
-    by_forest = (count - explored) // FORESTS if replicates else 0
-    improvement = outlook.improvement
-    chosen = outlook.doubtful() if replicates and count > 1 else []
-    while len(chosen) < count - explored - by_forest and outlook.allowed.any():
-        chosen.append(outlook.next())
-    for number in range(by_forest):
-        chosen += outlook.lowest(_forest(samples, seed + number))
-    chosen += outlook.anywhere(explored, np.random.default_rng(seed))
-    return Step(proposals=tuple(chosen), improvement=improvement)
+    choice = _Choice(models, pool)
+    batches = EXACT if choice.is_exact else NOISY
+    turns = batches[min(fruitless, len(batches) - 1)]
+    improvement = choice.improvement(turns)
+    chosen = [] if choice.is_exact or count == 1 else choice.doubtful()
+    while len(chosen) < count and choice.allowed.any():
+        chosen += choice.picked(turns[len(chosen) % len(turns)]) or choice.picked("process")
+    return Step(
+        proposals=tuple(chosen),
+        improvement=improvement,
+        noise=models.scores.unit * math.sqrt(models.process.noise),
+    )
 
 
 def best_known(samples: Samples, *, seed: int) -> int:
     """Return the row that is believed to be best, given how noisy trials are."""
-    mean, _ = _model(samples, seed)(samples.own.values)
+    mean, _ = _process(Scores(samples), seed)(samples.own.values)
     return int(np.argmin(mean))
 
 
-class _Outlook:
+class _Choice:
     """Beliefs about measured rows and a pool, while a batch is chosen.
 
     What is chosen is believed to turn out as expected (the kriging believer of Ginsbourger, Le
@@ -152,22 +211,23 @@ class _Outlook:
     stay, but its like are known better from then on, so that the next one is another.
     """
 
-    def __init__(
-        self, model: "Posterior", samples: Samples, pool: Pool, *, replicates: bool
-    ) -> None:
-        self.model = model
+    def __init__(self, models: Models, pool: Pool) -> None:
+        self.models, self.model = models, models.process
+        samples = models.scores.samples.own
         self.known = len(samples)
         self.measured = samples.log_target
         self.counts = np.array([len(trials) for trials in samples.measured])
         self.rows = np.vstack([samples.values, pool.values])
-        self.mean, spread = model(self.rows)
+        self.outlook = self.model.about(self.rows)
+        self.mean, spread = self.outlook.mean, self.outlook.spread
         self.variance = spread**2
-        self.noise = np.full(len(self.rows), model.noise)
-        self.noise[: self.known] = model.noises[: self.known] * self.counts
-        self.allowed = np.full(len(self.rows), fill_value=True)
-        self.allowed[: self.known] = replicates
+        self.noise = np.full(len(self.rows), self.model.noise)
+        self.noise[: self.known] = self.model.noises[: self.known] * self.counts
         self.believed = np.arange(len(self.rows)) < self.known
+        self.is_exact = models.scores.scatter <= EXACT_SD
+        self.allowed = ~self.believed if self.is_exact else np.full(len(self.rows), fill_value=True)
         self.scattered = np.concatenate([np.zeros(self.known, dtype=np.bool_), pool.scattered])
+        self.rng = np.random.default_rng(models.seed)
         self.factors: list[Vector] = []
 
     @property
@@ -177,7 +237,7 @@ class _Outlook:
 
     @property
     def worth(self) -> Vector:
-        """The logarithm of how much a trial of each row is expected to lower the log target."""
+        """The logarithm of how much a trial of each row is expected to lower the best score."""
         from intop.learn.posterior import log_gain
 
         best = self.best
@@ -191,15 +251,41 @@ class _Outlook:
             worth[best] = log_gain(self.mean[best], rival, moves[best])
         return np.where(self.allowed, worth, -np.inf)
 
-    @property
-    def improvement(self) -> float:
-        """The expected fall of the log target by the row that is worth most."""
-        return float(np.exp(self.worth.max()))
+    @cached_property
+    def hopes(self) -> Vector:
+        """The logarithm of how much lower than the best known the forest expects each row (n,)."""
+        from intop.learn.posterior import log_gain
 
-    def next(self) -> Proposal:
-        """Take the row that is worth most."""
-        row = int(np.argmax(self.worth))
-        return self.take(row, "promise" if self.mean[row] < self.mean[self.best] else "uncertainty")
+        (trees,) = self.models.forest.members(self.rows).values()
+        mean = trees.mean(axis=0)
+        spread = np.maximum(trees.std(axis=0), ALIKE)
+        return np.asarray(log_gain(mean[: self.known].min(), mean, spread))
+
+    def improvement(self, turns: Sequence[Turn]) -> float:
+        """Return the expected fall of the log tail by the row that is worth most, 0 without any.
+
+        By the process, or by the forest where it has a turn, and trees don't scatter by noise.
+        """
+        falls = [self.models.scores.unit * np.exp(self.worth.max(initial=-np.inf))]
+        if self.is_exact and "forest" in turns:
+            unmeasured = np.where(self.believed, -np.inf, self.hopes)
+            falls.append(np.exp(unmeasured.max(initial=-np.inf)))
+        return float(max(falls))
+
+    def picked(self, turn: Turn) -> list[Proposal]:
+        """Take the row, if any, that is next by what has its turn."""
+        if turn == "process":
+            row = int(np.argmax(self.worth))
+            lower = self.mean[row] < self.mean[self.best]
+            return [self.take(row, "promise" if lower else "uncertainty")]
+        if turn == "forest":
+            # Trees find the edges of a region that is good, which a process draws as a slope.
+            return self._first(-self.hopes, "promise")
+        # A few trials of bad luck make any model sure that a good region is a bad one, and
+        # improvement is never expected there.
+        order = self.rng.permutation(len(self.rows)).astype(np.float64)
+        order[~self.scattered] = np.inf
+        return self._first(order, "uncertainty")
 
     def doubtful(self) -> list[Proposal]:
         """Take the measured row, if any, that has to be measured again whatever it tells of others.
@@ -216,24 +302,6 @@ class _Outlook:
         row = int(np.argmax(surprise))
         return [self.take(row)] if surprise[row] > CONTRADICTORY else []
 
-    def lowest(self, forest: "Callable[[Matrix], Vector]") -> list[Proposal]:
-        """Take the row, if any, of which a forest expects most among those never measured.
-
-        Trees find the edges of a region that is good, which a process draws as a slope, and take
-        no trial's word for what its neighbours deny.
-        """
-        return self._first(forest(self.rows), "promise")
-
-    def anywhere(self, count: int, rng: np.random.Generator) -> list[Proposal]:
-        """Take at most `count` rows that fill the space, whatever is expected of them.
-
-        A few trials of bad luck make any model sure that a good region is a bad one, and
-        improvement is never expected there.
-        """
-        order = rng.permutation(len(self.rows)).astype(np.float64)
-        order[~self.scattered] = np.inf
-        return [p for _ in range(count) for p in self._first(order, "uncertainty")]
-
     def _first(self, order: Vector, reason: Reason) -> list[Proposal]:
         """Take the lowest in an order (n,), if any, among those never measured."""
         order = np.where(self.allowed & ~self.believed, order, np.inf)
@@ -242,7 +310,7 @@ class _Outlook:
 
     def take(self, row: int, reason: Reason = "replicate") -> Proposal:
         """Choose a row: its measurement counts as known from now on."""
-        covariance = self.model.together(self.rows, self.rows[row : row + 1])[:, 0]
+        covariance = self.outlook.covariance(row)
         for factor in self.factors:
             covariance = covariance - factor * factor[row]
         factor = covariance / np.sqrt(self.variance[row] + self.noise[row])
@@ -253,22 +321,15 @@ class _Outlook:
         return Proposal(values=self.rows[row], reason="replicate" if row < self.known else reason)
 
 
-def _model(samples: Samples, seed: int) -> "Posterior":
+def _process(scores: Scores, seed: int) -> "Posterior":
     from intop.learn.posterior import posterior
 
+    samples = scores.samples
+    if scores.scatter <= EXACT_SD:
+        # Noise is what the process can't follow, of which replicates that are alike say nothing.
+        samples = replace(samples, measured=tuple(trials[:1] for trials in samples.measured))
     with one_thread():
         return posterior(samples, seed)
-
-
-def _forest(samples: Samples, seed: int) -> Callable[[Matrix], Vector]:
-    """Return a random forest's prediction of values (n, columns): their log target (n,)."""
-    from intop.learn.families import FAMILIES
-    from intop.learn.surrogate import Predictor, fit
-
-    family = FAMILIES["RFR"]
-    with one_thread():
-        model = fit(family.build(samples.variables, family.defaults, seed), samples)
-    return Predictor({family.name: model})
 
 
 def _descendants(

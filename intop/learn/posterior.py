@@ -41,28 +41,48 @@ class Posterior:
 
     def __call__(self, values: Matrix) -> tuple[Vector, Vector]:
         """Return mean and standard deviation (n,) of the log target without noise, for values."""
-        alike = self._alike(values)
-        known = solve_triangular(self.learned.lower, alike.T, lower=True)
-        variance = np.exp(self.learned.mode[-2]) - np.einsum("ij,ij->j", known, known)
-        mean = self.centre + self.spread * (alike @ self.learned.weights)
-        return mean, self.spread * np.sqrt(np.maximum(variance, 1e-12))
+        outlook = self.about(values)
+        return outlook.mean, outlook.spread
 
-    def together(self, values: Matrix, points: Matrix) -> Matrix:
-        """Return the covariance (n, m) of the log targets of values (n, v) and points (m, v)."""
-        both = [
-            solve_triangular(self.learned.lower, self._alike(rows).T, lower=True)
-            for rows in (values, points)
-        ]
-        squared = cdist(self._placed(values), self._placed(points), "sqeuclidean")
-        before = np.exp(self.learned.mode[-2]) * KERNELS[self.kernel](squared)[0]
-        return np.asarray(self.spread**2 * (before - both[0].T @ both[1]))
+    def about(self, values: Matrix) -> "Outlook":
+        """Return what is believed of all values (n, v) together."""
+        places = scaled(self.variables, values) / np.exp(self.learned.mode[:-2])
+        alike = self.before(places, self.learned.places)
+        return Outlook(
+            model=self,
+            places=places,
+            mean=self.centre + self.spread * (alike @ self.learned.weights),
+            told=solve_triangular(self.learned.lower, alike.T, lower=True),
+        )
 
-    def _placed(self, values: Matrix) -> Matrix:
-        return scaled(self.variables, values) / np.exp(self.learned.mode[:-2])
-
-    def _alike(self, values: Matrix) -> Matrix:
-        squared = cdist(self._placed(values), self.learned.places, "sqeuclidean")
+    def before(self, places: Matrix, others: Matrix) -> Matrix:
+        """Return the covariance (n, m) of places (n, f) and (m, f) before anything was measured."""
+        squared = cdist(places, others, "sqeuclidean")
         return np.asarray(np.exp(self.learned.mode[-2]) * KERNELS[self.kernel](squared)[0])
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a process believes of rows, and how what one of them turns out to be would tell."""
+
+    model: Posterior
+    places: Matrix
+    """The rows by the scales of the mode (n, f)."""
+    mean: Vector
+    told: Matrix
+    """What is known of the rows (measured rows, n): its squares lower their variances."""
+
+    @property
+    def spread(self) -> Vector:
+        """The standard deviation of the log target without noise (n,)."""
+        signal = np.exp(self.model.learned.mode[-2])
+        variance = signal - np.einsum("ij,ij->j", self.told, self.told)
+        return np.asarray(self.model.spread * np.sqrt(np.maximum(variance, 1e-12)))
+
+    def covariance(self, row: int) -> Vector:
+        """Return the covariance (n,) of all rows' log targets with that of one of them."""
+        before = self.model.before(self.places, self.places[row : row + 1])[:, 0]
+        return np.asarray(self.model.spread**2 * (before - self.told.T @ self.told[:, row]))
 
 
 def posterior(samples: Samples, seed: int) -> Posterior:

@@ -38,6 +38,8 @@ from intop.store import Store, opened
 
 COUNT = 8
 EVERY = 4
+NOISE = 0.1
+"""The standard deviation of a trial's log tail, as models have it."""
 KEYS = ("net.core.somaxconn", "net.ipv4.tcp_fin_timeout")
 PROBE = probe_of({"net.core.somaxconn": "4096", "net.ipv4.tcp_fin_timeout": "60"})
 DESIGN = [
@@ -52,6 +54,14 @@ def latency(planned: PlannedTrial) -> int:
     return int(planned.configuration.values[KEYS[0]]) + 2_000 + 70 * (planned.index * 7 % 5)
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """What stands in for models."""
+
+    samples: Samples
+    seed: int
+
+
 @dataclass
 class Models:
     """What stands in for learn.active: an answer that hangs on every sample it is given.
@@ -62,30 +72,35 @@ class Models:
     improvements: list[float] = field(default_factory=list)
     seen: list[Samples] = field(default_factory=list)
     tails: list[Samples] = field(default_factory=list)
+    fruitless: list[int] = field(default_factory=list)
     most: int = 100
 
-    def pool(self, space: Space, samples: Samples, *, tails: Samples, seed: int) -> Pool:
-        genes = np.random.default_rng(seed).random((50, len(space.columns)))
+    def learned(self, samples: Samples, *, tails: Samples, seed: int) -> "Fitted":
+        self.seen.append(samples)
+        self.tails.append(tails)
+        return Fitted(samples, seed)
+
+    def pool(self, space: Space, models: "Fitted") -> Pool:
+        genes = np.random.default_rng(models.seed).random((50, len(space.columns)))
         values = space.decode(genes)[: self.most]
         return Pool(values=values, scattered=np.full(len(values), fill_value=True))
 
-    def propose(
-        self, samples: Samples, pool: Pool, *, tails: Samples, count: int, seed: int
-    ) -> Step:
+    def propose(self, models: "Fitted", pool: Pool, *, count: int, fruitless: int) -> Step:
+        self.fruitless.append(fruitless)
+        samples, seed = models.samples, models.seed
         left = pool.values
-        self.seen.append(samples)
-        self.tails.append(tails)
         rng = np.random.default_rng([seed, int(samples.digest[:8], 16)])
         rows = [Proposal(values=left[n], reason="promise") for n in rng.permutation(len(left))]
         again = samples.values[int(np.argmin(samples.log_target))]
         proposals = (Proposal(values=again, reason="replicate"), *rows)[: count if rows else 0]
         improvement = self.improvements.pop(0) if self.improvements else 0.1 + rng.random()
-        return Step(proposals=proposals, improvement=improvement)
+        return Step(proposals=proposals, improvement=improvement, noise=NOISE)
 
 
 @pytest.fixture(name="models")
 def _models(monkeypatch: pytest.MonkeyPatch) -> Models:
     made = Models()
+    monkeypatch.setattr(refine_stage, "learned", made.learned)
     monkeypatch.setattr(refine_stage, "pool", made.pool)
     monkeypatch.setattr(refine_stage, "propose", made.propose)
     monkeypatch.setattr(
@@ -207,23 +222,53 @@ def test_the_default_stands_first_and_at_its_distance(ready: FakeTestbed) -> Non
     assert list(range(13)) == [p.index for p in plan(ready)] == ready.measured
 
 
-def test_it_ends_where_three_steps_in_a_row_promise_next_to_nothing_also_when_it_was_killed(
-    ready: FakeTestbed, models: Models
+def test_it_ends_where_steps_in_a_row_promise_next_to_nothing_also_when_it_was_killed(
+    ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(collected, "best_known", lambda samples, seed: 0)
     with_budget(ready, refine_trials=100)
-    models.improvements = [0.3, 0.0, 0.2, 0.009, 0.001, 0.0099]
-    ready.dies_after = 23
+    models.improvements = [0.3, 0.2, 0.009, 0.001, 0.002, 0.003, 0.004, 0.0099]
+    ready.dies_after = 33
     with pytest.raises(KeyboardInterrupt):
         refine(ready.task)
     ready.dies_after = None
     result = refine(ready.task)
     assert (result.ended, result.spent, result.improvement) == (
         "nothing better expected",
-        20,
+        28,
         0.0099,
     )
+    assert pytest.approx(result.least) == 0.1 * NOISE
     assert result == refine(ready.task)
-    assert len(models.seen) == 6
+    assert len(models.seen) == 8
+
+
+def test_steps_go_on_while_they_promise_a_part_of_the_noise(
+    ready: FakeTestbed, models: Models
+) -> None:
+    with_budget(ready, refine_trials=24)
+    models.improvements = [1.01 * 0.1 * NOISE] * 6
+    assert refine(ready.task).ended == "budget"
+
+
+def test_steps_go_on_while_they_change_what_is_best(
+    ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = iter([0, 0, 0, 1, 1, 1, 1, 1, 1])
+    monkeypatch.setattr(collected, "best_known", lambda samples, seed: next(best))
+    with_budget(ready, refine_trials=100)
+    models.improvements = [0.0] * 9
+    assert refine(ready.task).spent == 32
+
+
+def test_models_are_told_how_many_steps_have_changed_nothing(
+    ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = iter([0, 0, 0, 1, 1])
+    monkeypatch.setattr(collected, "best_known", lambda samples, seed: next(best))
+    with_budget(ready, refine_trials=16)
+    refine(ready.task)
+    assert models.fruitless == [0, 1, 2, 0]
 
 
 def test_it_ends_where_nothing_is_left(ready: FakeTestbed, models: Models) -> None:
@@ -251,6 +296,7 @@ def test_it_needs_a_first_design_and_trials(testbed: FakeTestbed) -> None:
 def test_the_real_choice_is_carried_out(
     ready: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(refine_stage, "learned", active.learned)
     monkeypatch.setattr(refine_stage, "pool", active.pool)
     monkeypatch.setattr(refine_stage, "propose", active.propose)
     monkeypatch.setattr(collected, "best_known", active.best_known)
@@ -277,14 +323,14 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeTestbed, mode
     pools: list[Pool] = []
     propose = models.propose
 
-    def noted(samples: Samples, pool: Pool, **kwargs: Any) -> Step:
+    def noted(fitted: Fitted, pool: Pool, **kwargs: Any) -> Step:
         pools.append(pool)
-        return propose(samples, pool, **kwargs)
+        return propose(fitted, pool, **kwargs)
 
     # The same rows in each step, so that only the failures keep them from coming back.
     nothing: Any = None
-    fixed = models.pool(collected.collected_space(ready.task), nothing, tails=nothing, seed=1)
-    models.pool = lambda *_, **__: fixed  # type: ignore[method-assign]
+    fixed = models.pool(collected.collected_space(ready.task), Fitted(nothing, seed=1))
+    models.pool = lambda *_: fixed  # type: ignore[method-assign]
     refine_stage.pool, refine_stage.propose = models.pool, noted  # put back by the fixture
     result = refine(ready.task)
     (failing,) = bad

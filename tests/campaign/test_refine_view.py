@@ -46,6 +46,10 @@ def test_every_step_with_its_reasons_and_what_it_came_to(
     ("changes", "message"),
     [
         ({"ended": "nothing better expected", "improvement": 0.005}, "(the last step: 0.5 %)"),
+        (
+            {"ended": "nothing better expected", "improvement": 0.005, "least": 0.01},
+            "(the last step: 0.5 %; worth its trials from 1.0 % on)",
+        ),
         ({"ended": "nothing left", "steps": ()}, "no configuration left to measure"),
         ({"earlier": 42}, "42 trials of earlier campaigns helped to choose"),
     ],

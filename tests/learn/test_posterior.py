@@ -38,8 +38,10 @@ def test_without_noise_it_knows_what_it_has_seen_and_doubts_what_is_far() -> Non
 def test_covariances_agree_with_variances() -> None:
     model = posterior(table(PLACES, hill(PLACES)), 1)
     elsewhere = RNG.random((5, 2))
-    _, spread = model(elsewhere)
-    assert np.diag(model.together(elsewhere, elsewhere)) == pytest.approx(spread**2, abs=1e-9)
+    outlook = model.about(elsewhere)
+    own = [outlook.covariance(n)[n] for n in range(5)]
+    assert own == pytest.approx(outlook.spread**2, abs=1e-9)
+    assert outlook.covariance(1)[3] == pytest.approx(outlook.covariance(3)[1])
 
 
 def test_replicates_say_how_noisy_a_trial_is() -> None:

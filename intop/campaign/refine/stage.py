@@ -31,29 +31,31 @@ from intop.domain.stats import geometric_mean
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ResultMissingError, UsageError
-from intop.learn.active import Proposal, Step, pool, propose
+from intop.learn.active import Proposal, Step, learned, pool, propose
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect, designed, roles
 from intop.run.replicas import replicas_in_use
 from intop.run.stage import Batch, Expected, SoFar, Stage
 
-LEAST = 0.01
-"""A step that is expected to lower the log tail by less is not worth its trials. A verdict of some
-ten pairs separates a difference of 25 % from noise, rarely one of 5 %."""
+LEAST_OF_NOISE, LEAST_OF_GAIN = 0.1, 0.005
+"""A step is not worth its trials where it is expected to lower the log tail by less than so much of
+one trial's standard deviation, or of what all steps have gained. A verdict of some ten pairs tells
+half a standard deviation from nothing, rarely a tenth."""
 
-PATIENCE = 3
-"""Such steps in a row that end a refinement. One says little: what models of a few dozen trials
-expect goes up and down from step to step."""
+PATIENCE = 6
+"""Such steps in a row that end a refinement, if none of them has changed what is best. One says
+little: what models of a few dozen trials expect goes up and down from step to step."""
 
 
 class Refine(Stage[Refined]):
     """The most telling configurations by all trials so far, a few at a time, until it is enough.
 
     It goes on from what `collect` has measured, and ends when the budget's trials are spent or
-    PATIENCE steps in a row are expected to bring less than LEAST. Every step is a function of the
-    trials before it and the seed, so that a killed refinement goes on as it would have. Raises
-    ResultMissingError while nothing is collected, UsageError where there are no trials for it.
+    PATIENCE steps in a row are expected to bring too little, and bring nothing. Every step is a
+    function of the trials before it and the seed, so that a killed refinement goes on as it would
+    have. Raises ResultMissingError while nothing is collected, UsageError where there are no trials
+    for it.
     """
 
     name = "refine"
@@ -65,8 +67,8 @@ class Refine(Stage[Refined]):
     result_type = Refined
     needs = ("collect",)
     explores = True
-    least: ClassVar[float] = LEAST
-    """The expected fall of the log tail that makes a step worth its trials."""
+    ends_early: ClassVar[bool] = True
+    """Whether it ends where nothing better is expected."""
 
     def __init__(self, task: Task) -> None:
         budget = task.context.study.budget
@@ -124,6 +126,7 @@ class Refine(Stage[Refined]):
             earlier=len(self._warm_start.usable),
             default_p99_ms=geometric_mean(defaults),
             improvement=decisions[-1].improvement if ended == "nothing better expected" else None,
+            least=decisions[-1].least if ended == "nothing better expected" else None,
         )
         if refined != self.task.store.get(self.task.subject, Refined):
             self.task.context.progress.say(
@@ -194,7 +197,12 @@ class Refine(Stage[Refined]):
         step, proposed = self._proposed(
             number, trials, min(self.budget.refine_batch, self.budget.refine_trials - spent)
         )
-        decision = Decision(best=best, improvement=step.improvement)
+        gained = math.log(self._best(0, trials).p99_ms / best.p99_ms)
+        decision = Decision(
+            best=best,
+            improvement=step.improvement,
+            least=max(LEAST_OF_NOISE * step.noise, LEAST_OF_GAIN * gained),
+        )
         so_far = (*before[: number - 1], decision)
         self.task.store.put(self.task.subject, Decisions(made=so_far))
         if self._is_enough(so_far):
@@ -221,10 +229,9 @@ class Refine(Stage[Refined]):
         samples = samples_of(self.space, sound, lent=by_configuration(self._screened))
         tails = samples_of(self.space, theirs, lent=tails_of(self._screened))
         failed = [t.configuration for t in everything if t.status == "failed"]
-        seed = self.task.seed("refine", number)
-        left = pool(self.space, samples, tails=tails, seed=seed)
-        left = left.without(self.space.values(failed))
-        step = propose(samples, left, tails=tails, count=count, seed=seed)
+        models = learned(samples, tails=tails, seed=self.task.seed("refine", number))
+        left = pool(self.space, models).without(self.space.values(failed))
+        step = propose(models, left, count=count, fruitless=self._fruitless(number, trials))
         names = {
             row.tobytes(): m.configuration
             for row, m in zip(samples.own.values + 0.0, sound, strict=True)
@@ -244,9 +251,20 @@ class Refine(Stage[Refined]):
         return step, [place(proposal) for proposal in step.proposals]
 
     def _is_enough(self, decisions: Sequence[Decision]) -> bool:
-        """Whether the last few steps were all expected to bring next to nothing."""
-        last = [decision.improvement for decision in decisions[-PATIENCE:]]
-        return len(last) == PATIENCE and max(last) < self.least
+        """Whether the last steps were expected to bring next to nothing, and brought nothing."""
+        last = decisions[-PATIENCE:]
+        return (
+            self.ends_early
+            and len(last) == PATIENCE
+            and all(decision.improvement < decision.least for decision in last)
+            and len({decision.best.configuration.digest for decision in last}) == 1
+        )
+
+    def _fruitless(self, number: int, trials: Sequence[Trial]) -> int:
+        """Return how many of the last steps before this one have not changed what is best."""
+        best = [self._best(n, trials).configuration for n in range(number)]
+        changes = [n for n in range(1, number) if best[n] != best[n - 1]]
+        return number - 1 - (changes[-1] if changes else 0)
 
     def _decisions(self) -> tuple[Decision, ...]:
         decisions = self.task.store.get(self.task.subject, Decisions)

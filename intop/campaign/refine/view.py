@@ -58,10 +58,12 @@ def _best(best: BestKnown) -> tuple[Value, ...]:
 
 def ending(refined: Refined) -> list[str]:
     """Return sentences about the end of the steps and the worth of the best known."""
+    worth = "" if refined.least is None else f"; worth its trials from {expected(refined.least)} on"
     ended = {
         "budget": "all trials of the budget are spent",
         "nothing better expected": (
-            f"nothing better is expected (the last step: {expected(refined.improvement or 0.0)})"
+            "nothing better is expected "
+            f"(the last step: {expected(refined.improvement or 0.0)}{worth})"
         ),
         "nothing left": "there is no configuration left to measure",
     }[refined.ended]
