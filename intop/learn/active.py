@@ -54,7 +54,7 @@ ALIKE = 1e-9
 """The least spread of what trees say of a row."""
 
 Turn = Literal["process", "forest", "anywhere"]
-"""What picks a row: improvement that the process expects, or the forest, or chance."""
+"""The picker of a row: the process's expected improvement, the forest's, or chance."""
 EXACT: tuple[tuple[Turn, ...], ...] = (
     ("process",),
     ("process",),
@@ -110,12 +110,12 @@ class Pool:
 
 @dataclass(frozen=True, kw_only=True)
 class Models:
-    """What models make of the trials so far, fitted once for all that a step asks of them."""
+    """The models of the trials so far, fitted once for all that a step asks of them."""
 
     samples: Samples
-    """What the forest learns."""
+    """The samples that the forest learns from."""
     scores: Scores
-    """What the process learns, of the tails."""
+    """The scores of the tails, which the process learns."""
     process: "Posterior"
     seed: int
 

@@ -52,7 +52,7 @@ class Posterior:
             model=self,
             places=places,
             mean=self.centre + self.spread * (alike @ self.learned.weights),
-            told=solve_triangular(self.learned.lower, alike.T, lower=True),
+            knowledge=solve_triangular(self.learned.lower, alike.T, lower=True),
         )
 
     def before(self, places: Matrix, others: Matrix) -> Matrix:
@@ -63,26 +63,28 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a process believes of rows, and how what one of them turns out to be would tell."""
+    """The beliefs of a process about rows, and how one row's outcome would change them."""
 
     model: Posterior
     places: Matrix
     """The rows by the scales of the mode (n, f)."""
     mean: Vector
-    told: Matrix
-    """What is known of the rows (measured rows, n): its squares lower their variances."""
+    knowledge: Matrix
+    """The knowledge of the rows (measured rows, n): its squares lower their variances."""
 
     @property
     def spread(self) -> Vector:
         """The standard deviation of the log target without noise (n,)."""
         signal = np.exp(self.model.learned.mode[-2])
-        variance = signal - np.einsum("ij,ij->j", self.told, self.told)
+        variance = signal - np.einsum("ij,ij->j", self.knowledge, self.knowledge)
         return np.asarray(self.model.spread * np.sqrt(np.maximum(variance, 1e-12)))
 
     def covariance(self, row: int) -> Vector:
         """Return the covariance (n,) of all rows' log targets with that of one of them."""
         before = self.model.before(self.places, self.places[row : row + 1])[:, 0]
-        return np.asarray(self.model.spread**2 * (before - self.told.T @ self.told[:, row]))
+        return np.asarray(
+            self.model.spread**2 * (before - self.knowledge.T @ self.knowledge[:, row])
+        )
 
 
 def posterior(samples: Samples, seed: int) -> Posterior:

@@ -1,4 +1,4 @@
-"""What trim measured: the sets that it tried, and each change that it left out."""
+"""The sets that trim tried, and the changes that it left out, with their measured ratios."""
 
 from collections.abc import Iterator
 
