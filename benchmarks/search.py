@@ -17,9 +17,11 @@ batches, replicates, forest and exploration, in the space that the table has. *T
 where it would end since it expects less than a hundredth of the target; random stands beside both,
 with the same first rows. The table's first row in that order is the default.
 
+The first rows are measured as `intop collect` does it, with the default after each eight.
+
 What counts is what was measured: by FLASH's protocol every trial of a configuration, also a
 replicate, which tells nothing here; by PromiseTune's, whose counts are of different rows, every
-row once. The trials of the default by which a refinement watches for drift count in neither (nor
+row once. The trials of the default by which a campaign watches for drift count in neither (nor
 among refine_trials). A refinement that ends early has its last value from then on.
 
 A seed is a run of each search on each table.
@@ -42,7 +44,7 @@ from benchmarks.harness import Question, UnusableError
 from benchmarks.models import interval, numbers
 from benchmarks.recorded import LOWEST_MS, Onward, Shot, campaign, table_offer
 from intop.campaign.refine.stage import Refine
-from intop.domain.configuration import DEFAULT
+from intop.campaign.sentinels import with_sentinels
 from intop.domain.encoding import Matrix, Variable
 from intop.domain.parameter import Scale
 from intop.domain.trial import PlannedTrial
@@ -320,8 +322,8 @@ def refined(table: Table, first: Sequence[int], stage: type[Refine], seed: int) 
 
     def answer(planned: PlannedTrial, name: str) -> Shot:
         row = row_of[(offer.space.values([planned.configuration])[0] + 0.0).tobytes()]
-        # A refinement may also choose to measure the default again.
-        if name == "collect" or planned.reason:
+        # A refinement may also choose to measure the default again. That it watches counts nowhere.
+        if planned.reason or (name == "collect" and planned.role != "sentinel"):
             if len(set(rows) if table.different else rows) == table.budget:
                 raise EnoughError
             rows.append(row)
@@ -329,11 +331,7 @@ def refined(table: Table, first: Sequence[int], stage: type[Refine], seed: int) 
         return Shot(planned.configuration, value, value)
 
     configurations = offer.space.configurations(table.samples.values[first])
-    plan = [PlannedTrial(index=0, role="baseline", configuration=DEFAULT)]
-    plan += [
-        PlannedTrial(index=n, role="design", configuration=configuration)
-        for n, configuration in enumerate(configurations[1:], start=1)
-    ]
+    plan = with_sentinels(configurations[1:], offer.study.budget.sentinel_every)
     with campaign(offer, answer) as task:
         measured(task, "collect", plan)
         with suppress(EnoughError):
