@@ -49,7 +49,7 @@ quick: $(VENV)/ready ## Run the tests that need no lab, no SSH and no PostgreSQL
 	@TMPDIR=$(firstword $(wildcard /dev/shm) /tmp) $(BIN)/python -m pytest -n 2 --timeout 60 \
 	    -m 'not lab and not slow and not long and not machine'
 
-test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: a quarter of an hour
+test-long: $(VENV)/ready ## Run the tests that make test leaves out because they take minutes: twenty of them
 	@sh $(PACKAGES) lab guests tests
 	@$(BIN)/python -m pytest -m long -n 2 --dist worksteal
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from benchmarks.campaign import begun, judged, measured
 from benchmarks.verdicts import SIDE, Wait, one_sided
+from intop.domain.cluster import CongestionControl
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial
 from intop.run.context import Task
@@ -19,8 +20,10 @@ WIDE = Configuration({"net.ipv4.tcp_rmem": "4096 131072 6291456"})
 
 
 def test_a_wait_is_called_worse(tmp_path: Path) -> None:
-    name = "scenarios/bbr-backends.toml"
-    with on_a_lab(name, "dlt", pairs=4) as study, opened(str(tmp_path / "w.db")) as store:
+    # Of cubic backends, whose answers wait for nothing else.
+    name, cubic = "scenarios/bbr-backends.toml", CongestionControl()
+    lab = on_a_lab(name, "dlt", pairs=5, congestion_control=cubic)
+    with lab as study, opened(str(tmp_path / "w.db")) as store:
         task: Task = begun(store, study, testbeds=one_sided(Wait(60)))
         verdict = judged(task, SIDE, DEFAULT)
         assert verdict.outcome == "worse", verdict

@@ -88,7 +88,7 @@ def test_of_many_problems_some_are_listed(store: Store, url: str) -> None:
 
 
 def test_a_vacuum_gives_space_back_and_loses_nothing(store: Store, url: str) -> None:
-    made = [trial(attempt=n, detail="x" * 5000) for n in range(300)]
+    made = [trial(attempt=n, detail="x" * 5000) for n in range(600)]
     subject = kept(store, *made)
     rows(url, "delete from trial where attempt >= 5")
     result = upkeep.vacuum(store, url)
