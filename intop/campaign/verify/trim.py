@@ -87,7 +87,7 @@ class Trim(Stage[Trimmed]):
             trials=len(trials),
             level=LEVEL,
         )
-        if trials:
+        if trials and self.task.store.get(self.task.subject, Trimmed) is None:
             say = self.task.context.progress.say
             say(f"{self.task.title}: trim: {trim_sentence(trimmed)}")
         return trimmed
