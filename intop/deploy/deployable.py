@@ -172,6 +172,7 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool, configuration: str
         explanation = None
     whole = whole or bool(configuration)
     smallest = explanation if not whole and explanation and not explanation.obstacle else None
+    measured = explanation.contributions if explanation else _trimmed(task, verdict)
     origin: Origin = "winner" if configuration in ("", WINNER) else "baseline"
     across = _across(task, configuration) or task.store.get(task.subject, Across)
     campaign = task.subject.campaign
@@ -185,20 +186,26 @@ def _deployment(task: Task, verdict: Verdict, *, whole: bool, configuration: str
         verdict=smallest.verdict if smallest else verdict,
         kept=smallest.kept if smallest else None,
         instead=explanation.obstacle if explanation and not whole else "",
-        changes=_changes(
-            task, smallest.minimal if smallest else verdict.configuration, explanation
-        ),
+        changes=_changes(task, smallest.minimal if smallest else verdict.configuration, measured),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
         across=about(across, verdict),
     )
 
 
-def _trimmed(task: Task, configuration: Configuration) -> tuple[Contribution, ...]:
-    """Return what trim has measured of the changes of this configuration."""
-    trimmed = task.store.get(task.subject, Trimmed)
+def _trimmed(task: Task, verdict: Verdict) -> tuple[Contribution, ...]:
+    """Return what was measured of the changes of a trimmed winner.
+
+    Of a single one that is the verdict: when it was left out, others stood in for it.
+    """
+    trimmed, configuration = task.store.get(task.subject, Trimmed), verdict.configuration
     if trimmed is None or trimmed.configuration != configuration:
         return ()
     defaults = required_space(task).defaults
+    if len(configuration.values) == 1:
+        ((key, value),) = configuration.values.items()
+        ratio = verdict.interval
+        before = (defaults[key],)
+        return (Contribution(keys=(key,), before=before, after=(value,), left_out=ratio),)
     return tuple(
         Contribution(
             keys=change.keys,
@@ -212,7 +219,7 @@ def _trimmed(task: Task, configuration: Configuration) -> tuple[Contribution, ..
 
 
 def _changes(
-    task: Task, configuration: Configuration, explanation: Explanation | None
+    task: Task, configuration: Configuration, measured: tuple[Contribution, ...]
 ) -> tuple[Change, ...]:
     """Return the keys that differ from the campaign's default, first those with evidence."""
     space = required_space(task)
@@ -230,7 +237,6 @@ def _changes(
                 f"{task.title}: the verdict is about {key} = {value!r}, which is {unfit}. "
                 "Nothing of it is deployed: tune again"
             )
-    measured = explanation.contributions if explanation else _trimmed(task, configuration)
     contributions: Mapping[str, Contribution] = {key: c for c in measured for key in c.keys}
     ordered = [key for key in contributions if key in configuration.values]
     ordered += [key for key in configuration.values if key not in contributions]

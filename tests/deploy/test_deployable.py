@@ -157,3 +157,15 @@ def test_a_configuration_without_a_verdict_says_how_to_measure_it(both: Context)
         sole_deployment(both, configuration=BASELINE)
     with pytest.raises(UsageError, match="--winner and --configuration exclude each other"):
         sole_deployment(both, whole=True, configuration=BASELINE)
+
+
+def test_of_a_single_key_the_verdict_is_what_was_measured(both: Context) -> None:
+    one = Configuration({"net.core.somaxconn": "64"})
+    judge(both, "x86", replace(VERDICT, configuration=one))
+    subject = Subject(campaign=both.campaign, arch="x86", workload="slt")
+    both.store.put(subject, replace(TRIMMED, configuration=one))
+    result = sole_deployment(both)
+    assert result is not None
+    (change,) = result.changes
+    assert change.contribution is not None
+    assert change.contribution.left_out == VERDICT.interval
