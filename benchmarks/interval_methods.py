@@ -1,6 +1,6 @@
-"""Which interval of the ratio of P99 is the narrowest of those that keep their level?
+"""Intervals of a ratio of P99: the narrowest of those that keep their level.
 
-No host is asked: the trials are those of the default in the recorded campaign, as in `far_tail`. A
+This asks no host: the trials are the default's in the recorded campaign, as in `far_tail`. A
 comparison draws pairs of them with replacement, so the true ratio is 1. A gain of one side would
 shift all intervals alike. Contestants, each at 95 %:
 
@@ -39,14 +39,14 @@ Limits = tuple[float, float]
 
 @dataclass(frozen=True)
 class Kept:
-    """What one method did on one bed: the share of intervals without the truth, and their width."""
+    """The share of one method's intervals that miss 1 on one bed, and their mean width."""
 
     missed: float
     width: float
 
 
 class IntervalMethods(Question[tuple[str, int], dict[str, Kept]]):
-    """Which interval of a ratio of P99 is calibrated and narrow?"""
+    """Is the product's interval of a ratio of P99 the narrowest calibrated one?"""
 
     seeds = 1
     result = dict[str, Kept]

@@ -1,4 +1,4 @@
-"""What a refinement recommends where trials are noisy, on tables whose optimum is known.
+"""The regret of what a refinement recommends from noisy trials, on tables with a known optimum.
 
     python -m benchmarks search-noise ../shared/bench
     python -m benchmarks search-noise ../shared/bench --before build/earlier.json

@@ -319,7 +319,7 @@ class Budget(Limits):
     pick_rounds: Count = 3
     """Rounds in which `pick` compares them."""
     trim_rounds: Whole = 4
-    """Rounds of each step of `trim`, which drops what does nothing; 0 judges the whole winner."""
+    """Rounds of each step of `trim`, which drops what does nothing; 0 leaves `trim` out."""
     judge_pairs: Annotated[int, Ge(3)] = 10
     """Fresh pairs in which the winner meets the default, at most."""
     judge_looks: Annotated[int, Interval(ge=1, le=10)] = 2
@@ -352,6 +352,8 @@ class Budget(Limits):
     """Rounds in which the smallest set is judged."""
 
     def __post_init__(self) -> None:
+        if self.trim_rounds == 1:
+            raise ValueError("trim_rounds (1) must be 2 or more, or 0 to drop nothing")
         if self.explain_rounds == 1:
             raise ValueError("explain_rounds (1) must be 2 or more, or 0 to explain nothing")
         if 0 < self.prune_factor <= 1:

@@ -56,7 +56,7 @@ def latency(planned: PlannedTrial) -> int:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What stands in for models."""
+    """A stand-in for models."""
 
     samples: Samples
     seed: int

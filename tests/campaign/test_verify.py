@@ -424,8 +424,8 @@ def test_killed_and_resumed_further_pairs_come_to_the_same_verdict(
     else:
         pairs = 5 if resumed_by == "the same" else 8
         assert undisturbed == verify.verify_more(testbed.task, pairs)
-        told = "5 further pairs were begun, and are measured first"
-        assert (pairs == 8) == (told in testbed.output.getvalue())
+        message = "5 further pairs were begun, and are measured first"
+        assert (pairs == 8) == (message in testbed.output.getvalue())
     assert measured == testbed.measured
 
 

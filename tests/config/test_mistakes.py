@@ -284,6 +284,7 @@ def test_generators_have_names_of_their_own(tmp_path: Path) -> None:
         ("pilot_trials = 2", f"6: budget.pilot_trials: {AT_LEAST} 3"),
         ("pilot_max_s = 1", f"6: budget.pilot_max_s: {AT_LEAST} 2"),
         ("pilot_resolution = 1.0", "6: budget.pilot_resolution: input should be greater than 1"),
+        ("trim_rounds = 1", "5: budget: trim_rounds (1) must be 2 or more"),
         ("explain_rounds = 1", "5: budget: explain_rounds (1) must be 2 or more"),
         # A population is what every algorithm takes.
         ("population = 4", f"6: budget.population: {AT_LEAST} 5"),

@@ -130,8 +130,8 @@ def test_a_winner_that_fresh_pairs_show_to_be_a_gain_is_deployed_whole(
     judge(both, "x86", NO_GAIN)
     measure(both, "winner", VERDICT)
     assert sole_deployment(both) is None
-    told = "Its newest verdict is a gain: intop plan --configuration winner"
-    assert told in testbed.output.getvalue()
+    message = "Its newest verdict is a gain: intop plan --configuration winner"
+    assert message in testbed.output.getvalue()
     result = sole_deployment(both, configuration="winner")
     assert result is not None
     assert (result.origin, result.verdict) == ("winner", replace(VERDICT, origin="winner"))
