@@ -26,7 +26,13 @@ def _asked(writes: bool, **options: Any) -> dry_run.Asked:
     return dry_run.Asked(stages=(), options=options)
 
 
-@subcommand("doctor", "intop doctor", "intop doctor --arch arm --json", "intop doctor --write-test")
+@subcommand(
+    "doctor",
+    "intop doctor",
+    "intop doctor --arch arm --json",
+    "intop doctor --write-test",
+    "intop doctor --details",
+)
 @config_option
 @arch_option
 @json_option
@@ -36,8 +42,15 @@ def _asked(writes: bool, **options: Any) -> dry_run.Asked:
     is_flag=True,
     help="Also write keys their own values, to see whether the kernel takes them.",
 )
+@click.option(
+    "--details",
+    is_flag=True,
+    help="Also show every path's answer, and the keys and choices that are out of bounds.",
+)
 @dry_run_option(dry_run.measuring_as(_asked))
-def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) -> None:
+def command(
+    config: Path | None, arch: str | None, as_json: bool, writes: bool, details: bool
+) -> None:
     """Check that every host can be reached, read and measured, and that all paths answer.
 
     Every path of the workloads is asked for once, from the load generator, on which the load
@@ -56,6 +69,7 @@ def command(config: Path | None, arch: str | None, as_json: bool, writes: bool) 
         for name in archs
         for diagnosis in examine(clusters_of(study, name), study, connect, writes=writes)
     ]
-    show_result(diagnoses, lambda each: report.examined(*each), as_json=as_json)
+    view = report.examined if details else report.in_brief
+    show_result(diagnoses, lambda each: view(*each), as_json=as_json)
     if any(diagnosis.problems for diagnosis in diagnoses):
         sys.exit(1)

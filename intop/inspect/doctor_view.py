@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 
 from intop.document.columns import Column, numbers, texts
 from intop.document.model import Notes, Section, Table, Verbatim
@@ -12,6 +13,51 @@ from intop.masking import masked_header
 from intop.words import few
 
 
+def in_brief(*diagnoses: Diagnosis) -> list[Section]:
+    """Return a section for each cluster: its hosts, counts of keys and paths, and its problems.
+
+    A replica that is like its first cluster, and without problems, takes one line.
+    """
+    first: dict[str, Diagnosis] = {}
+    sections = []
+    for diagnosis in diagnoses:
+        alike = first.setdefault(diagnosis.arch, diagnosis)
+        is_replica = alike is not diagnosis and _kind(alike) == _kind(diagnosis)
+        sections.append(_replica(diagnosis) if is_replica else _brief(diagnosis))
+    return sections
+
+
+def _kind(diagnosis: Diagnosis) -> tuple[object, ...]:
+    """Return everything that a reader compares between replicas."""
+    hosts = [(h.role, h.facts.machine, h.facts.kernel, h.facts.cpus) for h in diagnosis.hosts]
+    states = [*(line for h in diagnosis.hosts for line in _state(h))]
+    wrong = (diagnosis.warnings, diagnosis.problems, states)
+    return (diagnosis.link, diagnosis.load_tool, diagnosis.refused, *hosts, *wrong)
+
+
+def _replica(diagnosis: Diagnosis) -> Section:
+    names = ", ".join(host.name for host in diagnosis.hosts)
+    return Section(
+        title=f"{diagnosis.arch}: replica",
+        blocks=(Verbatim((f"{names}: like the first one",)),),
+    )
+
+
+def _brief(diagnosis: Diagnosis) -> Section:
+    lines = _about(diagnosis)
+    out = f"; {len(diagnosis.refused)} are out of bounds" if diagnosis.refused else ""
+    lines.append(f"parameters that can be tuned: {len(diagnosis.offered)}{out}")
+    if paths := diagnosis.fetched:
+        answered = sum(fetched.status == HTTPStatus.OK for fetched in paths)
+        slowest = max(fetched.seconds for fetched in paths)
+        lines.append(
+            f"paths: {answered} of {len(paths)} answered with 200, the slowest in "
+            f"{1000 * slowest:.0f} ms"
+        )
+    blocks = (_hosts(diagnosis), Notes(tuple(lines)), Verbatim(_wrong(diagnosis)))
+    return Section(title=f"{diagnosis.arch}: hosts", blocks=blocks)
+
+
 def examined(*diagnoses: Diagnosis) -> list[Section]:
     """Return a section for each cluster: its hosts, its keys with obstacles, and its problems.
 
@@ -20,15 +66,23 @@ def examined(*diagnoses: Diagnosis) -> list[Section]:
     return [_cluster(diagnosis, diagnoses[:n]) for n, diagnosis in enumerate(diagnoses)]
 
 
-def _cluster(diagnosis: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
+def _about(diagnosis: Diagnosis) -> list[str]:
+    """Return the load's tool, the link, and the state of hosts."""
     lines = [f"load tool: {diagnosis.load_tool or 'none'}", f"link: {diagnosis.link}"]
-    lines += (
-        [f"load balancer: a virtual machine by {diagnosis.emulation}"]
-        if diagnosis.emulation
-        else []
-    )
+    if diagnosis.emulation:
+        lines.append(f"load balancer: a virtual machine by {diagnosis.emulation}")
     lines += [line for host in diagnosis.hosts for line in _state(host)]
-    lines += [line for host in diagnosis.hosts for line in _tried(host)]
+    return lines + [line for host in diagnosis.hosts for line in _tried(host)]
+
+
+def _wrong(diagnosis: Diagnosis) -> tuple[str, ...]:
+    warnings = [f"WARNING  {warning}" for warning in diagnosis.warnings]
+    problems = [f"PROBLEM  {problem}" for problem in diagnosis.problems]
+    return (*warnings, *(problems or ["no problem was found"]))
+
+
+def _cluster(diagnosis: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
+    lines = _about(diagnosis)
     lines += [f"parameters that can be tuned: {len(diagnosis.offered)}"]
     same = earlier and (earlier[-1].arch, earlier[-1].refused) == (
         diagnosis.arch,
@@ -38,12 +92,10 @@ def _cluster(diagnosis: Diagnosis, earlier: Sequence[Diagnosis]) -> Section:
     for key, lost in diagnosis.lost.items():
         choices = [f"{choice} ({why})" for choice, why in lost.items()]
         lines.append(f"choices left out of {key}, {len(lost)}: {few(choices)}")
-    wrong = [f"WARNING  {warning}" for warning in diagnosis.warnings]
-    wrong += [f"PROBLEM  {problem}" for problem in diagnosis.problems] or ["no problem was found"]
     paths = (_paths(diagnosis),) if diagnosis.fetched else ()
     return Section(
         title=f"{diagnosis.arch}: hosts",
-        blocks=(_hosts(diagnosis), Notes(tuple(lines)), *paths, Verbatim(tuple(wrong))),
+        blocks=(_hosts(diagnosis), Notes(tuple(lines)), *paths, Verbatim(_wrong(diagnosis))),
     )
 
 
