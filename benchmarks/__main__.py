@@ -31,10 +31,12 @@ QUESTIONS = {
     "search-speed": "search_speed.Speed",
     "truth": "truth.Truth",
     "truth-look": "truth.Look",
+    "trim": "trim.Trim",
     "tuners": "tuners.Tuners",
     "tuners-pool": "tuners.Pool",
     "verdicts-aa": "verdicts.AA",
     "verdicts-planted": "verdicts.Planted",
+    "winners": "winners.Winners",
 }
 """The class of each question, by the name that is typed."""
 

@@ -115,10 +115,24 @@ TRIMMED = Trimmed(
     origin="candidate 1",
     candidate=Configuration({**VERDICT.configuration.values, "net.ipv4.tcp_fin_timeout": "30"}),
     configuration=VERDICT.configuration,
-    sets=(MeasuredSet(keys=("net.core.somaxconn",), ratio=Interval(1.6, 1.4, 1.9)),),
+    sets=(
+        MeasuredSet(
+            keys=("net.core.somaxconn",),
+            ratio=Interval(1.6, 1.4, 1.9),
+            tail=Interval(1.5, 1.4, 1.6),
+        ),
+    ),
     left_out=(
-        MeasuredSet(keys=("net.core.somaxconn",), ratio=Interval(1.3, 1.1, 1.5)),
-        MeasuredSet(keys=("net.ipv4.tcp_fin_timeout",), ratio=Interval(1.0, 0.9, 1.1)),
+        MeasuredSet(
+            keys=("net.core.somaxconn",),
+            ratio=Interval(1.3, 1.1, 1.5),
+            tail=Interval(1.3, 1.2, 1.4),
+        ),
+        MeasuredSet(
+            keys=("net.ipv4.tcp_fin_timeout",),
+            ratio=Interval(1.0, 0.9, 1.1),
+            tail=Interval(1.01, 0.97, 1.05),
+        ),
     ),
     trials=24,
     level=0.95,

@@ -60,7 +60,7 @@ def test_what_acts_stays_and_is_tried_first(ready: FakeTestbed) -> None:
     assert stored is not None
     assert [len(each.keys) for each in stored.sets] == [1, 2, 3]
     assert stored.sets[0].keys == (ACTS,)
-    assert stored.trials == len(ready.measured) == 12
+    assert stored.trials == len(ready.measured) == 15
     trimmed(task, PICKED)
     assert ready.output.getvalue().count("trim: 1 of 4 keys stay") == 1
 

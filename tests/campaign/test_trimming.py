@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from intop.campaign.verify.change_rounds import Changes, NextRounds, Round
-from intop.campaign.verify.trimming import MOST_ARMS, Trimming, trim
+from intop.campaign.verify.trimming import MOST_ARMS, NONE, Answers, Trimming, trim
 
 NAMES = [chr(ord("a") + n) for n in range(14)]
 Asked = list[NextRounds]
@@ -16,17 +16,20 @@ def trimmed(
     *,
     twins: str = "",
     sd: float = 0.0,
+    p99_effects: Mapping[str, float] | None = None,
+    spikes: Mapping[int, Changes] | None = None,
     failing: frozenset[Changes] = frozenset(),
 ) -> tuple[Trimming, Asked]:
-    """What stays of changes that lower log P99 by so much, and what was asked for.
+    """Return what stays of changes that lower the tail by so much, and what was asked for.
 
-    Of the twins each by itself lowers it by 0.6, and both together by no more. Sets that fail are
-    missing in all rounds.
+    Each of the twins lowers it by 0.6, and both together by no more. P99 has the same effects
+    unless it is given others. In step n the set `spikes[n]` has one trial with three times its P99.
+    Sets that fail are missing in all rounds.
     """
     rng = random.Random(1)
 
-    def log_p99(changes: Changes) -> float:
-        lowered = sum(effects.get(name, 0.0) for name in changes)
+    def latency(changes: Changes, lowers: Mapping[str, float]) -> float:
+        lowered = sum(lowers.get(name, 0.0) for name in changes)
         return -lowered - 0.6 * bool(changes & set(twins)) + rng.gauss(0, sd)
 
     search = trim(names, 4)
@@ -34,8 +37,13 @@ def trimmed(
     try:
         while True:
             sets = [changes for changes in asked[-1].sets if changes not in failing]
-            rounds: list[Round] = [{s: log_p99(s) for s in sets} for _ in range(asked[-1].rounds)]
-            asked.append(search.send(rounds))
+            count = asked[-1].rounds
+            tail: list[Round] = [{s: latency(s, effects) for s in sets} for _ in range(count)]
+            lowers = effects if p99_effects is None else p99_effects
+            p99 = [{s: latency(s, lowers) for s in sets} for _ in range(count)]
+            if spikes and len(asked) in spikes:
+                p99[0][spikes[len(asked)]] += 1.1
+            asked.append(search.send(Answers(p99=p99, tail=tail)))
     except StopIteration as end:
         return end.value, asked
 
@@ -43,19 +51,20 @@ def trimmed(
 def test_the_smallest_first_changes_that_are_as_good_stay() -> None:
     result, asked = trimmed(NAMES, {"a": 0.6, "b": 0.4})
     assert result.kept == {"a", "b"}
-    assert [len(changes) for changes in asked[0].sets] == [1, 2, 3, 5, 8, 14]
+    assert [len(changes) for changes in asked[0].sets] == [0, 1, 2, 3, 5, 8, 14]
     assert len(asked) == 2
 
 
 def test_what_does_nothing_among_the_first_is_dropped_and_the_rest_is_measured_once_more() -> None:
     result, asked = trimmed(NAMES, {"a": 0.6, "e": 0.4})
     assert result.kept == {"a", "e"}
-    assert asked[2].sets == (frozenset("abcde"), frozenset("ae"))
+    assert asked[2].sets == tuple(map(frozenset, ["", "abcde", "ae", "e", "a"]))
+    assert set(result.left_out) == {frozenset("a"), frozenset("e")}
 
 
 def test_of_two_that_do_the_same_both_stay_since_neither_is_missed_by_itself() -> None:
     result, asked = trimmed(["c", "d", "a", "b"], {"a": 0.5}, twins="cd")
-    assert asked[2].sets == (frozenset("acd"), frozenset("a"))
+    assert asked[2].sets == (NONE, frozenset("acd"), frozenset("a"))
     assert result.kept == {"a", "c", "d"}
 
 
@@ -68,7 +77,7 @@ def test_of_many_changes_the_last_are_left_out_in_groups() -> None:
     effects = {"n": 0.6}
     result, asked = trimmed(NAMES, effects)
     assert "n" in result.kept
-    assert len(asked[1].sets) == MOST_ARMS + 1
+    assert len(asked[1].sets) == MOST_ARMS + 2
     assert len(result.kept) <= 2
 
 
@@ -88,3 +97,17 @@ def test_large_effects_stay_where_rounds_scatter() -> None:
     result, _ = trimmed(NAMES, {"a": 1.0, "b": 0.8, "c": 0.7}, sd=0.2)
     assert {"a", "b", "c"} <= result.kept
     assert len(result.kept) <= 5
+
+
+def test_noise_alone_drops_nothing_that_makes_the_gain() -> None:
+    """A spike makes the interval wide. It must not excuse the loss of the gain."""
+    names = ["a", "b", "c", "d"]
+    lowers = {"a": 0.4, "b": 0.3}
+    first, _ = trimmed(names, lowers, sd=0.05)
+    spiked, _ = trimmed(names, lowers, sd=0.05, spikes={2: frozenset("ab"), 3: frozenset("ab")})
+    assert first.kept == spiked.kept == {"a", "b"}
+
+
+def test_a_change_that_only_lowers_p99_stays_where_that_is_clear() -> None:
+    result, _ = trimmed(NAMES[:3], {"a": 0.4}, p99_effects={"a": 0.4, "b": 0.5}, sd=0.02)
+    assert result.kept == {"a", "b"}

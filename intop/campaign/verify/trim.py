@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Self
 
 from intop.campaign.collected import required_space
@@ -11,7 +12,7 @@ from intop.campaign.verify.change_rounds import Changes, Effect, NextRounds
 from intop.campaign.verify.pick import Pick, Picked
 from intop.campaign.verify.promised import by_evidence
 from intop.campaign.verify.trim_view import trim_sentence
-from intop.campaign.verify.trimming import LEVEL, SIZES, Trimming, trim
+from intop.campaign.verify.trimming import LEVEL, SIZES, Answers, Loss, Trimming, trim
 from intop.campaign.verify.winner import Winner
 from intop.domain.configuration import DEFAULT
 from intop.domain.space import mixture
@@ -95,13 +96,12 @@ class Trim(Stage[Trimmed]):
     def _keys(self, changes: Changes) -> list[str]:
         return sorted(key for name in changes for key in self.candidate.changes[name])
 
-    def _sets(self, effects: Iterable[tuple[Changes, Effect]]) -> tuple[MeasuredSet, ...]:
+    def _sets(self, losses: Iterable[tuple[Changes, Loss]]) -> tuple[MeasuredSet, ...]:
         return tuple(
             MeasuredSet(
-                keys=tuple(self._keys(changes)),
-                ratio=Interval(math.exp(e.mean), math.exp(e.low), math.exp(e.high)),
+                keys=tuple(self._keys(changes)), ratio=_ratio(loss.p99), tail=_ratio(loss.tail)
             )
-            for changes, e in effects
+            for changes, loss in losses
         )
 
     def _next(self, trials: Sequence[Trial]) -> NextRounds | Trimming:
@@ -121,11 +121,18 @@ class Trim(Stage[Trimmed]):
                         "or by another version of intop. Put it back, or begin another campaign: "
                         "intop tune --new"
                     )
-                asked = search.send(self.candidate.rounds(asked.sets, answers))
+                asked = search.send(self._answers(asked, answers))
         except StopIteration as end:
             trimming: Trimming = end.value
             return trimming
         return asked
+
+    def _answers(self, asked: NextRounds, trials: Sequence[Trial]) -> Answers:
+        tail = attrgetter("tail_ms")
+        return Answers(
+            p99=self.candidate.rounds(asked.sets, trials),
+            tail=self.candidate.rounds(asked.sets, trials, tail),
+        )
 
     @classmethod
     def is_wanted(cls, prospect: Prospect) -> bool:
@@ -139,12 +146,16 @@ class Trim(Stage[Trimmed]):
     def expected(cls, prospect: Prospect) -> Expected:
         """Return an estimate by the space, before the candidate is known."""
         keys, rounds = prospect.budget.keep, prospect.budget.trim_rounds
-        first = sum(size < keys for size in SIZES) + 1
+        first = sum(size < keys for size in SIZES) + 2
         # Half of the searches stay with three changes, or fewer; some leave each of eight out.
         planned = len(prospect.places(cls.name))
         likely = max(planned, (first + 4) * rounds)
-        most = max(likely, (first + 9 + 2) * rounds)
+        most = max(likely, (first + 10 + 3) * rounds)
         return Expected(trials=likely, bound="about", most=most)
+
+
+def _ratio(effect: Effect) -> Interval:
+    return Interval(math.exp(effect.mean), math.exp(effect.low), math.exp(effect.high))
 
 
 def trimmed(task: Task, picked: Picked) -> Picked:

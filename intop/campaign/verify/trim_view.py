@@ -21,7 +21,7 @@ def trim_tables(trimmed: Trimmed) -> Iterator[Table]:
         yield _table(
             "trim-sets",
             f"The first changes beside all {len(trimmed.candidate.values)} ({level} intervals)",
-            "P99 with these / with all",
+            "with these / with all",
             trimmed.sets,
             trimmed,
         )
@@ -29,24 +29,30 @@ def trim_tables(trimmed: Trimmed) -> Iterator[Table]:
         yield _table(
             "trim-changes",
             f"Each change left out of the smallest sufficient set ({level} intervals)",
-            "P99 without it / with it",
+            "without it / with it",
             trimmed.left_out,
             trimmed,
         )
 
 
 def _table(
-    name: str, title: str, ratio: str, sets: tuple[MeasuredSet, ...], trimmed: Trimmed
+    name: str, title: str, what: str, sets: tuple[MeasuredSet, ...], trimmed: Trimmed
 ) -> Table:
     stay = trimmed.configuration.values.keys()
     return Table(
         name=name,
         title=title,
         origin="measured",
-        columns=(Column("keys", "text"), Column(ratio, "span"), Column("", "text")),
+        columns=(
+            Column("keys", "text"),
+            Column(f"slowest tenth {what}", "span"),
+            Column(f"P99 {what}", "span"),
+            Column("", "text"),
+        ),
         rows=tuple(
             (
                 ", ".join(each.keys),
+                each.tail,
                 each.ratio,
                 "stays" if stay >= {*each.keys} else "dropped" if len(each.keys) == 1 else "",
             )

@@ -2,37 +2,57 @@
 
 Three steps ask for rounds, each of them in fresh ones:
 
-1. The first one, two, three, five and eight changes of an order, and all of them. The smallest set
-   stays whose P99 is as low as the lowest's.
-2. That set without each of its changes. What is as low without a change drops it.
-3. The set that is left, beside that of step 2, where several changes were dropped at once: of two
-   that do the same, each seems to do nothing. If its P99 is clearly higher, by two standard errors,
-   the larger set stays.
+1. No change, the first one, two, three, five and eight changes of an order, and all of them. The
+   smallest set stays that is as low as the lowest.
+2. That set without each of its changes. A change stays where the latency is higher without it.
+3. The set that is left, beside that of step 2, beside no change, and without each of its own
+   changes. Of two changes that do the same, each seems to do nothing in step 2. The smaller set
+   stays if it is as low as the larger one. What does nothing in it goes, too, by step 3 again.
 
-As low means within MARGIN, or within a standard error of the difference (the one standard error
-rule of Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984): a change
-has to show that it is worth it.
+A set is judged by the slowest tenth of its requests (`Trial.tail_ms`). In trials of some hundred
+requests a P99 rests on one or two of them, and scatters four times as much. A set is as low where
+its tail is higher by no more than MARGIN, or a standard error of the difference (the one standard
+error rule of Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984). Two
+bounds hold it to the gain: SHARE of the gain is always accepted, and more than MOST of it never,
+so that noise alone drops nothing. Its P99 must not be clearly higher, either.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-from intop.campaign.verify.change_rounds import (
-    Asking,
-    Changes,
-    Effect,
-    NextRounds,
-    Rounds,
-)
+from intop.campaign.verify.change_rounds import Changes, Effect, NextRounds, Round, Rounds
 
 SIZES = (1, 2, 3, 5, 8)
-"""The sizes of the sets of step 1, beside all changes."""
+"""The sizes of the sets of step 1, beside none and all changes."""
 MOST_ARMS = 12
 """The most arms of step 2. Of more changes, the last ones are left out in groups."""
 MARGIN = math.log(1.05)
-"""A difference of P99 that is nothing, as a logarithm."""
+"""A difference that is nothing, as a logarithm."""
+SHARE = 0.1
+"""The share of the gain that a smaller set may lose."""
+MOST = 0.25
+"""The share of the gain that it may seem to lose, however wide the interval."""
+CLEAR_ERRORS = 2.0
+"""Standard errors of a difference of P99 that is clear."""
 LEVEL = 0.95
+NONE: Changes = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """The rounds that were asked for, as log P99 and as the logarithm of the slowest tenth."""
+
+    p99: Sequence[Round]
+    tail: Sequence[Round]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """A difference between two sets, by both quantities."""
+
+    p99: Effect
+    tail: Effect
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,58 +60,94 @@ class Trimming:
     """The changes that stay, and what the rounds say of each set and change."""
 
     kept: Changes
-    prefixes: Mapping[Changes, Effect]
-    """By set of step 1: log P99 with it less that with all changes."""
-    left_out: Mapping[Changes, Effect]
-    """By change of step 2, or group of changes: log P99 without it less that with it."""
+    prefixes: Mapping[Changes, Loss]
+    """By set of step 1: latency with it less that with all changes."""
+    left_out: Mapping[Changes, Loss]
+    """By change of the set that is kept, or group of changes: latency without it less that with
+    it."""
 
 
-def trim(names: Sequence[str], rounds: int) -> Asking[Trimming]:
+class Measured:
+    """The rounds of one step, and the gain that they show."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._p99 = Rounds(answers.p99)
+        self._tail = Rounds(answers.tail)
+
+    def losses(self, contrasts: Mapping[Changes, tuple[Changes, Changes]]) -> dict[Changes, Loss]:
+        """Return the latency of the first set less that of the second one, by name."""
+        named = {str(n): {more: 1, less: -1} for n, (more, less) in enumerate(contrasts.values())}
+        p99, tail = (rounds.effects(named, LEVEL) for rounds in (self._p99, self._tail))
+        return {
+            name: Loss(p99=p99[key], tail=tail[key])
+            for key, name in zip(named, contrasts, strict=True)
+            if key in p99 and key in tail
+        }
+
+    def gain(self, changes: Changes) -> float:
+        """Return what a set takes off the tail of no change, or 0 where that is not known."""
+        loss = self.losses({changes: (NONE, changes)}).get(changes)
+        return max(loss.tail.mean, 0.0) if loss else 0.0
+
+
+Asking = Generator[NextRounds, Answers, Trimming]
+StepAsking = Generator[NextRounds, Answers, tuple[Changes, Mapping[Changes, Loss]]]
+
+
+def trim(names: Sequence[str], rounds: int) -> Asking:
     """Yield the sets to measure, and return the fewest of these changes that are worth it.
 
     `names` begins with the change that most speaks for. Each step has so many rounds.
     """
-    shortest, effects = yield from _shortest(names, rounds)
-    kept, left_out = yield from _each_left_out([n for n in names if n in shortest], rounds)
-    if len(shortest - kept) > 1:
-        kept = yield from _all_left_out(shortest, kept, rounds)
-    return Trimming(kept=kept, prefixes=effects, left_out=left_out)
+    kept, prefixes = yield from _shortest(names, rounds)
+    smaller, left_out = yield from _each_left_out([n for n in names if n in kept], rounds)
+    while smaller != kept:
+        fewest, parts, is_as_low = yield from _together_left_out(kept, smaller, rounds)
+        if not is_as_low:
+            break
+        kept, left_out, smaller = smaller, parts, fewest
+    return Trimming(kept=kept, prefixes=prefixes, left_out=left_out)
 
 
-def _shortest(
-    names: Sequence[str], rounds: int
-) -> Asking[tuple[Changes, Mapping[Changes, Effect]]]:
-    """The smallest prefix whose P99 is as low as the lowest's."""
+def _shortest(names: Sequence[str], rounds: int) -> StepAsking:
+    """The smallest prefix that is as low as the lowest."""
     whole = frozenset(names)
     sets = [frozenset(names[:size]) for size in SIZES if size < len(names)]
     if not sets:
         return whole, {}
-    measured = Rounds((yield NextRounds((*sets, whole), rounds)))
-    to_whole = _effects(measured, {changes: {changes: 1, whole: -1} for changes in sets})
-    lowest = min(to_whole, key=lambda changes: to_whole[changes].mean, default=whole)
-    if not to_whole or to_whole[lowest].mean > 0:
+    measured = Measured((yield NextRounds((NONE, *sets, whole), rounds)))
+    to_whole = measured.losses({changes: (changes, whole) for changes in sets})
+    lowest = min(to_whole, key=lambda changes: to_whole[changes].tail.mean, default=whole)
+    if not to_whole or to_whole[lowest].tail.mean > 0:
         lowest = whole
     smaller = [changes for changes in to_whole if len(changes) < len(lowest)]
-    to_lowest = _effects(measured, {changes: {changes: 1, lowest: -1} for changes in smaller})
-    as_low = [changes for changes, effect in to_lowest.items() if _is_nothing(effect)]
+    to_lowest = measured.losses({changes: (changes, lowest) for changes in smaller})
+    gain = measured.gain(lowest)
+    as_low = [changes for changes, loss in to_lowest.items() if is_nothing(loss, gain)]
     return min(as_low, key=len, default=lowest), to_whole
 
 
-def _each_left_out(
-    names: Sequence[str], rounds: int
-) -> Asking[tuple[Changes, Mapping[Changes, Effect]]]:
-    """The changes without which P99 is higher, or the most helpful ones."""
+def _each_left_out(names: Sequence[str], rounds: int) -> StepAsking:
+    """The changes without which the latency is higher, or the most helpful one."""
     changes = frozenset(names)
     if len(changes) < 2:
         return changes, {}
     groups = _in_groups(names)
-    measured = Rounds((yield NextRounds((changes, *(changes - g for g in groups)), rounds)))
-    effects = _effects(measured, {group: {changes - group: 1, changes: -1} for group in groups})
-    # What could not be measured without a change says nothing against the change.
-    dropped = [group for group, effect in effects.items() if _is_nothing(effect)]
-    if len(dropped) == len(groups):
-        dropped.remove(max(dropped, key=lambda group: effects[group].mean))
-    return changes.difference(*dropped), effects
+    sets = (NONE, changes, *(changes - group for group in groups))
+    measured = Measured((yield NextRounds(sets, rounds)))
+    losses = measured.losses({group: (changes - group, changes) for group in groups})
+    return _without_idle(changes, losses, measured.gain(changes)), losses
+
+
+def _without_idle(changes: Changes, losses: Mapping[Changes, Loss], gain: float) -> Changes:
+    """Return the changes without the groups that do nothing, but at least the most helpful group.
+
+    What could not be measured without a change says nothing against the change.
+    """
+    dropped = [group for group, loss in losses.items() if is_nothing(loss, gain)]
+    if dropped and changes <= frozenset().union(*dropped):
+        dropped.remove(max(dropped, key=lambda group: losses[group].tail.mean))
+    return changes.difference(*dropped)
 
 
 def _in_groups(names: Sequence[str]) -> list[Changes]:
@@ -103,21 +159,26 @@ def _in_groups(names: Sequence[str]) -> list[Changes]:
     return [*singles, *(frozenset(rest[n::groups]) for n in range(groups))]
 
 
-def _all_left_out(changes: Changes, kept: Changes, rounds: int) -> Asking[Changes]:
-    """The smaller of two sets, unless its P99 is clearly higher."""
-    measured = Rounds((yield NextRounds((changes, kept), rounds)))
-    effects = _effects(measured, {kept: {kept: 1, changes: -1}})
-    return kept if kept in effects and _is_nothing(effects[kept], errors=2) else changes
+def _together_left_out(
+    changes: Changes, smaller: Changes, rounds: int
+) -> Generator[NextRounds, Answers, tuple[Changes, Mapping[Changes, Loss], bool]]:
+    """Measure a smaller set beside the larger one, and without each of its changes.
+
+    Returns what is left of the smaller set without idle changes, the loss without each of its
+    changes, and whether it is as low as the larger one.
+    """
+    parts = [frozenset({name}) for name in sorted(smaller)] if len(smaller) > 1 else []
+    sets = (NONE, changes, smaller, *(smaller - part for part in parts))
+    measured = Measured((yield NextRounds(sets, rounds)))
+    loss = measured.losses({smaller: (smaller, changes)}).get(smaller)
+    left_out = measured.losses({part: (smaller - part, smaller) for part in parts})
+    fewest = _without_idle(smaller, left_out, measured.gain(smaller))
+    is_as_low = loss is not None and is_nothing(loss, measured.gain(changes))
+    return fewest, left_out, is_as_low
 
 
-def _effects(
-    measured: Rounds, contrasts: Mapping[Changes, Mapping[Changes, int]]
-) -> dict[Changes, Effect]:
-    names = {str(n): changes for n, changes in enumerate(contrasts)}
-    effects = measured.effects({n: contrasts[names[n]] for n in names}, LEVEL)
-    return {names[n]: effect for n, effect in effects.items()}
-
-
-def _is_nothing(effect: Effect, errors: float = 1) -> bool:
-    """Whether P99 is not higher by more than the margin, or so many standard errors."""
-    return effect.mean <= max(MARGIN, errors * effect.error)
+def is_nothing(loss: Loss, gain: float) -> bool:
+    """Return whether a loss may be neglected beside this gain (log ratio of tails)."""
+    accepted = max(MARGIN, min(max(SHARE * gain, loss.tail.error), MOST * gain))
+    clear = max(MARGIN, CLEAR_ERRORS * loss.p99.error)
+    return loss.tail.mean <= accepted and loss.p99.mean <= clear

@@ -1,8 +1,9 @@
 """A verdict's winner as changes to the configuration that it was judged against."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from intop.campaign.verify.change_rounds import Changes, Round
 from intop.domain.baseline import HOST
@@ -70,8 +71,13 @@ class Winner:
         """Return the configurations of some sets by the names of their arms."""
         return {self.arm(changes): self.with_only(changes) for changes in sets}
 
-    def rounds(self, sets: Sequence[Changes], trials: Sequence[Trial]) -> list[Round]:
-        """Return log P99 of the sets, round by round.
+    def rounds(
+        self,
+        sets: Sequence[Changes],
+        trials: Sequence[Trial],
+        latency: Callable[[Trial], float] = attrgetter("p99_ms"),
+    ) -> list[Round]:
+        """Return the logarithm of a latency (ms) of the sets, round by round.
 
         One that failed counts as a trial in which every request took the whole timeout.
         """
@@ -81,10 +87,10 @@ class Winner:
         }
         for trial in trials:
             if trial.usable:
-                p99_ms = trial.p99_ms
+                latency_ms = latency(trial)
             elif trial.status == "failed":
-                p99_ms = 1000.0 * trial.conditions.timeout_s
+                latency_ms = 1000.0 * trial.conditions.timeout_s
             else:
                 continue
-            rounds[trial.planned.series_round][by_arm[trial.planned.arm]] = math.log(p99_ms)
+            rounds[trial.planned.series_round][by_arm[trial.planned.arm]] = math.log(latency_ms)
         return list(rounds.values())
