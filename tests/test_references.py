@@ -15,7 +15,7 @@ from intop.domain.counters import HostCounters
 from intop.frame import Part, fields_of
 from intop.report.gather import steps
 from intop.report.pipeline_figure import pipeline
-from scripts.references import commands, counters, nginx, parameters, trials
+from scripts.references import commands, counters, nginx, parameters, study, trials
 
 ROOT = Path(__file__).parents[1]
 CATALOGUE = ROOT / "configs" / "parameters.toml"
@@ -42,6 +42,18 @@ def test_the_directives_are_as_the_document_has_them() -> None:
 
 def test_the_columns_of_trials_are_as_the_document_has_them() -> None:
     assert trials.document() == (ROOT / "docs" / "trials.md").read_text(), "run: make docs"
+
+
+def test_the_keys_of_a_study_are_as_the_document_has_them() -> None:
+    assert study.document() == (ROOT / "docs" / "study.md").read_text(), "run: make docs"
+
+
+def test_every_key_of_a_study_has_a_value_and_most_have_a_meaning() -> None:
+    rows = [line.split(" | ") for line in study.document().splitlines() if line.startswith("| `")]
+    assert len(rows) > 120
+    assert [row[0] for row in rows if not row[1].strip()] == []
+    without = [row[0] for row in rows if not row[3].strip(" |")]
+    assert len(without) < len(rows) / 4, without
 
 
 def test_the_picture_of_the_pipeline_is_as_it_is_drawn() -> None:

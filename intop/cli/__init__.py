@@ -12,20 +12,58 @@ import sys
 import click
 
 from intop import features
-from intop.cli import completion, doctor, lab, models, status, store, tune, worker
+from intop.cli import completion, doctor, init, lab, models, status, store, tune, worker
 from intop.command.exit_codes import INTERRUPTED
 from intop.command.options import Group, examples
 from intop.command.output import say, say_stopped
 from intop.errors import IntopError
 from intop.version import __version__
 
+LONGEST_SUMMARY = 60
+"""Characters of a command's summary at most, so that a terminal of 80 columns has all of it."""
+
+HEADINGS = {
+    "Start": ("init", "doctor", "tune"),
+    "Pipeline": (
+        "pilot",
+        "screen",
+        "collect",
+        "refine",
+        "train",
+        "search",
+        "verify",
+        "explain",
+    ),
+    "Deploy": ("plan", "apply", "status", "rollback", "export"),
+    "Look": ("report", "compare", "models"),
+    "Measure more": ("contest", "sweep", "soak", "transfer"),
+    "Lab": ("lab",),
+    "Operations": ("worker", "store", "completion"),
+}
+"""The commands in the order of --help, by heading."""
+
+
+class Commands(Group):
+    """The commands under their headings."""
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a list for each heading, with summaries that are never cut."""
+        width = max(map(len, self.commands))
+        for heading, names in HEADINGS.items():
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(LONGEST_SUMMARY))
+                for name in names
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
 
 @click.group(
-    cls=Group,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
-        "intop lab up && intop tune && intop lab down    the whole study on this machine",
-        "intop doctor -c cluster.toml                    can my own clusters be measured?",
+        "intop init && intop tune                        your own cluster",
+        "intop init --lab && intop lab up && intop tune  an embedded lab of this machine",
         "intop collect --arch arm                        one stage, one architecture",
         "intop compare x86 arm",
     )
@@ -34,16 +72,16 @@ from intop.version import __version__
 )
 @click.version_option(__version__, prog_name="intop")
 def cli() -> None:
-    """Tune the Linux kernel parameters of Nginx clusters, and prove the result by measurement.
+    """Tune the Linux kernel parameters of nginx clusters, and prove the result by measurement.
 
-    The stages screen, collect, refine, train, search, verify and explain can be run one by one;
-    tune runs them all. Each can be interrupted and picks up where it stopped. Hosts are always
-    given back as they were; only apply leaves values there.
+    tune runs all stages of the pipeline. Each is a command, too, and goes on where it stopped.
+    intop restores the hosts after every command. Only apply leaves values there.
     """
 
 
 for command in (
     *features.commands(),
+    init.command,
     lab.group,
     doctor.command,
     tune.command,

@@ -21,10 +21,10 @@ PROGRAM, VARIABLE = "intop", "_INTOP_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the script that completes commands, options and values in a shell.
+    """Print the script that completes commands in a shell.
 
-    Put it where the examples say and open another shell. --arch and --workload are completed with
-    what the study's file in the current folder has.
+    Put it where the examples say, and open another shell. It completes commands, options, and the
+    architectures and workloads of the study in the current folder.
     """
     completion = get_completion_class(shell)
     if completion is None:

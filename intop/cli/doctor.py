@@ -51,11 +51,10 @@ def _asked(writes: bool, **options: Any) -> dry_run.Asked:
 def command(
     config: Path | None, arch: str | None, as_json: bool, writes: bool, details: bool
 ) -> None:
-    """Check that every host can be reached, read and measured, and that all paths answer.
+    """Check hosts, paths and the load before you measure.
 
-    Every path of the workloads is asked for once, from the load generator, on which the load
-    scripts are put for it. No setting is changed: what --write-test writes are the keys' own
-    values.
+    doctor reads every host. The load generator asks for every path of the workloads once, and gets
+    the load scripts for that. No setting changes: --write-test writes the values that are there.
     """
     from intop.inspect import doctor_view as report
     from intop.inspect.doctor import examine

@@ -61,7 +61,10 @@ def _dry_down(config: Path | None, arch: str | None, every: bool) -> None:
     "lab", cls=Group, epilog=examples("intop lab up", "intop lab status", "intop lab down")
 )
 def group() -> None:
-    """The embedded cluster: real nginx and sshd in namespaces and guests of this machine."""
+    """Run embedded clusters on this machine.
+
+    They are real nginx and sshd, in network namespaces and emulated virtual machines.
+    """
 
 
 @group.command(epilog=examples("intop lab up", "intop lab up -c configs/lab.toml --arch x86"))
@@ -75,9 +78,9 @@ def group() -> None:
 )
 @dry_run_option(_dry_up)
 def up(config: Path | None, arch: str | None, install: bool) -> None:
-    """Bring the study's embedded clusters up, on this machine.
+    """Start the study's embedded clusters.
 
-    They are real nginx and sshd in network namespaces, and virtual machines by QEMU; the load
+    They are real nginx and sshd in network namespaces, and virtual machines by QEMU. The load
     balancer may be another of Debian's servers. It needs root.
     """
     from intop.errors import LabError
@@ -115,7 +118,10 @@ def up(config: Path | None, arch: str | None, install: bool) -> None:
 @config_option
 @json_option
 def status(config: Path | None, as_json: bool) -> None:
-    """Say how the embedded clusters are; those of other studies too."""
+    """Show the state of the embedded clusters.
+
+    Clusters of other studies are listed, too.
+    """
     from intop.document.machine import to_json
     from intop.domain.cluster import LabSpec
     from intop.lab import cluster
@@ -140,7 +146,10 @@ def status(config: Path | None, as_json: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Those of other studies too.")
 @dry_run_option(_dry_down)
 def down(config: Path | None, arch: str | None, every: bool) -> None:
-    """Take the embedded clusters down, also what a crash has left of them."""
+    """Stop the embedded clusters.
+
+    It also removes what a crash has left of them.
+    """
     from intop.lab import cluster
 
     for name in labs_to_end(config, arch, every=every):

@@ -13,9 +13,10 @@ from intop.command.output import say, show_result
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @json_option
 def command(folder: Path, as_json: bool) -> None:
-    """Say what the models in a folder are: of which campaign, target and space, and how good.
+    """Describe the models in a folder.
 
-    Reads only, and no model is loaded. The exit code is 1 when one of the files can't be used.
+    It shows the campaign, the target, the space and the errors of each. It only reads, and loads no
+    model. The exit code is 1 when one of the files can't be used.
     """
     from intop import artefacts
     from intop.campaign.train import view as report

@@ -35,16 +35,18 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(campaign: bool, workers: bool, as_json: bool, **options: Any) -> None:
-    """Say what is applied where, by whom and since when, what has drifted, how far the campaign is.
+    """Show what is applied where, and how far the campaign is.
 
-    With --json only the one: the hosts, with --campaign the campaign, with --workers the workers
-    and campaigns.
+    For each load balancer: who applied what and when, and what differs from that now. The exit code
+    is 4 when a key was changed by hand, lost, or overridden by another file, or when our file is
+    missing or edited. It is 1 when a host can't be asked. The line of each host names the reason,
+    for a monitoring system.
 
-    Asks the load balancers, since no other host is ever changed. It changes nothing, but for one
-    thing: a host whose session has been silent for its lease, and whose watchdog is dead, restores
-    itself when it is asked. The exit code is 1 when a host can't be asked, and else 4 when one is
-    no longer as it was applied: a key was changed by hand, lost, or is overridden by another file,
-    or our file is missing or edited. The line of each host says which, for a monitoring system.
+    With --json it prints one part only: the hosts, with --campaign the campaign, with --workers the
+    workers and campaigns.
+
+    status changes nothing, with one exception. A host whose session was silent for its lease, and
+    whose watchdog is dead, restores itself when it is asked.
     """
     from intop.inspect import host_states_view as report
     from intop.inspect.host_states import states

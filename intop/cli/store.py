@@ -29,7 +29,7 @@ STORE = "STORE is a file, or a URL such as postgresql://user@host/name. Default:
     ),
 )
 def group() -> None:
-    """Stores of campaigns: copy them between databases, check them, make them smaller."""
+    """Copy, check and shrink stores of campaigns."""
 
 
 @group.command(
@@ -50,12 +50,12 @@ def group() -> None:
 )
 @json_option
 def copy(source: str, target: str, numbers: tuple[int, ...], as_json: bool) -> None:
-    """Copy campaigns from one store into another one: files or URLs, SQLite or PostgreSQL.
+    """Copy campaigns from one store into another.
 
-    TO is made where it is missing. A campaign is copied as a whole or not at all, read back, and
-    compared; others may measure meanwhile. One that is there already, and equal, is left alone, so
-    the same command goes on where it was stopped. One that is there in an earlier state is refused.
-    A copied campaign is the latest of its study in TO.
+    Stores are files or URLs, SQLite or PostgreSQL. TO is created where it is missing. A campaign is
+    copied whole or not at all, read back and compared. Others may measure meanwhile. An equal
+    campaign is left alone, so the same command goes on where it stopped. A campaign that TO has in
+    an earlier state is refused. A copied campaign is the latest of its study in TO.
     """
     from intop.document.progress import progress
     from intop.inspect import store_view as report
@@ -87,10 +87,10 @@ def copy(source: str, target: str, numbers: tuple[int, ...], as_json: bool) -> N
 @config_option
 @json_option
 def check(store: str | None, config: Path | None, as_json: bool) -> None:
-    """Read everything in a store, and say what is not as intop writes it. Changes nothing.
+    """Check everything in a store. Changes nothing.
 
-    Looks at SQLite's own pages, at rows that belong to none, and at every plan, trial, histogram
-    and result. The exit code is 1 when there is a problem.
+    It reads SQLite's pages, rows that belong to none, and every plan, trial, histogram and result.
+    The exit code is 1 when there is a problem.
     """
     from intop.document.progress import progress
     from intop.inspect import store_view as report
@@ -113,7 +113,7 @@ def check(store: str | None, config: Path | None, as_json: bool) -> None:
 @config_option
 @json_option
 def vacuum(store: str | None, config: Path | None, as_json: bool) -> None:
-    """Give the space back that a store no longer needs, such as after it was brought up to date.
+    """Free the space that a store no longer needs.
 
     SQLite writes its file again, which takes as much free space for a moment, and no other intop
     may use the store. PostgreSQL does it while others work.

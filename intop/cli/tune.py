@@ -48,53 +48,36 @@ def _check_new(*, new: bool, resume: bool) -> None:
 @click.option("--resume", is_flag=True, help="Go on with the latest campaign.")
 @dry_run_option(dry_run.measuring_as(_asked))
 def command(new: bool, resume: bool, as_json: bool, **options: Any) -> None:
-    """Run all stages, from screening to the fewest keys that keep a gain. Resumable.
+    """Run all stages, from screening to the verdict.
 
-    In the end what was tuned is compared.
+    It ends with the verdicts on one screen. Afterwards, `intop report` and the command of each
+    stage show the details.
 
-    Where the store has a campaign of this study already, it asks whether to go on with that one.
+    An interrupted tune goes on where it stopped. Where the store has a campaign of this study, tune
+    asks whether to go on with it.
     """
-    from intop.campaign.refine.view import refined
-    from intop.campaign.screen.view import ranking
-    from intop.campaign.search.view import search
-    from intop.campaign.train.view import errors
     from intop.campaign.tune import tune as stage
-    from intop.campaign.verify.view import verdict
     from intop.document.machine import to_json
     from intop.document.text import show
-    from intop.explain.view import explanation, smallest
+    from intop.report.outcome_view import outcome
     from intop.sentences import verdict_sentence
 
     _check_new(new=new, resume=resume)
-
-    def done(tuned: "Tuned") -> None:
-        if not as_json:
-            title = f"{tuned.arch} {tuned.workload}"
-            show(
-                ranking(title, tuned.ranking),
-                *([refined(title, tuned.refined)] if tuned.refined else []),
-                errors(title, tuned.training),
-                search(title, tuned.search),
-                verdict(title, tuned.verdict),
-            )
-            if tuned.explanation is not None:
-                show(explanation(title, tuned.explanation))
 
     def choose(store: "Store", study: "Study") -> "Campaign":
         return _campaign_to_tune(store, study, new=new, resume=resume)
 
     with stored_context(**options, choose=choose, connect=connect_unless_workers) as context:
+
+        def done(tuned: "Tuned") -> None:
+            sentence = verdict_sentence(tuned.verdict)
+            context.progress.say(f"{tuned.arch} {tuned.workload}: {sentence}")
+
         results = stage(context, done, lambda task, name: _say_what_is_left(context, task, name))
         if as_json:
             print_result(to_json(results))
         else:
-            print_result("Verdicts")
-            for tuned in results:
-                print_result(f"  {tuned.arch} {tuned.workload}: {verdict_sentence(tuned.verdict)}")
-                if tuned.explanation is not None:
-                    print_result(f"    {smallest(tuned.explanation)}")
-            print_result("")
-            _show_comparison(context)
+            show(*outcome(results))
     exit_by({f"{tuned.arch} {tuned.workload}": tuned.verdict for tuned in results})
 
 
@@ -106,21 +89,6 @@ def _say_what_is_left(context: "Context", task: "Task", stage: str) -> None:
     left_s = campaign_status(context.study, context.store, context.archs, context.workloads).left_s
     left = "" if left_s is None else f"; the whole run takes about {duration(left_s)} from here"
     context.progress.say(f"{task.title}: {stage} begins{left}")
-
-
-def _show_comparison(context: "Context") -> None:
-    """Show the comparison of the architectures, if there are two."""
-    from intop.document.text import show
-    from intop.errors import IncomparableError
-    from intop.report.compare import compare as stage
-    from intop.report.compare_view import sections
-
-    if len(context.archs) < 2:
-        return
-    try:
-        show(*sections(stage(context, *context.archs)))
-    except IncomparableError as error:
-        say(str(error))
 
 
 def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool) -> "Campaign":

@@ -69,15 +69,14 @@ def command(
     log_json: bool,
     **options: Any,
 ) -> None:
-    """Measure trials for campaigns whose study has workers = true.
+    """Measure trials for campaigns on other machines.
 
-    A worker takes the trials that `intop tune` and the other stages ask for through the store, as
-    far as it can reach their clusters, and stores what it measures. Start as many as you like, on
-    any machine, and end them at any time: another worker measures again what one did not finish,
-    and the hosts restore themselves.
+    A worker takes trials of studies with workers = true from the store, as far as it reaches their
+    clusters, and stores the results. Start as many as you like, on any machine, and end them at any
+    time. Another worker measures an unfinished trial again, and the hosts restore themselves.
 
-    All studies must have the same store. SQLite is for workers on one machine; for several
-    machines give the study a PostgreSQL store.
+    All studies must have the same store. SQLite is for workers on one machine. For several machines
+    give the study a PostgreSQL store.
     """
     from intop.command.options import study_of
     from intop.document.progress import JsonProgress, progress

@@ -11,7 +11,6 @@ import click
 from intop.command import values
 from intop.command.output import FIGURE_FORMAT, as_interrupt
 from intop.errors import UsageError
-from intop.resources import shipped
 
 if TYPE_CHECKING:
     from intop.config.study import Study
@@ -83,7 +82,7 @@ config_option = click.option(
     "-c",
     type=click.Path(path_type=Path, dir_okay=False),
     envvar="INTOP_CONFIG",
-    help="The study's file.  [default: ./intop.toml, else the embedded lab's]",
+    help="The study's file.  [default: ./intop.toml]",
 )
 """`config`: a path or None."""
 
@@ -277,10 +276,10 @@ def study_of(config: Path | None) -> "Study":
 
     path = config or default_path()
     if not path.exists():
-        example = shipped("configs") / "cluster.example.toml"
+        where = f"{path}: no such file" if config else "there is no intop.toml in this folder"
         raise UsageError(
-            f"{path}: can't be read: No such file or directory. Begin with a copy of {example}, or "
-            f"leave --config and INTOP_CONFIG out, for ./intop.toml or else the embedded lab"
+            f"{where}. Write one: intop init (your own hosts), or intop init --lab (an embedded "
+            "lab)"
         )
     study = load_study(path)
     context = click.get_current_context(silent=True)

@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-from intop.resources import shipped
-
 
 def default_path() -> Path:
-    """The configuration of this folder, or else the embedded lab's."""
-    own = Path("intop.toml")
-    return own if own.is_file() else shipped("configs") / "lab.toml"
+    """Return the path of this folder's study, which may not be there."""
+    return Path("intop.toml")

@@ -32,11 +32,13 @@ class Settings:
     """The settings of a study that are in its file as they are here."""
 
     name: Annotated[str, matching("[A-Za-z0-9_.-]+", "a name of letters, digits, _, . and -")]
+    """The study's name in the store and in reports."""
     store: Annotated[LocalPath, MinLen(1)] = "intop.db"
     """The store of its results: a file or an URL."""
     seed: Annotated[int, Ge(0)] = 1
+    """The seed of all draws and orders."""
     max_risk: Risk = "medium"
-    """Parameters of a higher risk are left alone."""
+    """Parameters of a higher risk stay at the host's own values."""
     tunes: Annotated[tuple[Tuned, ...], Len(1, 2)] = ("kernel",)
     """The owners of the parameters that are tuned."""
     objective: Objective = "p99"
@@ -56,8 +58,11 @@ class _StudyTable(Settings):
     """The table [study]; `catalogue` and `baselines` are paths beside the study's file."""
 
     catalogue: str | None = None
+    """A file in place of intop's catalogue of parameters."""
     parameters: Annotated[tuple[str, ...], MinLen(1)] = ("*",)
+    """Patterns of the parameters that are tuned, such as `net.ipv4.tcp_*`."""
     baselines: Annotated[str, MinLen(1)] | None = None
+    """A folder with sets of values of your own for `intop contest`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,16 +69,16 @@ def _dry_run(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> 
 @click.option("--yes", is_flag=True, help="Don't ask before hosts are changed.")
 @dry_run_option(_dry_run)
 def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> None:
-    """Apply what a campaign has found, host by host, each after an A/B on that host.
+    """Apply the result, host by host, each after an A/B.
 
-    Makes a plan as intop plan does, shows it, and carries it out; or carries out the PLAN that
-    intop plan --output has written, as it is: it is refused when a host has changed since. While
-    anything is in the way on any host, none is touched (exit code 1).
+    apply makes a plan as intop plan does, shows it, and carries it out. With PLAN it carries out
+    the file of intop plan --output, and refuses it when a host has changed since. While anything is
+    in the way on any host, none is touched (exit code 1).
 
-    The first load balancer of an architecture is the canary. On each the values are measured
-    against the default, and stay only if that is a gain that breaks no guardrail; else the host is
-    given back and the roll-out stops (exit code 3). They last until a reboot, or for good with
-    --persist.
+    The first load balancer of an architecture is the canary. On each host the values are compared
+    with the default. They stay only if that is a gain that breaks no guardrail. Otherwise the host
+    is restored, and the roll-out stops (exit code 3). The values last until a reboot, or for good
+    with --persist.
     """
     from intop.deploy import rollouts_view as report
     from intop.deploy.apply import check, roll_out

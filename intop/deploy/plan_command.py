@@ -67,15 +67,16 @@ def command(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Say what deploying the result changes on each host, key by key, why, and what is in the way.
+    """Show what would change on each host, and why.
 
-    For each load balancer: the value now and then, the measured contribution, the risk; and what
-    else sets the key when the host boots (sysctl.d, sysctl.conf, TuneD), who wins, what to do.
-    Nothing is written on any host; one whose session has been silent for its lease, and whose
-    watchdog is dead, restores itself when it is asked. intop apply carries out the plan of --output
-    as it is, and refuses it when a host has changed since. Guardrails that are unclear are noted,
-    and so it is when the winner was not measured under other loads. The exit code is 3 where there
-    is no gain, or one that breaks a guardrail: keep the defaults; 1 when a host can't be asked.
+    For each load balancer: the value now and then, the measured contribution and the risk. Also
+    what else sets the parameter at boot (sysctl.d, sysctl.conf, TuneD), who wins, and what to do.
+    It notes unclear guardrails, and whether the winner was measured under other loads.
+
+    Nothing is written on any host, with one exception. A host whose session was silent for its
+    lease, and whose watchdog is dead, restores itself when it is asked. intop apply carries out the
+    file of --output, and refuses it when a host has changed since. The exit code is 3 without a
+    gain that keeps the guardrails, and 1 when a host can't be asked.
     """
     from intop.deploy.plan import plan as stage
     from intop.deploy.plan_file import write_plan

@@ -53,11 +53,11 @@ def _check_yes(*, force: bool, yes: bool) -> None:
 @json_option
 @dry_run_option(_dry_run)
 def command(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
-    """Give hosts back as they were before intop, from what lies on them.
+    """Restore hosts from the record kept on each of them.
 
-    Also what apply has left there, with the file of --persist. What a session has set, watchdogs
-    restore by themselves once it has been silent for its lease; this does it now.
-    The exit code is 0 when every host is as before, also when there was nothing to roll back.
+    It also removes what apply has left there, with the file of --persist. Watchdogs restore a host
+    by themselves once its session was silent for its lease. rollback does it now. The exit code is
+    0 when every host is as before, also when there was nothing to restore.
     """
     from intop.inspect import host_states_view as report
     from intop.inspect.host_states import roll_back, states

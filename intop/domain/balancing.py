@@ -56,6 +56,7 @@ class Balancing:
     """The settings of a lab's load balancer, most of them for nginx only (NGINXS_OWN)."""
 
     server: ServerName = "nginx"
+    """The program that serves there."""
     serves_files: bool = False
     """It answers requests from the static files, and does not pass them on to the backends."""
     upstream_keepalive: Annotated[int, Interval(ge=0, le=10_000)] = 64

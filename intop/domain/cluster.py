@@ -61,14 +61,19 @@ class HostAddress:
     name: Annotated[str, matching(_NAME, "a name of letters, digits, _, ., : and -")] = ""
     """The name in messages, files and columns of tables; without one it is the `hostname`."""
     port: Port | None = None
+    """The port of its sshd."""
     user: Annotated[str, matching(SHELL_WORD, "a user's name")] | None = None
+    """The user to log in as."""
     key_file: str | None = None
+    """The private key, in place of the agent's and the usual ones."""
     known_hosts: str | None = None
+    """A file of known host keys, in place of OpenSSH's."""
     jump: "HostAddress | None" = None
     """The host that connections go through."""
     ssh_config: Annotated[str, MinLen(1)] | None = None
     """A file in place of OpenSSH's usual configuration, or `none`."""
     sudo: Sudo = False
+    """The way to become root: `true` is `sudo -n`, "ask" asks for its password, "doas" is doas."""
     state_dir: Annotated[
         str, matching(r"/[^\n\t]*[^/\s]", "a folder's path that begins with / and ends without")
     ] = "/var/lib/intop"
@@ -129,7 +134,9 @@ class Cluster:
     server_restart: Annotated[str, Predicate(is_command)]
     """The command that makes the server open its listening sockets again."""
     static_paths: Annotated[tuple[UrlPath, ...], MinLen(1)]
+    """The files that static requests ask for, equally often."""
     dynamic_path: UrlPath
+    """The page that dynamic requests ask for, as `PATH?r=<a fresh number>`."""
     link: str = "not described"
     """The load balancer's link in words. Trials of different links are not comparable."""
     machines: tuple[str, ...] = ()
@@ -272,6 +279,7 @@ class LabClients:
     """Clients that reach a lab's load balancer over a link of their own."""
 
     name: str
+    """The name of the class."""
     share: Annotated[float, Interval(gt=0, le=1)]
     """Their part of the load's rate and connections."""
     link: Link | None = None
@@ -300,8 +308,11 @@ class CongestionControl:
     """The algorithm that each role of a lab's hosts starts with. Distributions ship cubic."""
 
     load_balancer: _Algorithm = "cubic"
+    """Of the balancer's own default."""
     backends: _Algorithm = "cubic"
+    """Of all backends."""
     clients: _Algorithm = "cubic"
+    """Of the load generators."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,6 +320,7 @@ class LabSpec:
     """A description of an embedded lab."""
 
     name: str = "lab"
+    """The lab's name, by which it is brought up and taken down."""
     arch: str = "x86"
     """The architecture that its cluster counts as."""
     kind: LabKind = "namespaces"

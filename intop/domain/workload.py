@@ -109,9 +109,11 @@ class Clients:
     name: Annotated[
         str, matching("[A-Za-z0-9_.-]{0,40}", "1 to 40 letters, digits, _, . and -")
     ] = ""
+    """The name of the class."""
     share: Annotated[float, Interval(gt=0, le=1)] = 1.0
     """Its part of the rate, and of the connections unless it has its own."""
     connections: Connections | None = None
+    """Its connections, in place of its share of all."""
     requests_per_connection: Annotated[float, Interval(ge=1, le=1e9)] | None = None
     """None is as many as the server takes."""
     lifetimes: Lifetimes = "fixed"
@@ -129,6 +131,7 @@ class Clients:
     headers: tuple[Annotated[str, MaxLen(1000), Predicate(is_header)], ...] = ()
     """Further headers of each request, as `Name: value`."""
     method: Annotated[str, Predicate(is_method)] = "GET"
+    """The method of each request."""
     body_bytes: Annotated[int, Interval(ge=0, le=100_000_000)] = 0
     """The size of each request's body."""
     source: Annotated[str, Predicate(_is_source)] = ""
@@ -173,9 +176,11 @@ class Workload:
 
     name: str
     kind: WorkloadKind
+    """Static files, or pages made on request."""
     rate_rps: Annotated[float, Interval(ge=1, le=10_000_000)]
     """Requests/s over all connections."""
     connections: Connections
+    """Connections that are open at once."""
     threads: Annotated[int, Interval(ge=1, le=1024)] = 2
     """Threads of wrk2."""
     duration_s: Annotated[int, Interval(ge=1, le=3600)] | None = None
@@ -183,12 +188,14 @@ class Workload:
     warmup_s: Annotated[int, Interval(ge=0, le=600)] = 1
     """Uncounted seconds before them, on the same connections."""
     timeout_s: Annotated[int, Interval(ge=1, le=600)] = 10
+    """Seconds after which a request has failed."""
     paths: tuple[UrlPath, ...] = ()
     """Paths that requests for files ask for at random, by how often they stand here.
 
     Without any, they are the cluster's own static paths.
     """
     arrivals: Arrivals = "constant"
+    """The times at which requests are due: at equal distances, or at random."""
     clients: tuple[Clients, ...] = (ALIKE,)
     """The classes that share the load."""
     check: Check = "content"

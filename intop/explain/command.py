@@ -60,16 +60,16 @@ def _asked(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: An
 )
 @dry_run_option(dry_run.measuring_as(_asked))
 def command(why: bool, blocks: tuple[str, ...], rounds: int | None, **options: Any) -> None:
-    """Find the fewest changes of the winner that keep its gain, by measurement.
+    """Find the fewest changes that keep the gain.
 
-    A few changes of which the models expect most are tried first. Where they lose part of the gain,
-    each change is left out of the winner, and made alone. What does not matter is dropped, and the
-    rest is judged against the default in fresh rounds, beside the whole winner. The exit code is 3
-    when no verdict is a gain, and then nothing is measured.
+    intop first tries the few changes of which the models expect most. If these lose part of the
+    gain, it leaves each change out of the winner, and makes each one alone. The changes that matter
+    are judged against the default in fresh rounds, beside the whole winner. The exit code is 3 when
+    no verdict is a gain, and then nothing is measured.
 
-    --why asks for the other half: a verdict names mechanisms, such as a full accept queue, by what
-    the kernel counted. Each is taken away on both sides by other keys, and what is left of the gain
-    is measured.
+    --why tests the causes. A verdict names mechanisms, such as a full accept queue, by what the
+    kernel counted. Each of them is taken away on both sides by other parameters, and the remaining
+    gain is measured.
     """
     from intop.domain.verdict import Verdict
     from intop.explain.stage import explain as stage

@@ -60,15 +60,14 @@ def command(
     advice: bool,
     stores: tuple[str, ...],
 ) -> None:
-    """Write one HTML file with all that the latest campaign has found, and what shows it.
+    """Write one HTML page of what a campaign has found.
 
-    The file needs nothing else: it can be sent, printed, and read on a phone. A campaign that is
-    not finished is reported as far as it has come. Reads the store only, and touches no host. With
-    --json the same is printed for programs, and no page is written.
+    The file needs nothing else: you can send it, print it, and read it on a phone. A campaign that
+    is not finished is reported as far as it has come. Only the store is read, and no host is
+    touched. With --json the same is printed for programs, and no page is written.
 
-    With --advice it is about all verdicts, explanations and contests of a store, of all studies and
-    campaigns: which key helped, which hurt, where and how often, with links to the trials. Where
-    the store has too little, it says so.
+    --advice covers all verdicts, explanations and contests of a store: which parameter helped,
+    which harmed, where and how often, with links to the trials.
     """
     result: object
     if advice:

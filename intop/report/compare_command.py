@@ -71,22 +71,20 @@ def command(
     force: bool,
     figures: Path | None,
 ) -> None:
-    """Lay two sides of a store next to each other, from measured trials only.
+    """Compare architectures, campaigns or kernels.
 
-    A SIDE is an architecture (x86, arm), a campaign by its number (campaign:3), or a value of any
-    condition under which trials were measured (kernel:6.1, nginx:1.22, cpu:EPYC). With commas it
-    must be all of them: campaign:3,x86. It is of the study's latest campaign that has such trials;
-    study:NAME takes another study of the same store.
+    Only measured trials are compared. A SIDE is an architecture (x86, arm), a campaign by its
+    number (campaign:3), or a value of any condition of the trials (kernel:6.1, nginx:1.22,
+    cpu:EPYC). With commas it must be all of them: campaign:3,x86. It belongs to the study's latest
+    campaign that has such trials. study:NAME takes another study of the same store.
 
-    Rate, script, connections, link and all else of the load must be equal; where they differ
-    nothing is compared (exit code 1), unless by --force, and then the result says so. All other
-    differences, beside those that the sides were chosen by, are named.
+    Rate, script, connections, link and all else of the load must be equal. Otherwise nothing is
+    compared (exit code 1), unless --force is given, and then the result says so. All other
+    differences are named. A workload that only one side has measured is named with the command that
+    measures it.
 
-    A workload that only one side has measured is named with the command that measures it, and
-    the others are compared. The exit code is 1 when there is none to compare.
-
-    With --over-time it shows P99 of the default and of the winner campaign by campaign, and what
-    changed from one to the next.
+    --over-time shows P99 of the default and of the winner campaign by campaign, and what changed
+    from one to the next.
     """
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")

@@ -102,13 +102,13 @@ def _asked(**options: Any) -> dry_run.Asked:
 @figures_options
 @dry_run_option(dry_run.measuring_as(_asked))
 def command(again: bool, on_limit: str, **options: Any) -> None:
-    """Put hours of constant load on what is applied, and see what drifts.
+    """Put hours of load on what is applied, and find drift.
 
-    Nothing is set and nginx is not restarted. Each block has rate, P99, errors, memory, open files
-    and TIME_WAIT; their growth in an hour has an interval, and growth of nginx's memory or files is
-    a leak. A limit ends it early, and so do blocks without any answer. An interrupted soak goes on;
-    asked again, it is read from the store. The exit code is 3 when a limit was broken or a leak
-    was found.
+    Nothing is set, and nginx is not restarted. Each block has rate, P99, errors, memory, open files
+    and TIME_WAIT. Their growth in an hour has an interval, and growth of nginx's memory or files is
+    a leak. A limit ends the soak early, and so do blocks without any answer. An interrupted soak
+    goes on. A finished one is read from the store. The exit code is 3 when a limit was broken or a
+    leak was found.
     """
     from intop.soak.stage import soak as stage
     from intop.soak.view import soak as text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from intop.report.gather import steps
 from intop.report.pipeline_figure import pipeline
-from scripts.references import commands, counters, nginx, parameters, trials
+from scripts.references import commands, counters, nginx, parameters, study, trials
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,6 +13,7 @@ for name, text in (
     ("counters.md", counters.document(ROOT / "configs" / "counters.toml")),
     ("parameters.md", parameters.document(ROOT / "configs" / "parameters.toml")),
     ("nginx.md", nginx.document(ROOT / "configs" / "nginx.toml")),
+    ("study.md", study.document()),
     ("trials.md", trials.document()),
     ("images/pipeline.svg", pipeline(steps()).svg()),
 ):

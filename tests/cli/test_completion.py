@@ -14,6 +14,7 @@ from click.shell_completion import BashComplete
 
 from intop.cli import cli
 from intop.domain.cluster import native_arch, other_arch
+from intop.resources import shipped
 from kit.commands import ran
 
 ROOT = Path(__file__).parents[2]
@@ -46,8 +47,9 @@ def completed(*words: str) -> list[str]:
     ids=" ".join,
 )
 def test_commands_options_choices_and_paths_are_completed(
-    words: tuple[str, ...], expected: list[str]
+    words: tuple[str, ...], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
     assert completed(*words) == expected
 
 
@@ -80,8 +82,9 @@ def test_values_are_those_of_the_file_that_was_named(
     assert completed("tune", "--arch", "") == expected
 
 
-def test_without_a_study_it_is_the_embedded_labs(folder: Path) -> None:
-    assert completed("tune", "--workload", "") == ["slt", "dlt"]
+def test_without_a_study_there_are_no_values(folder: Path) -> None:
+    assert not list(folder.iterdir())
+    assert completed("tune", "--workload", "") == []
 
 
 def test_baselines_of_the_studys_own_are_completed(folder: Path) -> None:

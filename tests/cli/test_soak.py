@@ -14,6 +14,7 @@ from intop.command import running
 from intop.domain.host_state import Answer, Rollback, RolledBack
 from intop.errors import UsageError
 from intop.inspect import host_states
+from intop.resources import shipped
 from intop.soak import command as soak_command
 
 Call = Callable[..., tuple[int, str, str]]
@@ -27,6 +28,7 @@ def soak(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> C
     def context(*_: Any, **__: Any) -> Iterator[Any]:
         yield testbed.task.context
 
+    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
     monkeypatch.setattr(running, "stored_context", context)
     monkeypatch.setattr(running, "check_up", lambda *_: None)
     return lambda *words: call("soak", *words)

@@ -174,10 +174,9 @@ def test_in_an_empty_folder_nothing_is_left(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("INTOP_CONFIG", raising=False)
     done = intop(*command.split())
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith("intop: intop.db has no campaign of lab yet: intop ")
-    assert line.endswith(f"intop {command}")
+    assert line.startswith("intop: there is no intop.toml in this folder. Write one: intop init")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,6 +12,7 @@ from builders.results import VERDICT
 from builders.testbeds import FakeTestbed, probe_of
 from intop.command import running
 from intop.errors import UsageError
+from intop.resources import shipped
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -28,6 +29,7 @@ def sweep(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> 
     def context(*_: Any, **__: Any) -> Iterator[Any]:
         yield task.context
 
+    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
     monkeypatch.setattr(running, "stored_context", context)
     monkeypatch.setattr(running, "check_up", lambda *_: None)
     return lambda *words: call("sweep", *words)

@@ -21,6 +21,7 @@ from intop.domain.search import Candidate
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
+from intop.resources import shipped
 
 Call = Callable[..., tuple[int, str, str]]
 QUICK = Configuration({"net.core.somaxconn": "64"})
@@ -70,6 +71,7 @@ def verify(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) ->
     def context(*_: Any, **__: Any) -> Iterator[Any]:
         yield task.context
 
+    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
     monkeypatch.setattr(running, "stored_context", context)
     return lambda *words: call("verify", *words)
 

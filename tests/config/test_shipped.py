@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from builders.config_files import CONFIGS, GOOD, STUDIES, study
-from intop.config.location import default_path
+from builders.config_files import CONFIGS, STUDIES, study
 from intop.config.study import load_study
 from intop.domain.cluster import Cluster, LabSpec, native_arch, other_arch
 from intop.domain.workload import Clients
@@ -71,12 +70,3 @@ def test_what_the_example_says_of_loads_in_comments_can_be_said(tmp_path: Path) 
     (x86,) = study(tmp_path, shared).clusters["x86"]
     assert isinstance(x86, Cluster)
     assert [host.hostname for host in x86.load_generators] == ["192.0.2.10", "192.0.2.11"]
-
-
-def test_the_folders_own_study_comes_before_the_labs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert default_path() == CONFIGS / "lab.toml"
-    (tmp_path / "intop.toml").write_text(GOOD)
-    assert Path("intop.toml") == default_path()

@@ -27,7 +27,10 @@ from intop.command.running import beginning, run_stage
 @figures_options
 @dry_run_option(dry_run.measuring("collect"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
-    """Measure configurations that fill the space of the chosen parameters (SDS, DDS)."""
+    """Measure configurations that fill the space.
+
+    The space has the parameters that screening selected (SDS and DDS of the paper).
+    """
     from intop.campaign.collect.stage import collect as stage
     from intop.campaign.collect.view import collected
 

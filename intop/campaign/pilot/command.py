@@ -19,10 +19,10 @@ from intop.command.running import beginning, run_stage
 @force_option
 @dry_run_option(dry_run.measuring("pilot"))
 def command(new: bool, **options: Any) -> None:
-    """Choose how long trials are, by measuring the default in trials of several durations.
+    """Choose how long trials are, by measuring the default.
 
-    The first stage of a campaign does so by itself where the file has no duration_s. Where it has
-    one, that stands, and this says what it is worth.
+    The default runs in trials of several durations. The first stage of a campaign does this by
+    itself where the file has no duration_s. Where it has one, that stays, and pilot rates it.
     """
     from intop.campaign.pilot.stage import pilot as stage
     from intop.campaign.pilot.view import pilot as text

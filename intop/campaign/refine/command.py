@@ -24,11 +24,11 @@ from intop.command.running import run_stage
 @figures_options
 @dry_run_option(dry_run.measuring("refine"))
 def command(**options: Any) -> None:
-    """Measure what is most telling by all trials so far, a few at a time.
+    """Measure where the models expect most.
 
-    Goes on from what collect has measured, until the refine_trials of the file are spent or nothing
-    better is expected. Learns from earlier campaigns of the same space, too, unless the file says
-    warm_start = false.
+    It goes on from what collect has measured, a few trials at a time. It ends when the file's
+    refine_trials are spent, or when nothing better is expected. It also learns from earlier
+    campaigns of the same space, unless the file says warm_start = false.
     """
     from intop.campaign.refine.stage import refine as stage
     from intop.campaign.refine.view import refined as text

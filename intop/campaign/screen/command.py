@@ -25,7 +25,10 @@ from intop.command.running import beginning, run_stage
 @figures_options
 @dry_run_option(dry_run.measuring("screen"))
 def command(samples: int | None, new: bool, **options: Any) -> None:
-    """Find the parameters that act (SRP, DRP) and freeze those that don't matter."""
+    """Find the parameters that act, and freeze the others.
+
+    Static and dynamic requests are ranked apart (SRP and DRP of the paper).
+    """
     from intop.campaign.screen import view as report
     from intop.campaign.screen.stage import screen as stage
     from intop.campaign.screen.stage import workloads_agree

@@ -41,10 +41,10 @@ from intop.errors import UsageError
     help="Search for the front of two or three of p99, cpu and throughput, by NSGA-II.",
 )
 def command(models: Path | None, algorithm: str, objectives: str | None, **options: Any) -> None:
-    """Search the models for promising configurations, by a genetic algorithm or another.
+    """Search the models for promising configurations.
 
-    With --objectives none is the best one: what is found is a front, beside the candidates that
-    verify measures.
+    The default is a genetic algorithm. With --objectives the result is a front of trade-offs,
+    beside the candidates that verify measures.
     """
     if objectives is not None:
         _search_front(objectives, models, algorithm, **options)

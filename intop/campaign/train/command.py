@@ -120,10 +120,12 @@ def command(
     figures: Path | None,
     **options: Any,
 ) -> None:
-    """Fit the six model families and report their held-out errors (STM, DTM).
+    """Fit the model families and show their errors.
 
-    With --data they are fitted to a table, and nothing is stored: to what somebody measured,
-    or to trials that `intop export` wrote, which takes no further option and gives the same errors.
+    Errors are of configurations that a model has not seen (STM and DTM of the paper).
+
+    With --data the models learn a table, and nothing is stored. A table may come from anybody. One
+    that `intop export` wrote needs no further option, and gives the campaign's errors.
     """
     asked: dict[str, Any] = {"arch": arch, "workload": workload, "as_json": as_json}
     asked["figures"] = figures

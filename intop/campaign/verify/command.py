@@ -94,18 +94,18 @@ def _asked(
 )
 @dry_run_option(dry_run.measuring_as(_asked))
 def command(against: str, more: int | None, configuration: str | None, **options: Any) -> None:
-    """Measure the finalists against the default, and give a verdict.
+    """Compare the best candidates with the default.
 
-    It is a gain if P99 is lower and nothing else is worse than [guardrails] of the file accepts;
-    "gain, but" says what the rounds can't exclude, and "no gain: it costs" what is worse. The exit
-    code is 3 when no verdict is a gain.
+    The verdict is a gain if P99 is lower and no guardrail of the file is broken. "Gain, but" names
+    what the rounds can't exclude. "No gain: it costs" names what is worse. The exit code is 3 when
+    no verdict is a gain.
 
-    Where it is undecided, --more goes on with pairs of the same campaign. The new verdict replaces
-    the old one. A part of the error rate is kept for that, so all looks together hold at the level.
+    --more goes on with further pairs of the same campaign where the verdict is undecided. The new
+    verdict replaces the old one. All looks together hold at the level, since a part of the error
+    rate is kept for them.
 
-    With --configuration the winner, or a baseline, meets the default in all workloads of the file,
-    in the same rounds. A line says where it is worse. The exit code is 3 if it is worse somewhere,
-    or a gain nowhere.
+    --configuration compares the winner, or a baseline, with the default in all workloads of the
+    file. The exit code is 3 if it is worse in one workload, or a gain in none.
     """
     if more is not None and (against != "default" or configuration is not None):
         raise UsageError(

@@ -10,11 +10,11 @@ Three steps ask for rounds, each of them in fresh ones:
    stays if it is as low as the larger one. What does nothing in it goes, too, by step 3 again.
 
 A set is judged by the slowest tenth of its requests (`Trial.tail_ms`). In trials of some hundred
-requests a P99 rests on one or two of them, and scatters four times as much. A set is as low where
-its tail is higher by no more than MARGIN, or a standard error of the difference (the one standard
-error rule of Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984). Two
-bounds hold it to the gain: SHARE of the gain is always accepted, and more than MOST of it never,
-so that noise alone drops nothing. Its P99 must not be clearly higher, either.
+requests a P99 rests on one or two of them, and scatters four times as much. A smaller set may lose
+a standard error of the difference (the one standard error rule of Breiman, Friedman, Olshen and
+Stone, Classification and Regression Trees, 1984), or SHARE of the gain, and EACH of the gain for
+every change that it is without. It never may lose more than MOST of the gain, so that noise alone
+drops nothing, and MARGIN is nothing at all. Its P99 must not be clearly higher, either.
 """
 
 import math
@@ -31,6 +31,8 @@ MARGIN = math.log(1.05)
 """A difference that is nothing, as a logarithm."""
 SHARE = 0.1
 """The share of the gain that a smaller set may lose."""
+EACH = 0.01
+"""The share of the gain that a change has to bring, beside others."""
 MOST = 0.25
 """The share of the gain that it may seem to lose, however wide the interval."""
 CLEAR_ERRORS = 2.0
@@ -117,13 +119,16 @@ def _shortest(names: Sequence[str], rounds: int) -> StepAsking:
         return whole, {}
     measured = Measured((yield NextRounds((NONE, *sets, whole), rounds)))
     to_whole = measured.losses({changes: (changes, whole) for changes in sets})
-    lowest = min(to_whole, key=lambda changes: to_whole[changes].tail.mean, default=whole)
-    if not to_whole or to_whole[lowest].tail.mean > 0:
-        lowest = whole
+    means = {whole: 0.0} | {changes: loss.tail.mean for changes, loss in to_whole.items()}
+    gain = max(map(measured.gain, means))
+    lowest = min(means, key=lambda changes: means[changes] + EACH * gain * len(changes))
     smaller = [changes for changes in to_whole if len(changes) < len(lowest)]
     to_lowest = measured.losses({changes: (changes, lowest) for changes in smaller})
-    gain = measured.gain(lowest)
-    as_low = [changes for changes, loss in to_lowest.items() if is_nothing(loss, gain)]
+    as_low = [
+        changes
+        for changes, loss in to_lowest.items()
+        if is_nothing(loss, gain, len(lowest) - len(changes))
+    ]
     return min(as_low, key=len, default=lowest), to_whole
 
 
@@ -144,7 +149,7 @@ def _without_idle(changes: Changes, losses: Mapping[Changes, Loss], gain: float)
 
     What could not be measured without a change says nothing against the change.
     """
-    dropped = [group for group, loss in losses.items() if is_nothing(loss, gain)]
+    dropped = [group for group, loss in losses.items() if is_nothing(loss, gain, len(group))]
     if dropped and changes <= frozenset().union(*dropped):
         dropped.remove(max(dropped, key=lambda group: losses[group].tail.mean))
     return changes.difference(*dropped)
@@ -173,12 +178,17 @@ def _together_left_out(
     loss = measured.losses({smaller: (smaller, changes)}).get(smaller)
     left_out = measured.losses({part: (smaller - part, smaller) for part in parts})
     fewest = _without_idle(smaller, left_out, measured.gain(smaller))
-    is_as_low = loss is not None and is_nothing(loss, measured.gain(changes))
+    count = len(changes) - len(smaller)
+    is_as_low = loss is not None and is_nothing(loss, measured.gain(changes), count)
     return fewest, left_out, is_as_low
 
 
-def is_nothing(loss: Loss, gain: float) -> bool:
-    """Return whether a loss may be neglected beside this gain (log ratio of tails)."""
-    accepted = max(MARGIN, min(max(SHARE * gain, loss.tail.error), MOST * gain))
+def is_nothing(loss: Loss, gain: float, dropped: int) -> bool:
+    """Return whether a loss by so many changes fewer may be neglected.
+
+    The gain is the logarithm of a ratio of tails.
+    """
+    accepted = max(SHARE * gain, loss.tail.error) + EACH * gain * dropped
+    accepted = max(MARGIN, min(accepted, MOST * gain))
     clear = max(MARGIN, CLEAR_ERRORS * loss.p99.error)
     return loss.tail.mean <= accepted and loss.p99.mean <= clear

@@ -103,14 +103,14 @@ def command(
     accept_costs: bool,
     force: bool,
 ) -> None:
-    """Write the tuned configuration for sysctl.d, nginx, TuneD, Ansible or others, or all trials.
+    """Write the result as sysctl.d, TuneD, Ansible or a table.
 
-    It comes with its provenance, and with the measured contribution of each key. No host is
-    reached: only the store is read. Where no verdict is a gain, or it breaks a guardrail, there is
-    nothing to write: keep the defaults (exit code 3).
+    The result comes with its provenance, and with the measured contribution of each parameter. Only
+    the store is read, and no host is reached. Without a gain there is nothing to write (exit code
+    3).
 
-    csv and parquet have the trials, whatever the verdict. A file FILE.schema.json beside them says
-    what the columns are, and `intop train --data FILE` makes the campaign's models again by it.
+    csv and parquet have the trials, whatever the verdict. The file FILE.schema.json beside them
+    describes the columns, and `intop train --data FILE` fits the campaign's models again.
     """
     if form in TABLES:
         if include is not None or winner or configuration or accept_costs:

@@ -43,11 +43,10 @@ def _asked(names: tuple[str, ...], **options: Any) -> dry_run.Asked:
 def command(
     names: tuple[str, ...], rounds: int | None, reference: str, again: bool, **options: Any
 ) -> None:
-    """Measure published sets of values, such as those of blog posts, against each other.
+    """Measure published sets of values against each other.
 
-    The host's own values, all baselines or the named ones, and the tuned configuration once there
-    is a verdict, in interleaved rounds. Baselines come with intop, or from the folder that
-    [study] baselines names.
+    The host's own values, the baselines and the winner meet in interleaved rounds. Without names
+    all baselines take part. They come with intop, or from the folder that [study] baselines names.
     """
     from intop.experiment.contest.stage import ContestRequest, MultiArm, contest_section
     from intop.run.executor import execute

@@ -82,11 +82,12 @@ def _asked(**options: Any) -> dry_run.Asked:
 @figures_options
 @dry_run_option(dry_run.measuring_as(_asked))
 def command(again: bool, **options: Any) -> None:
-    """Measure the winner and the default along a load, and find what they carry.
+    """Measure the winner and the default along a load.
 
-    The host's own values, the winner once there is a verdict, and the named baselines meet at each
-    point in interleaved rounds. The knee is where more load brings no more answers. Failures are
-    results here. An interrupted sweep goes on; asked again, it is read from the store.
+    The host's own values, the winner and the named baselines meet at each point in interleaved
+    rounds. The result is what each of them carries: the knee is where more load brings no more
+    answers. Failures are results here. An interrupted sweep goes on. A finished one is read from
+    the store.
     """
     from intop.experiment.sweep.stage import SweepAlong
     from intop.experiment.sweep.view import sweep_section

@@ -63,11 +63,11 @@ def command(
     rounds: int | None,
     again: bool,
 ) -> None:
-    """Use one architecture's measurements on another, and measure each one's winner on both.
+    """Use one architecture's measurements on another.
 
-    Says how many measurements the other's trials save, by the models of stored trials. Then it
-    measures on each architecture, in interleaved rounds: the default, its own winner, the other's,
-    and a compromise that the models of both find good.
+    First it says how many measurements the other's trials save, by the models of stored trials.
+    Then it measures on each architecture, in interleaved rounds: the default, its own winner, the
+    other's winner, and a compromise that the models of both find good.
     """
     from intop.experiment.transfer.stage import transfer, transfer_sections
     from intop.run.context import chosen_archs
