@@ -46,7 +46,7 @@ def paired_ratio(
 
     The interval is that of the mean of the logarithms (n - 1 degrees of freedom). It takes the
     pairs as independent, which a random order within each pair sees to, and their log ratios as
-    roughly symmetric. benchmarks/results/intervals.md compares its coverage with block bootstraps,
+    roughly symmetric. benchmarks/results/verdicts.md compares its coverage with block bootstraps,
     which need more than ten pairs.
     Raises ValueError with fewer than two pairs, or lists of different lengths.
     """

@@ -41,7 +41,7 @@ LOOKS = (4, 6, 8, 12, 16)
 
 CLEARLY = 2
 """Standard errors by which a set has to fall short before more is done about it. With fewer, noise
-alone would bring changes without effect back (benchmarks/results/ablation.md)."""
+alone would bring changes without effect back (benchmarks/results/screening.md)."""
 
 PATIENT = 6
 """Rounds after which a change that hurts by less than a standard error is measured no more."""

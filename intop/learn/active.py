@@ -4,7 +4,7 @@ A Gaussian process says how low each configuration is expected to be, and how su
 measured next is what lowers the target of the best known configuration most, on average over all
 that the process holds possible. Where trials are noisy it is led by their tails, a forest has a
 say, too, and the space is filled further. docs/method.md has the formulas, and
-benchmarks/results/tuners.md compares them.
+benchmarks/results/search.md compares them.
 """
 
 import math

@@ -11,7 +11,7 @@ from intop.learn.surrogate import Predictor
 PENALTY = 1.0
 """Standard deviations of log P99 that a configuration is held to be worse than predicted.
 
-benchmarks/results/penalty.md compares other weights."""
+benchmarks/results/models.md compares other weights."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Surrogate:
         Jackknife+ after bootstrap of Kim, Xu and Barber (Advances in Neural Information Processing
         Systems 33, 2020), with folds for bags, and misses in units of spread: each row's models
         predict, less and plus its miss, and the order statistics of all rows are the ends.
-        benchmarks/results/model_intervals.md compares its coverage with other methods. With fewer
+        benchmarks/results/models.md compares its coverage with other methods. With fewer
         rows than 1 / (1 - level) the widest interval that they give stands for an infinite one.
         """
         here = self(values)

@@ -1,7 +1,7 @@
 """Transfer: models of one machine that start from what was measured on another.
 
 Two machines differ by little more than a line in the logarithms where the same configurations are
-fast on both; what is left is learned like any other target. benchmarks/results/transfer.md
+fast on both; what is left is learned like any other target. benchmarks/results/models.md
 compares the accuracy with other ways.
 """
 

@@ -3,30 +3,27 @@
 from collections.abc import Iterator, Sequence
 
 from intop.campaign.tune import Tuned
-from intop.document.model import Notes, Section, Verbatim
+from intop.document.model import Section, Verbatim
 from intop.domain.verdict import Verdict
 from intop.explain.view import smallest
-from intop.sentences import latency_differences, verdict_sentence
+from intop.sentences import verdict_sentence
 from intop.words import few
 
 MOST_KEYS = 3
 """Parameters of a winner that are named; the plan has all."""
+GAP = Verbatim(("",))
 
 
 def outcome(results: Sequence[Tuned]) -> list[Section]:
     """Return the verdict of each cell with its parameters, and the commands that follow."""
-    lines = [line for tuned in results for line in _cell(tuned)]
-    commands = [
-        "Details:  intop report    a stage again: intop screen, refine, train, search, verify"
-    ]
-    if len({tuned.arch for tuned in results}) > 1:
-        commands.append(
-            f"Compare:  intop compare {' '.join(dict.fromkeys(t.arch for t in results))}"
-        )
+    cells = [Verbatim(tuple(_cell(tuned))) for tuned in results]
+    archs = list(dict.fromkeys(tuned.arch for tuned in results))
+    commands = ["Details:  intop report, or a stage: intop screen, refine, train, search, verify"]
+    commands += [f"Compare:  intop compare {' '.join(archs)}"] if len(archs) > 1 else []
     if any(tuned.verdict.is_gain for tuned in results):
-        commands.append("Next:     intop plan    what would change on each host; it writes nothing")
-    blocks = (Notes(tuple(lines)), Verbatim(tuple(commands)))
-    return [Section(title="Verdicts", blocks=blocks)]
+        commands.append("Next:     intop plan    shows what would change on each host")
+    blocks = [block for cell in (*cells, Verbatim(tuple(commands))) for block in (GAP, cell)]
+    return [Section(title="Verdicts", blocks=tuple(blocks))]
 
 
 def _cell(tuned: Tuned) -> Iterator[str]:
@@ -34,16 +31,20 @@ def _cell(tuned: Tuned) -> Iterator[str]:
     yield f"{tuned.arch} {tuned.workload}: {verdict_sentence(verdict)}"
     if not verdict.is_gain:
         return
-    yield f"  P99 {verdict.default_p99_ms:.0f} → {verdict.tuned_p99_ms:.0f} ms. {_besides(verdict)}"
     if tuned.explanation is not None:
         yield f"  {smallest(tuned.explanation)}"
     else:
         values = verdict.configuration.values
         yield f"  {few([f'{key} = {value}' for key, value in values.items()], MOST_KEYS)}"
+    p99 = f"P99 {verdict.default_p99_ms:.0f} → {verdict.tuned_p99_ms:.0f} ms"
+    yield "  " + "; ".join(filter(None, (p99, *_besides(verdict))))
 
 
-def _besides(verdict: Verdict) -> str:
-    """Return what else certainly differs, or that nothing got worse."""
-    differences = latency_differences(verdict) or "No other percentile certainly differs"
+def _besides(verdict: Verdict) -> Iterator[str]:
+    """Yield the other latencies that certainly differ, and whether anything got worse."""
+    lower = [f"{name} {r.value:.2f}" for name, r in verdict.certain.items() if r.value > 1]
+    higher = [f"{name} {1 / r.value:.2f}" for name, r in verdict.certain.items() if r.value < 1]
+    yield f"also lower: {', '.join(lower)} times" if lower else ""
+    yield f"higher: {', '.join(higher)} times" if higher else ""
     kept = all(guard.state == "kept" for guard in verdict.guardrails)
-    return f"{differences}." + (" All guardrails are kept." if verdict.guardrails and kept else "")
+    yield "all guardrails kept" if verdict.guardrails and kept else ""

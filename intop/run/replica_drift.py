@@ -11,7 +11,7 @@ FALSE_ALARMS = 0.05
 """The share of campaigns without drift in which a replica is named, at most."""
 INDEPENDENT = 140
 """The number of independent tests that err as often as looking at a replica after each of 50
-sentinels. Simulated with normal noise (benchmarks/results/replica_drift.md): tests of neighbouring
+sentinels. Simulated with normal noise (benchmarks/results/workers.md): tests of neighbouring
 places, and of one sentinel more, have most of their data in common."""
 BEFORE, AFTER, LATEST = 4, 4, 8
 """The fewest sentinels before a change and after it: two or three in a row may have met the same
@@ -53,7 +53,7 @@ def replica_drift(sentinels: Mapping[str, Sequence[float]]) -> ReplicaDrift | No
     independent from one sentinel to the next.
 
     A slow-down by 20 % is 0.18 of the logarithm. How surely that is found within 8 sentinels hangs
-    on how much these scatter (benchmarks/results/replica_drift.md).
+    on how much these scatter (benchmarks/results/workers.md).
 
     Of two replicas, whose differences are each other's, it names the one whose own level moved
     further. One that became faster by itself must have moved SLOWER_IS_LIKELIER times as far.
