@@ -273,7 +273,7 @@ def _host_facts(host: HostPlan) -> dict[str, str]:
 def _applied_changes(
     then: Applied | None, now: Applied | None, planned: Collection[str]
 ) -> Iterator[str]:
-    """Differences of what an apply has left; the values of `planned` keys are told elsewhere."""
+    """Differences of what an apply has left; the values of `planned` keys stand elsewhere."""
     yield from _differences({"applied": _record(then)}, {"applied": _record(now)})
     if then is None or now is None:
         return

@@ -1,4 +1,4 @@
-"""rollback: hosts are given back as they were before intop."""
+"""rollback: restore hosts as they were before intop."""
 
 import sys
 from collections.abc import Sequence

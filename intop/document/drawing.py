@@ -28,7 +28,7 @@ LIGHT_INK = "#e6edf3"
 BLUE = "#2a83c6"
 ORANGE = "#d4660a"
 GREY = "#85898f"
-"""Blue, orange and grey are told apart with any colour vision, on white and on black."""
+"""Blue, orange and grey differ with any colour vision, on white and on black."""
 PAGE_COLOURS = {BLUE: "--series-1", ORANGE: "--series-2", GREY: "--muted"}
 """The HTML page's CSS variable for each colour that is not ink."""
 

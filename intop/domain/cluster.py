@@ -308,11 +308,11 @@ class CongestionControl:
     """The algorithm that each role of a lab's hosts starts with. Distributions ship cubic."""
 
     load_balancer: _Algorithm = "cubic"
-    """Of the balancer's own default."""
+    """The load balancer's own."""
     backends: _Algorithm = "cubic"
-    """Of all backends."""
+    """All backends'."""
     clients: _Algorithm = "cubic"
-    """Of the load generators."""
+    """The load generators'."""
 
 
 @dataclass(frozen=True, kw_only=True)

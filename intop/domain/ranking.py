@@ -13,7 +13,7 @@ FEWEST = 3
 """Parameters that a rank correlation needs: of two it is 1 or -1, whatever they are."""
 
 State = Literal["chosen", "open", "frozen"]
-"""The verdict of a screening on a parameter: it acts; it can't be told; it does not matter."""
+"""The verdict of a screening on a parameter: it acts, it is open, it does not matter."""
 
 
 @dataclass(frozen=True, kw_only=True)

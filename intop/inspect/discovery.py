@@ -1,4 +1,4 @@
-"""What a load balancer shows of its cluster: architecture, address, backends, logs, restart."""
+"""The cluster as its load balancer shows it: architecture, address, backends, logs, restart."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _PROXY = re.compile(r"(?:https?|grpcs?)://(?P<host>\[[^\]]+\]|[^:/\s$]+)(?::\d+)
 
 @dataclass(frozen=True, kw_only=True)
 class Discovered:
-    """What a load balancer shows. A part that it does not show is empty."""
+    """The facts that a load balancer shows. A part that it does not show is empty."""
 
     arch: str = ""
     urls: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ from intop.inspect import load_room, nginx_connections
 from intop.run import load_paths
 
 CLOCK_TOLERANCE_S = 2.0
-"""Above this the times of trials from several hosts can't be laid side by side."""
+"""Above this the times of trials from several hosts can't be compared."""
 
 MIN_FREE_MIB = 16
 """Free space for the snapshot and the load scripts, which take less than one. The rest is for

@@ -60,7 +60,7 @@ def _times(stage: StageStatus) -> tuple[str, str]:
 
 
 def about(seconds: float | None) -> str:
-    """A remaining time; what can't be told is a question mark."""
+    """A remaining time, or a question mark where it is not known."""
     return "?" if seconds is None else duration(seconds)
 
 

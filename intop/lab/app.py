@@ -1,4 +1,4 @@
-"""The backends' application: a report computed and rendered anew for every request.
+"""The backends' application: a report computed and rendered afresh for every request.
 
 `/dynamic?r=NUMBER` picks, by the number, how many orders are read, grouped and sorted, and how
 many of them the page lists. The same number gives the same page; another number gives another
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PATH = "/dynamic"
 PROGRAM = "intop-app"
-"""The kernel's name for our process, so that it is told from any other Python."""
+"""The kernel's name for our process, which differs from any other Python's."""
 MOST_DIGITS = 18
 MOST_WAIT_MS = 1000
 EXPECTED = f"expected {PATH}?r=NUMBER, and &wait_ms=0 to {MOST_WAIT_MS} where it is to wait\n"

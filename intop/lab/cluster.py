@@ -36,8 +36,8 @@ from intop.lab.state import Lab
 PRIVILEGE_MARKER = state.STATE_FOLDER.parent / "made-run-sshd"
 ALLOWED_RECORD = state.STATE_FOLDER.parent / "allowed-congestion-control"
 RECOVERY_LIMIT_S = 8.0
-"""Seconds for which a complete lab may stay silent (nginx being restarted) before `up` builds it
-anew. A machine may be starting again, and has that long."""
+"""Seconds for which a complete lab may stay silent (nginx being restarted) before `up` rebuilds it.
+A machine may be starting again, and has that long."""
 
 
 @dataclass(frozen=True, kw_only=True)

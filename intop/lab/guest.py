@@ -21,11 +21,11 @@ from intop.lab.qemu import Accelerator
 from intop.lab.state import folders_of, guest_files
 
 FOLDER = Path(recipe.GUEST_FOLDER)
-"""The guest's folder of what it was told, and of its servers' files."""
+"""The guest's folder for its orders and its servers' files."""
 STATE_FOLDER = "/var/lib/intop"
 """The guest's folder in which the guard keeps its snapshot."""
 RESTART_SCRIPT = FOLDER / "server-restart"
-"""The guest's script that opens nginx's sockets anew."""
+"""The guest's script that reopens nginx's sockets."""
 NGINX = "/usr/sbin/nginx"
 OPEN_FILES = 65536
 

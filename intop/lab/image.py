@@ -83,7 +83,7 @@ class Kind:
 
 
 def ready(arch: str, say: Say) -> Image:
-    """The image for guests of an architecture, built anew when it is missing or outdated."""
+    """The image for guests of an architecture, rebuilt when it is missing or outdated."""
     require_programs(BUILDERS, "building a guest's image")
     guest = Kind(
         name=arch,
@@ -98,7 +98,7 @@ def ready(arch: str, say: Say) -> Image:
 
 
 def kept(kind: Kind, say: Say) -> Image:
-    """The image of a kind, built anew when it is missing or outdated."""
+    """The image of a kind, rebuilt when it is missing or outdated."""
     # The folder may be a link to a larger disk: images take hundreds of megabytes.
     own_folders.make(Path(os.path.realpath(CACHE_FOLDER)), 0o755)
     with _locked(CACHE_FOLDER / f"{kind.name}.lock"):

@@ -100,7 +100,7 @@ rm -f /etc/ssh/ssh_host_* /etc/apt/sources.list /etc/apt/apt.conf.d/99mmdebstrap
 
 
 def ready(arch: str, say: Say) -> Image:
-    """The image for machines of this machine's own architecture, built anew when it is outdated."""
+    """The image for machines of this machine's own architecture, rebuilt when it is outdated."""
     require_programs(BUILDERS, "building a machine's image")
     name = f"machine-{arch}"
 

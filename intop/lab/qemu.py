@@ -139,7 +139,7 @@ def accelerators(arch: str) -> tuple[Accelerator, ...]:
 
 
 def emulation(accelerator: Accelerator) -> str:
-    """Return the words by which trials on such a guest are told apart."""
+    """Return the words that set trials on such a guest apart."""
     return "KVM" if accelerator == "kvm" else f"TCG on {platform.machine()}"
 
 

@@ -23,7 +23,7 @@ from intop.domain.stats import student_quantile
 from intop.learn.samples import Rows, Vector
 
 FEWEST_ROWS = 8
-"""The fewest configurations; of fewer nothing can be told."""
+"""The fewest configurations from which effects can be estimated."""
 
 LEAST_LEFT = 8
 """Parameters that stay in the space, chosen or open, even where nothing matters."""
@@ -39,7 +39,7 @@ LEVEL = 0.95
 """The level of the upper limit of an effect."""
 
 POWER = 0.9
-"""The probability that an effect of the size that is told as detectable is found."""
+"""The probability of finding an effect of the detectable size."""
 
 ORDERS = 10_000
 """Other orders of a parameter's values. Of 250 parameters one that acts can still be told, also

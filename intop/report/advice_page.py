@@ -25,7 +25,7 @@ from intop.version import __version__
 from intop.words import counted
 
 ALWAYS = ("workload", "link", "rate_rps", "connections", "arch", "cpu", "kernel")
-"""Conditions of a situation that are told also where all situations have the same."""
+"""Conditions of a situation that are shown even where all situations share them."""
 
 
 def document(advice: Advice) -> Document:

@@ -7,7 +7,7 @@ from intop.domain.ranking import Effect, Importance, RankAgreement, Ranking, Ran
 from intop.words import counted, few
 
 MOST_OPEN = 8
-"""Parameters that can't be told and are shown nevertheless: the likeliest ones."""
+"""Open parameters that are shown nevertheless: the likeliest ones."""
 EFFECT = (
     Column("parameter", "key"),
     *(Column(name, unit="times") for name in ("effect", "at most")),

@@ -18,7 +18,7 @@ JUDGED = 99.0
 HEADROOM = 1.4
 """Factor of room for the words above the slowest request."""
 APART = 2.0
-"""Maxima that are closer than by this factor are told in one place."""
+"""Maxima that are closer than by this factor share one label."""
 STEPS = 160
 """Places at which a line may step. Each has the exact latency; more could not be told apart."""
 

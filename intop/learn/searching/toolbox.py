@@ -69,7 +69,7 @@ def offspring(
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """DEAP draws from the global generator of `random`: seeded here, given back as it was."""
+    """DEAP draws from the global generator of `random`: seeded here, and restored afterwards."""
     state = random.getstate()
     random.seed(seed)
     try:
