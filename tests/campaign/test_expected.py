@@ -169,7 +169,7 @@ def test_what_is_explained_is_the_winner_that_there_is() -> None:
 def asked_for(changes: int, seed: int) -> int:
     """The trials that a made-up explanation asks for: three changes help, the others do nothing.
 
-    With the effects and the noise of the lab, between the rows of benchmarks/results/ablation.md,
+    With the effects and the noise of the lab, between the rows of benchmarks/results/screening.md,
     and models that are wrong by a third of an effect.
     """
     rng = random.Random(seed)
