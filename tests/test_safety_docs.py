@@ -1,4 +1,4 @@
-"""docs/safety.md names a test for each fault and input. They exist, and no fault is left out."""
+"""docs/faults.md names a test for each fault and input. They exist, and no fault is left out."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "docs" / "safety.md").read_text()
+TEXT = (ROOT / "docs" / "faults.md").read_text()
 NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
