@@ -57,11 +57,12 @@ test-machine: $(VENV)/ready-dev ## Run the tests that need a whole Debian machin
 	@sh $(PACKAGES) lab machines
 	@$(BIN)/python -m pytest -m machine tests/machine
 
-check: $(VENV)/ready-dev ## Run the linters only: ruff, mypy, import-linter
+check: $(VENV)/ready-dev ## Run the linters only: ruff, mypy, import-linter, plain English
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m scripts.plain_english
 
 docs: $(VENV)/ready-dev ## Generate commands.md, parameters.md, nginx.md, trials.md in docs/ and the picture of the pipeline
 	@$(BIN)/python -m scripts.references

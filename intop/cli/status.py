@@ -43,7 +43,7 @@ def command(campaign: bool, workers: bool, as_json: bool, **options: Any) -> Non
     for a monitoring system.
 
     With --json it prints one part only: the hosts, with --campaign the campaign, with --workers the
-    workers and campaigns.
+    workers and campaigns. With --campaign the exit code is 1 when there is no campaign yet.
 
     status changes nothing, with one exception. A host whose session was silent for its lease, and
     whose watchdog is dead, restores itself when it is asked.
@@ -77,7 +77,10 @@ def _show_only_campaign(
     """Print how far the campaign is. Raises UsageError beside --host."""
     if any(value not in (None, ()) for value in options.values()):
         raise UsageError("--campaign asks no host: leave --host and what belongs to it out")
-    _show_campaign(_campaign(config, arch), as_json=as_json)
+    status = _campaign(config, arch)
+    _show_campaign(status, as_json=as_json)
+    if status.campaign is None:
+        sys.exit(1)
 
 
 def _show_campaign_below(config: Path | None, arch: str | None, **_: Any) -> None:

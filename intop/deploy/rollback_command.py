@@ -11,29 +11,22 @@ from intop.command.hosts import chosen_hosts, host_options
 from intop.command.options import dry_run_option, json_option, subcommand
 from intop.command.output import confirm, interruptible, show_result
 from intop.command.passwords import connecting
-from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.domain.host_state import Answer, HostState
 
 
-def _dry_run(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
+def _dry_run(force: bool, yes: bool, as_json: bool, **options: Any) -> None:  # noqa: ARG001
     """Print what would be restored, by the hosts' own answers."""
     from intop.inspect.dry_run_view import rollback
     from intop.inspect.host_states import states
 
-    _check_yes(force=force, yes=yes)
     with interruptible(UNTOUCHED):
         addresses, missing = chosen_hosts(**options)
         answers: list[Any] = [*missing, *states(addresses, connecting(addresses))]
     show_result(answers, lambda each: rollback(each, force=force), as_json=as_json)
     if any(answer.result is None for answer in answers):
         sys.exit(1)
-
-
-def _check_yes(*, force: bool, yes: bool) -> None:
-    if yes and not force:
-        raise UsageError("--yes belongs to --force: nothing is asked without it")
 
 
 @subcommand(
@@ -49,7 +42,7 @@ def _check_yes(*, force: bool, yes: bool) -> None:
     is_flag=True,
     help="Also where a session is alive, and what somebody else has changed since.",
 )
-@click.option("--yes", is_flag=True, help="Don't ask before --force takes a host away.")
+@click.option("--yes", is_flag=True, help="Don't ask, as --force does before it takes a host away.")
 @json_option
 @dry_run_option(_dry_run)
 def command(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
@@ -62,7 +55,6 @@ def command(force: bool, yes: bool, as_json: bool, **options: Any) -> None:
     from intop.inspect import host_states_view as report
     from intop.inspect.host_states import roll_back, states
 
-    _check_yes(force=force, yes=yes)
     with interruptible("what is not rolled back yet, intop status shows"):
         addresses, missing = chosen_hosts(**options)
         connect = connecting(addresses)

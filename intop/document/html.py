@@ -13,8 +13,8 @@ from intop.words import inert
 HERE = Path(__file__).parent
 
 
-def html(document: Document) -> str:
-    """The page. All that it tells came from stores, files and hosts, so all of it is escaped."""
+def html(document: Document, *, refresh_s: int = 0) -> str:
+    """The page, which a browser asks for again after `refresh_s`. All that it tells came from stores, files and hosts, so all of it is escaped."""
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
@@ -32,7 +32,7 @@ def html(document: Document) -> str:
     }
     stylesheet = Markup((HERE / "page.css").read_text(encoding="utf-8").strip())  # noqa: S704 (ours)
     page = environment.get_template("page.html.j2")
-    return page.render(document=document, stylesheet=stylesheet).lstrip()
+    return page.render(document=document, stylesheet=stylesheet, refresh_s=refresh_s).lstrip()
 
 
 def _finalised(value: Any) -> Any:

@@ -20,11 +20,11 @@ def campaign(status: CampaignStatus) -> list[Block]:
     if status.campaign is None:
         none = f"no campaign of {status.study} in {status.store} yet: intop tune begins one"
         return [Verbatim((none,))]
-    return [Verbatim(tuple(_campaign_lines(status))), *map(_subject, status.subjects)]
+    return [Verbatim(tuple(campaign_lines(status))), *map(_subject, status.subjects)]
 
 
 def _subject(subject: SubjectStatus) -> Section:
-    best = Verbatim(tuple(_best_lines(subject)))
+    best = Verbatim(tuple(best_lines(subject)))
     return Section(title=_subject_line(subject), blocks=(stages(subject.stages), best))
 
 
@@ -64,7 +64,8 @@ def about(seconds: float | None) -> str:
     return "?" if seconds is None else duration(seconds)
 
 
-def _campaign_lines(status: CampaignStatus) -> Iterator[str]:
+def campaign_lines(status: CampaignStatus) -> Iterator[str]:
+    """Yield when the campaign began, whether somebody is at work, and what is left."""
     ended = f", finished {_utc(status.finished_at)}" if status.finished_at else ""
     yield (
         f"campaign {status.campaign} of {status.study} in {status.store}, begun "
@@ -110,7 +111,8 @@ def pace(subject: SubjectStatus) -> str:
     return f"a trial takes {subject.trial_s:.1f} s, by the file and what intop reckons with"
 
 
-def _best_lines(subject: SubjectStatus) -> Iterator[str]:
+def best_lines(subject: SubjectStatus) -> Iterator[str]:
+    """Yield the verdict and what was measured of it, else the best so far."""
     if subject.verdict is not None:
         yield f"  verdict: {verdict_sentence(subject.verdict)}"
         yield from (f"  {sweep_sentence(sweep)}" for sweep in subject.sweeps)

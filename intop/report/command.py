@@ -1,5 +1,6 @@
 """report: one HTML file of all that a campaign has found, or of what all verdicts say."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from intop.command.running import stored_context
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
+    from intop.config.study import Study
     from intop.document.model import Document
 
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     "report",
     "intop report                                   writes intop-report.html",
     "intop report --arch x86 --output x86.html",
+    "intop report --serve                           a live page of a campaign under way",
     "intop report --csv tables                      also all its tables, a file each",
     "intop report --json > report.json              all that it shows, and no file",
     "intop report --advice                          writes intop-advice.html",
@@ -50,6 +53,18 @@ if TYPE_CHECKING:
     metavar="STORE",
     help="A store for --advice in place of the study's (a file or a URL). May be repeated.",
 )
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Serve a live page of the campaign on this machine, in place of the report.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(min=1, max=65535),
+    default=8642,
+    show_default=True,
+    help="The port of --serve.",
+)
 def command(
     config: Path | None,
     arch: str | None,
@@ -59,6 +74,8 @@ def command(
     tables: Path | None,
     advice: bool,
     stores: tuple[str, ...],
+    serve: bool,
+    port: int,
 ) -> None:
     """Write one HTML page of what a campaign has found.
 
@@ -66,10 +83,16 @@ def command(
     is not finished is reported as far as it has come. Only the store is read, and no host is
     touched. With --json the same is printed for programs, and no page is written.
 
+    --serve shows progress, trials and verdicts as they come in, on a page that refreshes itself.
+    Only this machine can see it.
+
     --advice covers all verdicts, explanations and contests of a store: which parameter helped,
     which harmed, where and how often, with links to the trials.
     """
     result: object
+    if serve:
+        _serve(study_of(config), arch, port)
+        return
     if advice:
         from intop.report.advice_page import document as advice_page
         from intop.report.gathered_advice import gather_advice
@@ -96,6 +119,16 @@ def command(
         print_result(to_json(result))
         return
     _write(page, output or Path("intop-advice.html" if advice else "intop-report.html"))
+
+
+def _serve(study: "Study", arch: str | None, port: int) -> None:
+    """Serve the live page until Ctrl-C."""
+    from intop.report.live import LivePage, serve
+
+    page = LivePage(study=study, arch=arch, port=port)
+    say(f"live at {page.url} until Ctrl-C")
+    with suppress(KeyboardInterrupt):
+        serve(page)
 
 
 def _write(page: "Document", output: Path) -> None:

@@ -185,7 +185,6 @@ def test_a_sweep_has_the_trials_of_all_points_and_arms(study: Path, call: Call) 
         (["sweep", "--over", "file", "--points", "/a,/a"], "--points: a file is there twice"),
         (["sweep", "nosuch"], "there is no baseline nosuch"),
         (["doctor"], "--dry-run belongs to --write-test"),
-        (["rollback", "--yes"], "--yes belongs to --force"),
         (["contest", "nosuch"], "there is no baseline nosuch"),
         (["transfer", "x86", "arm", "--no-measure"], "leave --dry-run out"),
         (["collect", "--arch", "arm"], "has no cluster for arm"),

@@ -42,7 +42,7 @@ def test_it_can_be_asked_without_any_host(
 
 def test_before_there_is_one_it_says_how_to_begin(study: Path, call: Call) -> None:
     code, out, _ = call("status", "--campaign", "-c", study)
-    assert (code, f"no campaign of mine in {study.parent}/mine.db yet: intop" in out) == (0, True)
+    assert (code, f"no campaign of mine in {study.parent}/mine.db yet: intop" in out) == (1, True)
     assert not (study.parent / "mine.db").exists()
 
 

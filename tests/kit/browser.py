@@ -47,8 +47,8 @@ class Browser:
         self._last = 0
         self._events: list[dict[str, Any]] = []
 
-    def open(self, path: Path, *, width: int = 1280, scheme: str = "light") -> "Page":
-        """A file, loaded to its end on a screen of that width."""
+    def open(self, place: Path | str, *, width: int = 1280, scheme: str = "light") -> "Page":
+        """A file or a URL, loaded to its end on a screen of that width."""
         target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
         attached = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})
         page = Page(self, attached["sessionId"])
@@ -59,7 +59,8 @@ class Browser:
             "Emulation.setEmulatedMedia",
             {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
         )
-        page.call("Page.navigate", {"url": path.absolute().as_uri()})
+        url = place if isinstance(place, str) else place.absolute().as_uri()
+        page.call("Page.navigate", {"url": url})
         self._wait_for("Page.loadEventFired", page.session)
         # What a page asks for after it was loaded is on its way by then.
         page.evaluate("new Promise(done => setTimeout(done, 100))")

@@ -28,7 +28,6 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),
         (["lab", "down", "--all", "--arch", "x86"], "intop: --all and --arch exclude each other"),
-        (["rollback", "--yes"], "intop: --yes belongs to --force"),
         (["status", "--host", "lb", "--arch", "x86"], "leave --config and --arch out"),
         (["status", "--host", "lb", "--config", "x.toml"], "leave --config and --arch out"),
         (["status", "--host", "lb", "--sudo=ask"], "there is no terminal to ask at"),
