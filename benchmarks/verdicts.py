@@ -7,6 +7,8 @@ too, but one side is slower, by one of these:
 --wait-ms D   Every dynamic page of that side is answered D ms later, so its P99 is the other's
               plus D. The true ratio follows from the P99s of the default's trials alone. The
               default's pages wait, too (10 ms): see BOTH_WAIT_MS.
+--stall N     One request in N waits for a second on that side, and none on the other. The claim is
+              that the verdict names slow requests: the guardrail is broken or unclear.
 --share S     That side's link has S of its rate. What it does to P99 is not known from theory,
               so the true ratio is that of all pairs.
 
@@ -29,9 +31,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import stdev
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from benchmarks.campaign import Opened, altered, begun, judged, scenario
+from benchmarks.campaign import Opened, altered, begun, judged, labs_up, scenario
 from benchmarks.harness import Question, UnusableError, positive
 from intop.config.study import Study
 from intop.domain.baseline import HOST
@@ -42,10 +44,10 @@ from intop.domain.stats import geometric_interval, geometric_mean
 from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.domain.verdict import Verdict
 from intop.lab import app, network
-from intop.lab import cluster as lab
 from intop.lab.commands import run
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.loads import Loads
+from intop.sentences import NOT_SHOWN
 from intop.store import Store, opened
 
 SIDE = "other side"
@@ -55,6 +57,9 @@ BOTH_WAIT_MS = 10
 """What both sides wait. To wait at all made P99 longer than by the wait, by 1 to 2 ms and for a
 reason that is not known; with it on both sides, that is less of the effect."""
 
+STALL_MS = 1000
+MUST_FLAG = 0.95
+"""The share of verdicts that must flag the stalls."""
 MAY_DIFFER = 0.1
 """Of verdicts without an effect, the share that may call one: of 40, true 5 % stay below it in
 95 % of cases."""
@@ -62,14 +67,17 @@ MUST_HOLD = 0.9
 """Of verdicts with an effect, the share whose interval must hold its size: of 20, true 95 % reach
 it in 92 % of cases."""
 
+Planting = Literal["nothing", "effect", "stalls"]
+
 P99s = Mapping[str, Mapping[SeriesRound, float]]
 """P99 (ms) by arm and round."""
 
 
-def waiting(testbed: ClusterTestbed, wait_ms: int) -> ClusterTestbed:
-    """The testbed, asking for dynamic pages that come so much later."""
+def waiting(testbed: ClusterTestbed, wait_ms: int, one_in: int = 1) -> ClusterTestbed:
+    """The testbed, asking for dynamic pages of which one in so many comes so much later."""
     cluster = testbed.rig.cluster
-    later = replace(cluster, dynamic_path=f"{cluster.dynamic_path}?wait_ms={wait_ms}")
+    query = f"wait_ms={wait_ms}" + (f"&one_in={one_in}" if one_in > 1 else "")
+    later = replace(cluster, dynamic_path=f"{cluster.dynamic_path}?{query}")
     rig = replace(testbed.rig, cluster=later)
     return replace(testbed, rig=rig, loads=Loads(task=testbed.task, rig=rig))
 
@@ -100,6 +108,21 @@ class Wait:
     def truth(self, p99s: P99s) -> list[float]:
         # Trial by trial: the mean of log(P99 + D) is not the logarithm of the mean P99 plus D.
         return [p99 / (p99 + self.wait_ms) for p99 in p99s[HOST].values()]
+
+
+@dataclass(frozen=True)
+class Stall:
+    """One dynamic page in `one_in` of one side is answered a second later."""
+
+    one_in: int
+    workload: str = "dlt"
+
+    @contextmanager
+    def on(self, testbed: ClusterTestbed, arm: str) -> Iterator[ClusterTestbed]:
+        yield waiting(testbed, STALL_MS, self.one_in) if arm == SIDE else testbed
+
+    def truth(self, p99s: P99s) -> list[float]:
+        return ratios_of_pairs(p99s)
 
 
 @dataclass(frozen=True)
@@ -157,7 +180,7 @@ class Verdicts(Question[int, Found]):
 
     result = Found
     may_end_early = True
-    fixed = ("scenario", "pairs", "looks", "seconds")
+    fixed = ("scenario", "pairs", "looks", "seconds", "replicas")
 
     @classmethod
     def options(cls, parser: argparse.ArgumentParser) -> None:
@@ -166,6 +189,7 @@ class Verdicts(Question[int, Found]):
         add("--pairs", type=positive, default=10, help="at most, each (10)")
         add("--looks", type=positive, default=2, help="at the pairs (2)")
         add("--seconds", type=positive, help="of a trial (as the scenario)")
+        add("--replicas", type=int, choices=range(1, 5), default=1, help="labs at once (1)")
 
     def effect(self, spec: LabSpec) -> Effect | None:  # noqa: ARG002
         """Return what is planted on one side."""
@@ -176,17 +200,17 @@ class Verdicts(Question[int, Found]):
 
     @contextmanager
     def bed(self) -> Iterator[None]:
-        study, spec = lab_of(self.given.scenario)
+        study, spec = lab_of(self.given.scenario, self.given.replicas)
         self.planted = self.effect(spec)
         self.study = study_of(study, self.planted, self.given)
         testbeds = None if self.planted is None else one_sided(self.planted)
-        try:
-            lab.up(spec)
-            with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/verdicts.db") as store:
-                self.verdict = partial(one_verdict, store, effect=self.planted, testbeds=testbeds)
-                yield
-        finally:
-            lab.down(spec.name)
+        with (
+            labs_up(study),
+            tempfile.TemporaryDirectory() as folder,
+            opened(f"{folder}/verdicts.db") as store,
+        ):
+            self.verdict = partial(one_verdict, store, effect=self.planted, testbeds=testbeds)
+            yield
 
     def measure(self, cell: int) -> Found:
         return self.verdict(replace(self.study, seed=cell))
@@ -208,7 +232,11 @@ class Verdicts(Question[int, Found]):
     def _summary(self, results: Mapping[str, Found]) -> tuple[list[str], list[str]]:
         if len(results) < 2:
             raise UnusableError("there are fewer than two verdicts to sum up")
-        return summary(list(results.values()), has_effect=isinstance(self, Planted))
+        return summary(list(results.values()), self.planted_kind())
+
+    def planted_kind(self) -> Planting:
+        """Return what is planted."""
+        return "nothing"
 
 
 class AA(Verdicts):
@@ -227,7 +255,7 @@ class Planted(Verdicts):
     """Do verdicts find a known effect?"""
 
     seeds = 20
-    fixed = (*Verdicts.fixed, "wait_ms", "share")
+    fixed = (*Verdicts.fixed, "wait_ms", "stall", "share")
 
     @classmethod
     def options(cls, parser: argparse.ArgumentParser) -> None:
@@ -235,26 +263,37 @@ class Planted(Verdicts):
         effects = parser.add_mutually_exclusive_group()
         wait = f"that dynamic pages come later ({WAIT_MS})"
         effects.add_argument("--wait-ms", type=positive, default=WAIT_MS, help=wait)
+        stall = "that one dynamic page in N waits for a second, in place of waiting"
+        effects.add_argument("--stall", type=positive, metavar="N", help=stall)
         effects.add_argument("--share", type=float, help="of the link's rate, in place of waiting")
 
     def effect(self, spec: LabSpec) -> Effect:
         wait_ms, share, most = self.given.wait_ms, self.given.share, app.MOST_WAIT_MS - BOTH_WAIT_MS
+        if self.given.stall is not None:
+            return Stall(self.given.stall)
         if share is None and wait_ms > most:
             raise UnusableError(f"--wait-ms {wait_ms} is not from 1 to {most}")
         if share is None:
             return Wait(wait_ms)
         if not 0 < share <= 1:
             raise UnusableError(f"--share {share:g} is not above 0 and up to 1")
+        if self.given.replicas > 1:
+            raise UnusableError("--share is for one lab: leave --replicas out")
         return SlowLink(spec, share)
 
+    def planted_kind(self) -> Planting:
+        return "stalls" if self.given.stall is not None else "effect"
 
-def lab_of(name: str) -> tuple[Study, LabSpec]:
-    """Return the study of a scenario on a lab of our own, and that lab."""
+
+def lab_of(name: str, replicas: int = 1) -> tuple[Study, LabSpec]:
+    """Return the study of a scenario on labs of our own, and the first lab."""
     study = scenario(name)
-    ((arch, (spec,)),) = study.clusters.items()
+    ((arch, (spec, *_)),) = study.clusters.items()
     assert isinstance(spec, LabSpec)
-    spec = replace(spec, name=f"v{os.getpid() % 10_000}")
-    return replace(study, clusters={arch: (spec,)}), spec
+    specs = tuple(
+        replace(spec, name=f"v{os.getpid() % 10_000}{letter}") for letter in "abcd"[:replicas]
+    )
+    return replace(study, clusters={arch: specs}), specs[0]
 
 
 def study_of(study: Study, effect: Effect | None, given: argparse.Namespace) -> Study:
@@ -303,7 +342,17 @@ def row(number: str, found: Found) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def summary(found: list[Found], *, has_effect: bool) -> tuple[list[str], list[str]]:
+def calls_anything(verdict: Verdict) -> bool:
+    """Return whether a verdict calls any latency different, or any guardrail broken."""
+    return verdict.p99_outcome != NOT_SHOWN or bool(verdict.certain) or bool(verdict.broken)
+
+
+def flags_slow(verdict: Verdict) -> bool:
+    """Return whether a verdict says that slow requests are more, or may be."""
+    return any(g.quantity == "slow requests" and g.state != "kept" for g in verdict.guardrails)
+
+
+def summary(found: list[Found], planted: Planting) -> tuple[list[str], list[str]]:
     """What the verdicts come to together, as a second table, and what is not as it should be."""
     verdicts = [f.verdict for f in found]
     count, ratios = len(verdicts), [v.ratio for v in verdicts]
@@ -320,8 +369,13 @@ def summary(found: list[Found], *, has_effect: bool) -> tuple[list[str], list[st
         ("ratio, standard deviation of its logarithm", f"{spread:.3f}", ""),
         *((f"outcome {name}", f"{number}", "") for name, number in outcomes.items()),
     ]
-    if not has_effect:
-        checks = [("call a difference", sum(outcomes.values()), "at most", MAY_DIFFER)]
+    rows.append(("slow requests flagged", f"{sum(map(flags_slow, verdicts))}", ""))
+    checks: list[tuple[str, int, str, float]]
+    if planted == "nothing":
+        called = sum(map(calls_anything, verdicts))
+        checks = [("call anything, all percentiles together", called, "at most", MAY_DIFFER)]
+    elif planted == "stalls":
+        checks = [("flag slow requests", sum(map(flags_slow, verdicts)), "at least", MUST_FLAG)]
     else:
         truth = geometric_interval([ratio for f in found for ratio in f.truth], level=LEVEL)
         shown = f"{truth.value:.3f} ({truth.low:.3f} to {truth.high:.3f})"

@@ -30,6 +30,9 @@ others."""
 MOST_LINES = 5
 """Lines of a host's sysctl files that are shown."""
 
+MOST_AGAIN = 40
+"""Requests of a second look at the paths, at most."""
+
 
 @dataclass
 class Examined:
@@ -229,6 +232,12 @@ def _unpinned(host: Host) -> list[str]:
     return [f"{name}: its load can't run on the processors {cpus} (load_cpus): {attempt.message}"]
 
 
+def _by_turns(paths: Sequence[str], cluster: Cluster) -> tuple[str, ...]:
+    """Return paths to ask for again, so often that each backend has its turn."""
+    backends = len(cluster.backends)
+    return tuple(paths[: MOST_AGAIN // backends]) * backends if backends > 1 else ()
+
+
 def _check_answers(
     host: Host, has: Readiness, workloads: Sequence[Workload], examined: Examined
 ) -> None:
@@ -253,8 +262,17 @@ def _check_answers(
         ]
         everything += fetched
         examined.problems += load_paths.problems(name, url, fetched)
+        again = [
+            answer
+            for (http, headers), paths in load_paths.fixed(same_url, cluster).items()
+            for answer in fetch(
+                host, directory, url, _by_turns(paths, cluster), headers=headers, http=http
+            )
+        ]
+        examined.problems += load_paths.differing(name, url, [*fetched, *again])
         examined.warnings += load_paths.warnings(name, url, fetched)
         for workload in same_url:
+            examined.warnings += load_room.short_connections(name, workload)
             rooms = load_room.rooms_of(workload, cluster, url, fetched, share)
             examined.problems += load_room.problems(name, rooms)
             examined.warnings += load_room.warnings(name, rooms)

@@ -12,6 +12,8 @@ from intop.run.load_paths import numbered
 ROUND_TRIPS = {"http": 2, "https": 3}
 """Round trips of a request with its connection. On a kept connection it has one: the answer's own.
 """
+FEW_REQUESTS = 3.0
+"""Requests of a connection in a trial, below which doctor warns."""
 UNKNOWN = Held(least_s=0.0, most_s=0.0)
 
 
@@ -74,6 +76,24 @@ def rooms_after(
     """Return the room of each class of clients where an answer takes just a round trip."""
     held = Held(least_s=trip_s, most_s=trip_s)
     return rooms(workload, [(clients, held) for clients in workload.clients], share, way)
+
+
+def short_connections(generator: str, workload: Workload) -> list[str]:
+    """Return a line where a kept connection carries few requests in a trial.
+
+    Parameters of congestion control and of idle connections act from one request to the next.
+    """
+    kept = all(clients.requests_per_connection is None for clients in workload.clients)
+    if not kept or not workload.due_rps or workload.duration_s is None:
+        return []
+    each = workload.due_rps * workload.duration_s / workload.connections
+    if each >= FEW_REQUESTS:
+        return []
+    return [
+        f"{generator}: {workload.name}: a connection carries {each:.1f} requests in a trial of "
+        f"{workload.duration_s} s, so parameters of congestion control and of idle connections "
+        "hardly act: fewer connections, or a longer duration_s"
+    ]
 
 
 def problems(generator: str, rooms: Iterable[Room]) -> list[str]:

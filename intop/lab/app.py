@@ -28,7 +28,10 @@ PROGRAM = "intop-app"
 """The kernel's name for our process, which differs from any other Python's."""
 MOST_DIGITS = 18
 MOST_WAIT_MS = 1000
-EXPECTED = f"expected {PATH}?r=NUMBER, and &wait_ms=0 to {MOST_WAIT_MS} where it is to wait\n"
+EXPECTED = (
+    f"expected {PATH}?r=NUMBER, and &wait_ms=0 to {MOST_WAIT_MS} where it is to wait, and &one_in=N "
+    "where only one request in N waits\n"
+)
 THREADS = 64
 """Requests that can be there at once, waiting or at work."""
 AT_WORK = BoundedSemaphore(4)
@@ -115,12 +118,13 @@ def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> 
     """The WSGI application."""
     query = environ.get("QUERY_STRING", "")
     number, wait_ms = number_of(query, "r"), number_of(query, "wait_ms", missing=0)
+    one_in = number_of(query, "one_in", missing=1)
     if environ.get("PATH_INFO") != PATH:
         status, body = "404 Not Found", b"only /dynamic is here\n"
-    elif number is None or wait_ms is None or wait_ms > MOST_WAIT_MS:
+    elif number is None or wait_ms is None or wait_ms > MOST_WAIT_MS or not one_in:
         status, body = "400 Bad Request", EXPECTED.encode()
     else:
-        if wait_ms:
+        if wait_ms and mixed(number) % one_in == 0:
             time.sleep(wait_ms / 1000)
         with AT_WORK:
             status, body = "200 OK", page(number)

@@ -27,6 +27,14 @@ def asked(workloads: Iterable[Workload], cluster: Cluster) -> dict[Manner, tuple
     return {manner: tuple(paths) for manner, paths in by_manner.items()}
 
 
+def fixed(workloads: Iterable[Workload], cluster: Cluster) -> dict[Manner, tuple[str, ...]]:
+    """Return the paths whose answers a load compares, as `asked` does.
+
+    They are static, and their workload checks more than the status.
+    """
+    return asked((w for w in workloads if w.kind == "slt" and w.check != "status"), cluster)
+
+
 def numbered(workload: Workload, path: str) -> str:
     """Return a path as the workload first asks for it: dlt adds a number (lua/dlt.lua)."""
     if workload.kind != "dlt":
@@ -48,6 +56,24 @@ def problems(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:
         _line(generator, url, answers, f"{complaint}: {_hint(answers[0])}")
         for (complaint, _), answers in alike.items()
     ]
+
+
+def differing(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:
+    """Return a line for the paths that had different bodies when they were asked for again."""
+    bodies: dict[tuple[str, Manner], dict[tuple[int, int], Fetched]] = {}
+    for answer in fetched:
+        if answer.status and not answer.complaint:
+            about = (answer.path, (answer.http, answer.headers))
+            bodies.setdefault(about, {})[answer.bytes, answer.check] = answer
+    different = [each for each in bodies.values() if len(each) > 1]
+    if not different:
+        return []
+    lengths = " and ".join(f"{answer.bytes:,}" for answer in different[0].values())
+    text = (
+        f"has {lengths} bytes by turns, so the backends serve different files, and the load would "
+        'count wrong answers: make them alike, or write check = "status" into the workload'
+    )
+    return [_line(generator, url, [next(iter(each.values())) for each in different], text)]
 
 
 def warnings(generator: str, url: str, fetched: Iterable[Fetched]) -> list[str]:

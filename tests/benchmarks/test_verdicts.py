@@ -66,19 +66,19 @@ def test_a_verdict_is_held_against_the_truth_of_all_others() -> None:
 
 def test_errors_beyond_the_limit_are_named() -> None:
     same, error = found(1.0, 0.9, 1.1), found(1.2, 1.1, 1.3)
-    assert not verdicts.summary([same] * 36 + [error] * 4, has_effect=False)[1]
-    assert verdicts.summary([same] * 35 + [error] * 5, has_effect=False)[1] == [
-        "call a difference: 5 of 40, at most 4"
+    assert not verdicts.summary([same] * 36 + [error] * 4, "nothing")[1]
+    assert verdicts.summary([same] * 35 + [error] * 5, "nothing")[1] == [
+        "call anything, all percentiles together: 5 of 40, at most 4"
     ]
 
 
 def test_a_wrong_sign_and_intervals_beside_the_truth_are_named() -> None:
     good = found(0.6, 0.5, 0.7, truth=[0.6, 0.61])
     beside, wrong = found(0.8, 0.75, 0.85, truth=[0.6]), found(1.1, 0.55, 1.5, truth=[0.6])
-    rows, missed = verdicts.summary([good] * 18 + [beside] * 2, has_effect=True)
+    rows, missed = verdicts.summary([good] * 18 + [beside] * 2, "effect")
     assert not missed
     assert any("18 of 20 | at least 18" in row for row in rows)
-    assert verdicts.summary([good] * 16 + [beside] * 3 + [wrong], has_effect=True)[1] == [
+    assert verdicts.summary([good] * 16 + [beside] * 3 + [wrong], "effect")[1] == [
         "right sign: 19 of 20, at least 20",
         "interval holds the truth of all others: 17 of 20, at least 18",
     ]

@@ -1,5 +1,6 @@
 """What a doctor makes of what hosts say."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -510,3 +511,33 @@ def test_a_page_of_nginx_that_is_there_needs_no_word(examined: Examine) -> None:
 def test_a_page_of_nginx_that_trials_do_not_read_is_not_asked_for(examined: Examine) -> None:
     (result,) = examined(cluster(stub_status=STATUS, emulation="qemu"), a_lb={"page": "SSH"})
     assert (result.problems, result.warnings) == ((), ())
+
+
+def test_each_backend_has_its_turn_and_another_file_is_a_problem(study: Study) -> None:
+    lengths = iter(range(100, 200))
+
+    class Turns(Answers):
+        def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
+            done = super().run(command, stdin=stdin, timeout_s=timeout_s)
+            if "engine.lua" not in command:
+                return done
+            printed = [json.loads(line) | {"length": next(lengths)} for line in done.stdout.splitlines()]
+            return replace(done, stdout="".join(json.dumps(each) + "\n" for each in printed))
+
+    b2 = HostAddress(name="a-b2", role="backend", hostname="192.0.2.2")
+    both = replace(cluster(), backends=(*cluster().backends, b2))
+    slt = {"slt": study.workloads["slt"]}
+    (result,) = examine((both,), replace(study, workloads=slt), Turns)
+    (line,) = result.problems
+    assert line.startswith("a-lg: /a: has 100 and 101 and 102 bytes by turns")
+    assert len(result.fetched) == 1
+
+
+def test_a_connection_with_few_requests_is_a_warning(study: Study) -> None:
+    few = replace(study.workloads["slt"], rate_rps=10, connections=32, duration_s=2)
+    (result,) = examine((cluster(),), replace(study, workloads={"slt": few}), Answers)
+    expected = "a-lg: slt: a connection carries 0.6 requests in a trial of 2 s"
+    assert [line[: len(expected)] for line in result.warnings] == [expected]
+    new = (replace(few.clients[0], requests_per_connection=1),)
+    closing = replace(study, workloads={"slt": replace(few, clients=new)})
+    assert examine((cluster(),), closing, Answers)[0].warnings == ()

@@ -78,6 +78,18 @@ def test_an_answer_waits_as_long_as_it_is_told_and_is_the_same() -> None:
     assert time.monotonic() - began >= 0.04
 
 
+def test_only_one_request_in_so_many_waits() -> None:
+    waits = [n for n in range(300) if app.mixed(n) % 100 == 0]
+    assert waits
+    others = [n for n in range(20) if n not in waits]
+    began = time.monotonic()
+    assert all(get(f"r={n}&wait_ms=1000&one_in=100")[0] == "200 OK" for n in others)
+    assert time.monotonic() - began < 10
+    assert get(f"r={waits[0]}&wait_ms=100&one_in=100")[0] == "200 OK"
+    assert time.monotonic() - began >= 0.1
+    assert get("r=1&wait_ms=1&one_in=0")[0] == "400 Bad Request"
+
+
 def test_whoever_waits_keeps_no_other_from_being_answered() -> None:
     with ThreadPoolExecutor(20) as pool:
         waiting = [pool.submit(get, "r=1&wait_ms=1000") for _ in range(20)]

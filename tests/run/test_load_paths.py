@@ -5,7 +5,7 @@ from dataclasses import replace
 from builders.trials import cluster
 from intop.domain.fetched import Fetched
 from intop.domain.workload import Clients, Workload
-from intop.run.load_paths import Manner, asked, problems, warnings
+from intop.run.load_paths import Manner, asked, differing, fixed, problems, warnings
 
 SLT = Workload(
     name="slt",
@@ -103,3 +103,16 @@ def test_a_server_without_http2_is_told_how_to_have_it() -> None:
 def test_redirects_are_a_warning() -> None:
     (line,) = warnings("lg", URL, [fetched("/a", 301), fetched("/b", 302)])
     assert line.startswith("lg: /a, /b: answers with a redirect, and the load doesn't follow it")
+
+
+def test_static_paths_are_compared_unless_the_status_is_enough() -> None:
+    assert fixed([SLT, DLT], PLACE) == {PLAIN: ("/a", "/b")}
+    assert fixed([replace(SLT, check="status"), DLT], PLACE) == {}
+
+
+def test_backends_that_serve_different_files_are_named_with_both_lengths() -> None:
+    answers = [fetched("/a"), fetched("/b"), fetched("/a", length=273), fetched("/b")]
+    (line,) = differing("lg", URL, answers)
+    assert line.startswith("lg: /a: has 9 and 273 bytes by turns, so the backends serve different")
+    assert 'check = "status"' in line
+    assert differing("lg", URL, [fetched("/a"), fetched("/a"), fetched("/a", 404)]) == []
