@@ -18,7 +18,7 @@ TEXT, PICTURE = FOLDER / "tune.txt", FOLDER / "tune.svg"
 WIDTH = 112
 """Columns of the terminal."""
 
-_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+_FONT_OR_NOTE = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
 
 
 def picture(text: str) -> str:
@@ -29,7 +29,7 @@ def picture(text: str) -> str:
         console.print(_coloured(line), soft_wrap=True)
     svg = console.export_svg(title=title.lstrip("# "), unique_id="intop")
     # Fonts from elsewhere would be fetched by whoever looks at it.
-    return _FONT.sub("", svg)
+    return _FONT_OR_NOTE.sub("", svg)
 
 
 def _coloured(line: str) -> Text:
