@@ -329,6 +329,8 @@ class Budget(Limits):
     """Rounds of each step of `trim`, which drops what does nothing; 0 leaves `trim` out."""
     judge_pairs: Annotated[int, Ge(3)] = 10
     """Fresh pairs in which the winner meets the default, at most."""
+    judge_more: Whole = 0
+    """Further pairs that a verdict takes by itself where it is not clear, at most."""
     judge_looks: Annotated[int, Interval(ge=1, le=10)] = 2
     """Looks at the pairs; none follow once the verdict is clear."""
     judge_duration_s: Annotated[int, Interval(ge=1, le=3600)] | None = None

@@ -429,6 +429,39 @@ def test_killed_and_resumed_further_pairs_come_to_the_same_verdict(
     assert measured == testbed.measured
 
 
+def test_a_verdict_that_is_not_clear_goes_on_by_itself(testbed: FakeTestbed) -> None:
+    noisy(testbed, 2.0)
+    verdict = verify.verify(with_budget(testbed, judge_more=20))
+    assert (verdict.outcome, verdict.further) == ("gain", None)
+    assert 10 < verdict.pairs <= 30
+    assert [look.pairs for look in verdict.earlier][:2] == [7, 10]
+
+
+def test_further_pairs_end_with_the_budget(testbed: FakeTestbed) -> None:
+    noisy(testbed, 1.1)
+    verdict = verify.verify(with_budget(testbed, judge_more=8))
+    assert (verdict.outcome, verdict.pairs) == ("undecided", 18)
+    assert verdict.further is not None
+
+
+def test_a_clear_verdict_takes_no_further_pairs(testbed: FakeTestbed) -> None:
+    searched(testbed)
+    assert verify.verify(with_budget(testbed, judge_more=20)).pairs <= 10
+
+
+@pytest.mark.parametrize("killed_after", [15, 20, 23])
+def test_a_killed_verdict_goes_on_with_its_further_pairs(
+    testbed: FakeTestbed, killed_after: int
+) -> None:
+    noisy(testbed, 1.1)
+    task = with_budget(testbed, judge_more=8)
+    testbed.dies_after = len(testbed.measured) + killed_after
+    with pytest.raises(KeyboardInterrupt):
+        verify.verify(task)
+    testbed.dies_after = None
+    assert verify.verify(task).pairs == 18
+
+
 def test_there_is_nothing_to_go_on_with_before_a_verdict(testbed: FakeTestbed) -> None:
     searched(testbed)
     with pytest.raises(ResultMissingError, match="no verdict yet"):

@@ -17,6 +17,7 @@ from intop.domain.causes import Causes
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.counters import HostCounters, with_clients
 from intop.domain.further import (
+    FEWEST,
     EarlierLook,
     Further,
     further_level,
@@ -226,7 +227,8 @@ class Judge(Stage[Verdict]):
     """The best finalist against the default in fresh pairs, until the verdict is clear.
 
     A gain is clear when all guardrails are kept, or one is broken. The pairs are fresh: a finalist
-    that was only lucky when it was picked has to be lucky again. `against` names the baseline that
+    that was only lucky when it was picked has to be lucky again. Where the verdict is not clear, up
+    to `judge_more` further pairs follow. `against` names the baseline that
     stands for the default, if not the host's own values do. With `more` it goes on with so many
     further pairs, or with those that were begun, if they are not measured yet.
     """
@@ -266,9 +268,23 @@ class Judge(Stage[Verdict]):
     def ask(self, so_far: SoFar) -> Batch | None:
         if batch := self._judgement.ask(so_far):
             return batch
+        further = self._further or self._automatic(so_far.trials)
         planned = {place.index for place in so_far.plan}
-        is_new = any(place.index not in planned for place in self._further)
-        return Batch(self._further) if is_new else None
+        is_new = any(place.index not in planned for place in further)
+        return Batch(further) if is_new else None
+
+    def _automatic(self, trials: Sequence[Trial]) -> list[PlannedTrial]:
+        """Return the further rounds that the budget has where the verdict is not clear."""
+        plan = self.task.store.plan(self.task.subject, self.name)
+        budget = self.task.context.study.budget
+        spent = planned_rounds(plan) - planned_rounds(of_series(plan, 1))
+        left = budget.judge_more - spent
+        if (
+            left < FEWEST
+            or (further := self._further_of(self._judgement.verdict(trials), trials)) is None
+        ):
+            return []
+        return self._judgement.further_rounds(min(further.pairs, left))
 
     def result(self, trials: Sequence[Trial]) -> Verdict:
         verdict = self._judgement.verdict(trials)
@@ -300,11 +316,12 @@ class Judge(Stage[Verdict]):
     def expected(cls, prospect: Prospect) -> Expected:
         """Return the trials up to the last look. A gain worth having mostly shows at the first."""
         budget = prospect.budget
-        bound: Bound = "at most" if budget.judge_looks > 1 else ""
+        may_end_early = budget.judge_looks > 1 or budget.judge_more > 0
+        bound: Bound = "at most" if may_end_early else ""
         places = prospect.places(cls.name)
         # Each half of a winner of both kinds is measured, too.
         arms = 2 * len(prospect.study.tunes)
-        trials = len(places) or arms * budget.judge_pairs
+        trials = len(places) or arms * (budget.judge_pairs + budget.judge_more)
         first = looks(budget.judge_pairs, budget.judge_looks, level=budget.level)[0]
         likely = trials if places else min(trials, arms * first.rounds)
         expected = Expected(trials=trials, bound=bound, likely=None if places else likely)
