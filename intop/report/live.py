@@ -68,10 +68,10 @@ class LivePage:
             workloads = tuple(self.study.workloads.values())
             status = campaign_status(self.study, store, archs, workloads)
             latest = None if store is None else store.latest(self.study.name)
-            places = {
-                (subject.arch, subject.workload): store.places(subject)
-                for subject in (store.subjects(latest) if store and latest else ())
-            }
+            places: dict[tuple[str, str], Sequence[Place]] = {}
+            if store is not None and latest is not None:
+                for subject in store.subjects(latest):
+                    places[subject.arch, subject.workload] = store.places(subject)
         document = live_document(status, places)
         return html(document, refresh_s=0 if status.finished_at else REFRESH_S).encode()
 
