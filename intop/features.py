@@ -17,6 +17,7 @@ FEATURES = (
     "intop.soak",
     "intop.deploy",
     "intop.report",
+    "intop.traffic",
 )
 """The folders of all features. Stages are in this order, and so are the steps of `tune`."""
 

@@ -43,7 +43,9 @@ def test_a_plain_sentence_is_not(sentence: str) -> None:
 
 def test_a_page_is_read_without_code_tables_and_links(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# Of heads\n\nSee [it](x.md). Then `of code`.\n\n| of | cells |\n\n```\nanew\n```\n")
+    page.write_text(
+        "# Of heads\n\nSee [it](x.md). Then `of code`.\n\n| of | cells |\n\n```\nanew\n```\n"
+    )
     assert list(sentences(prose(page))) == ["See it.", "Then CODE."]
 
 

@@ -23,7 +23,7 @@ LONGEST_SUMMARY = 60
 """Characters of a command's summary at most, so that a terminal of 80 columns has all of it."""
 
 HEADINGS = {
-    "Start": ("init", "doctor", "tune"),
+    "Start": ("init", "workload", "doctor", "tune"),
     "Pipeline": (
         "pilot",
         "screen",

@@ -63,7 +63,10 @@ class LivePage:
     def _page(self) -> bytes:
         with opened_to_read(self.study.store) as store:
             archs = taking_part(
-                self.study, self.arch, lambda name: is_begun(self.study, store, name), lambda _: None
+                self.study,
+                self.arch,
+                lambda name: is_begun(self.study, store, name),
+                lambda _: None,
             )
             workloads = tuple(self.study.workloads.values())
             status = campaign_status(self.study, store, archs, workloads)
@@ -87,7 +90,9 @@ def live_document(
             subtitle="This page refreshes itself.",
             sections=(Section(title="Campaign", name="campaign", blocks=blocks),),
         )
-    head = Section(title="Campaign", name="campaign", blocks=(Notes(tuple(campaign_lines(status))),))
+    head = Section(
+        title="Campaign", name="campaign", blocks=(Notes(tuple(campaign_lines(status))),)
+    )
     subjects = [_subject(s, places.get((s.arch, s.workload), ())) for s in status.subjects]
     state = "finished" if status.finished_at else f"refreshes itself every {REFRESH_S} s"
     return Document(

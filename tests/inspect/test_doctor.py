@@ -521,7 +521,9 @@ def test_each_backend_has_its_turn_and_another_file_is_a_problem(study: Study) -
             done = super().run(command, stdin=stdin, timeout_s=timeout_s)
             if "engine.lua" not in command:
                 return done
-            printed = [json.loads(line) | {"length": next(lengths)} for line in done.stdout.splitlines()]
+            printed = [
+                json.loads(line) | {"length": next(lengths)} for line in done.stdout.splitlines()
+            ]
             return replace(done, stdout="".join(json.dumps(each) + "\n" for each in printed))
 
     b2 = HostAddress(name="a-b2", role="backend", hostname="192.0.2.2")

@@ -71,9 +71,7 @@ def test_a_port_that_is_taken_is_one_error(page: LivePage) -> None:
         serve(page)
 
 
-def test_a_browser_shows_it_and_asks_for_nothing_else(
-    page: LivePage, tmp_path: Path
-) -> None:
+def test_a_browser_shows_it_and_asks_for_nothing_else(page: LivePage, tmp_path: Path) -> None:
     begun(tmp_path, ["ok"] * 5)
     with serving(page), chromium(tmp_path / "profile") as browser:
         opened = browser.open(page.url)

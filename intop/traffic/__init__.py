@@ -1,0 +1,5 @@
+"""Traffic of one's own: a workload from access logs."""
+
+from intop.features import Feature
+
+FEATURE = Feature(commands=("intop.traffic.command:group",))
