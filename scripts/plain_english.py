@@ -30,7 +30,7 @@ RULES = {
     "is told": r"\b(?:is|are|was|were|be) told\b",
     "anew": r"\banew\b",
     "give back, for restore": r"\bg[ia]v(?:e|en|es|ing) (?:it |them |a host |the hosts? )?back\b",
-    "lay beside, for compare": r"\b(?:lay|laid) (?:next to|beside|side by side)\b",
+    "lay beside, for compare": r"\b[Ll](?:ay|aid) (?:next to|beside|side by side)\b",
 }
 EXCEPTIONS: frozenset[str] = frozenset()
 """Sentences, from their first word to the tenth."""

@@ -57,6 +57,8 @@ LAB_TESTS = (
     "lab/test_system_packages.py",
     "learn/test_dask_cluster.py",
     "deploy/export/test_nginx.py::test_nginx_takes_it",
+    "report/test_live.py::test_a_browser_shows_it_and_asks_for_nothing_else",
+    "report/test_live.py::test_a_port_that_is_taken_is_one_error",
     "run/test_worker_metrics.py",
     "test_nginx_accepts.py",
     "test_nginx_made_up.py",

@@ -14,7 +14,10 @@ HERE = Path(__file__).parent
 
 
 def html(document: Document, *, refresh_s: int = 0) -> str:
-    """The page, which a browser asks for again after `refresh_s`. All that it tells came from stores, files and hosts, so all of it is escaped."""
+    """The page, which a browser asks for again after `refresh_s`.
+
+    All that it tells came from stores, files and hosts, so all of it is escaped.
+    """
     environment = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,

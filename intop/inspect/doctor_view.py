@@ -37,9 +37,10 @@ def _kind(diagnosis: Diagnosis) -> tuple[object, ...]:
 
 def _replica(diagnosis: Diagnosis) -> Section:
     names = ", ".join(host.name for host in diagnosis.hosts)
+    tried = (line for host in diagnosis.hosts for line in _tried(host))
     return Section(
         title=f"{diagnosis.arch}: replica",
-        blocks=(Verbatim((f"{names}: like the first one",)),),
+        blocks=(Verbatim((f"{names}: like the first one", *tried)),),
     )
 
 

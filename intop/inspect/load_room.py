@@ -89,11 +89,12 @@ def short_connections(generator: str, workload: Workload) -> list[str]:
     each = workload.due_rps * workload.duration_s / workload.connections
     if each >= FEW_REQUESTS:
         return []
-    return [
+    text = (
         f"{generator}: {workload.name}: a connection carries {each:.1f} requests in a trial of "
         f"{workload.duration_s} s, so parameters of congestion control and of idle connections "
         "hardly act: fewer connections, or a longer duration_s"
-    ]
+    )
+    return [text]
 
 
 def problems(generator: str, rooms: Iterable[Room]) -> list[str]:

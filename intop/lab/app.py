@@ -29,8 +29,8 @@ PROGRAM = "intop-app"
 MOST_DIGITS = 18
 MOST_WAIT_MS = 1000
 EXPECTED = (
-    f"expected {PATH}?r=NUMBER, and &wait_ms=0 to {MOST_WAIT_MS} where it is to wait, and &one_in=N "
-    "where only one request in N waits\n"
+    f"expected {PATH}?r=NUMBER, and &wait_ms=0 to {MOST_WAIT_MS} where it is to wait, and "
+    "&one_in=N where only one request in N waits\n"
 )
 THREADS = 64
 """Requests that can be there at once, waiting or at work."""

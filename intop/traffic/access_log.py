@@ -50,7 +50,8 @@ class Lines:
 
 
 def _opened(path: str) -> IO[bytes]:
-    file = cast("BufferedReader", sys.stdin.buffer) if path == "-" else Path(path).open("rb")
+    standard = cast("BufferedReader", sys.stdin.buffer)
+    file = standard if path == "-" else Path(path).open("rb")  # noqa: SIM115 (the caller closes it)
     if file.peek(2)[:2] == GZIP:
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     return file

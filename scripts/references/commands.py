@@ -13,7 +13,7 @@ DEFAULT = re.compile(r"\s*\[(?:default: (?P<value>[^\]]*)|(?P<required>required)
 EXAMPLES = "Examples:\n"
 HEAD = """\
 The output of `intop COMMAND --help` for all commands. The
-[tutorial](tutorial.md#5-the-study-file) explains the study's file.
+[study's file](study.md) has a page of its own.
 """
 
 

@@ -19,7 +19,8 @@ NOTHING: Any = None
 
 
 def found(ratio: float, low: float, high: float, truth: Sequence[float] = ()) -> verdicts.Found:
-    verdict = replace(VERDICT, ratio=ratio, ratio_low=low, ratio_high=high)
+    sides = replace(VERDICT.sides, latencies_ms={}, mean_ms=None)
+    verdict = replace(VERDICT, ratio=ratio, ratio_low=low, ratio_high=high, sides=sides)
     return verdicts.Found(verdict=verdict, seconds=30.0, truth=list(truth), pairs=[ratio])
 
 

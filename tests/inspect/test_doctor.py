@@ -220,7 +220,7 @@ def test_what_serves_in_nginxs_place_may_listen(examined: Examine) -> None:
 def test_a_load_that_does_not_fit_into_nginxs_workers_is_told_of(
     examined: Examine, study: Study
 ) -> None:
-    slt = replace(study.workloads["slt"], connections=3000)
+    slt = replace(study.workloads["slt"], connections=3000, rate_rps=9000)
     load = "the load's 3,000 connections, 2 for each that is passed on, make 3,000 for each of 2"
 
     def warned(**changes: str) -> list[str]:
