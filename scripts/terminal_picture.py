@@ -35,7 +35,7 @@ def picture(text: str) -> str:
 def _coloured(line: str) -> Text:
     text = Text(line)
     text.highlight_regex(r"^\$ .*$", "bold")
-    text.highlight_regex(r"(?<=: )gain(?=:)|\d+\.\d+ times lower", "bold green")
+    text.highlight_regex(r"(?<=: )gain(?=[:,])|\d+\.\d+ times lower", "bold green")
     text.highlight_regex(r"(?<=: )(undecided|no gain|no significant gain)[^(;]*", "yellow")
     text.highlight_regex(r"^(Details|Compare|Next):", "dim")
     return text
