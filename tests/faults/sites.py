@@ -128,7 +128,10 @@ class Site:
         """Wait until the tuned host is as it was; how many seconds after `since` that is."""
         deadline = time.monotonic() + PATIENCE_S
         while self.is_changed():
-            assert time.monotonic() < deadline, f"{self.balancer} is not given back"
+            assert time.monotonic() < deadline, (
+                f"{self.balancer} is not given back: "
+                f"{sorted(set(self.values('lb')) ^ set(self.before['lb']))}"
+            )
             time.sleep(POLL_S)
         return time.monotonic() - since
 

@@ -123,7 +123,7 @@ def test_the_version_is_said() -> None:
 def test_without_a_command_it_says_what_there_is() -> None:
     done = intop()
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Commands:" in done.stderr
+    assert "\nStart:\n" in done.stderr
 
 
 def test_a_reader_that_has_heard_enough_is_no_traceback() -> None:
