@@ -28,7 +28,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from statistics import stdev
 from typing import Any, Literal, Protocol
@@ -332,7 +332,12 @@ def ratios_of_pairs(p99s: P99s) -> list[float]:
 
 def one_sided(effect: Effect) -> Opened:
     """The replicas of the cluster, each with the effect."""
-    return altered(lambda ready: OneSided(**vars(ready), effect=effect))
+
+    def with_effect(ready: ClusterTestbed) -> OneSided:
+        given = {f.name: getattr(ready, f.name) for f in fields(ready) if f.init}
+        return OneSided(**given, effect=effect)
+
+    return altered(with_effect)
 
 
 def row(number: str, found: Found) -> str:
