@@ -3,7 +3,7 @@
     python -m benchmarks winners                    40 winners over six scenarios
     python -m benchmarks winners --seeds 3 --minutes 100
 
-A winner is that of a campaign of the product (`intop tune`) on four labs of a scenario, with the
+A campaign of the product (`intop tune`) finds each winner on four labs of a scenario, with the
 budget of `make run` and its trials of 2 s. Scenarios with fewer than 60 requests/s keep their own
 duration. The labs are then taken down. New ones are brought up, and a verdict of a new campaign
 compares the winner with the default there.
@@ -11,7 +11,7 @@ compares the winner with the default there.
 Terms, said before any run:
 
 gain kept   The gain is 1 - 1 / ratio, the share of the default's P99 that is saved. A winner loses
-            a third of it where the new gain is below 0.7 times the verdict's.
+            30 % of it where the new gain is below 0.7 times the verdict's.
 acting      Each parameter that would be deployed is a gain in the scenario's truth table
             (benchmarks/truth).
 The claim   no winner loses 30 % or more of its gain, and none has more than 5 parameters.
@@ -53,7 +53,7 @@ MOST_PARAMETERS = 5
 
 @dataclass(frozen=True)
 class Winner:
-    """What a campaign found, and its worth on new labs. `again` is None without a gain."""
+    """A campaign's winner, and its worth on new labs. `again` is None without a gain."""
 
     values: dict[str, str]
     first: Interval
@@ -126,7 +126,8 @@ class Winners(Question[tuple[str, int], Winner]):
         return [
             name
             for name, winner in results.items()
-            if len(winner.values) > MOST_PARAMETERS or (winner.share_kept or 1) < KEPT
+            if len(winner.values) > MOST_PARAMETERS
+            or (winner.share_kept is not None and winner.share_kept < KEPT)
         ]
 
 

@@ -37,8 +37,8 @@ def test_a_crooked_sentence_is_found(sentence: str) -> None:
     ],
 )
 def test_a_plain_sentence_is_not(sentence: str) -> None:
-    found = [rule for rule in broken(sentence, ALL) if rule != "is told"]
-    assert found == []
+    rules = [rule for rule in broken(sentence, ALL) if rule != "is told"]
+    assert rules == []
 
 
 def test_a_page_is_read_without_code_tables_and_links(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ _ARRIVALS: Any = Literal["constant", "poisson"]
 """A closed loop is a sweep's only."""
 
 
-def _is_name(name: str) -> bool:
+def is_workload_name(name: str) -> bool:
     """Return True for a word of a command line and of file names. Raises ValueError."""
     if not re.fullmatch(r"[a-z0-9-]{1,20}", name) or name.startswith("-") or name == ALL:
         raise ValueError(
@@ -41,7 +41,7 @@ def workloads_of(source: Source) -> dict[str, Workload]:
     tables = tables if isinstance(tables, dict) else {}
     workloads: dict[str, Workload] = {}
     for name in dict.fromkeys((*(n for n in WORKLOAD_KINDS if n in tables), *tables)):
-        is_name = source.check(partial(_is_name, name), ("workload", name))
+        is_name = source.check(partial(is_workload_name, name), ("workload", name))
         if is_name and isinstance(tables[name], dict):
             workload = _workload(source, name, tables[name])
             workloads |= {} if workload is None else {name: workload}

@@ -233,9 +233,13 @@ def _unpinned(host: Host) -> list[str]:
 
 
 def _by_turns(paths: Sequence[str], cluster: Cluster) -> tuple[str, ...]:
-    """Return paths to ask for again, so often that each backend has its turn."""
+    """Return paths to ask for again, each so often in a row that each backend has its turn.
+
+    Were the whole list asked for again, a path could meet the same backend each time.
+    """
     backends = len(cluster.backends)
-    return tuple(paths[: MOST_AGAIN // backends]) * backends if backends > 1 else ()
+    few = paths[: max(1, MOST_AGAIN // backends)] if backends > 1 else ()
+    return tuple(path for path in few for _ in range(backends))
 
 
 def _check_answers(

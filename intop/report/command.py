@@ -91,6 +91,8 @@ def command(
     """
     result: object
     if serve:
+        if workload or as_json or output or tables or advice or stores:
+            raise UsageError("--serve takes --config, --arch and --port only")
         _serve(study_of(config), arch, port)
         return
     if advice:

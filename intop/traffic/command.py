@@ -49,11 +49,16 @@ def learn(logs: tuple[str, ...], line_format: str | None, name: str, as_json: bo
     tells. Comments say what each number rests on, and what to log for the rest. Query strings and
     paths that may hold a secret are never written.
     """
+    from intop.config.workload import is_workload_name
     from intop.document.machine import to_json
     from intop.traffic.access_log import Lines
     from intop.traffic.profile import profile_of
     from intop.traffic.workload_text import workload_text
 
+    try:
+        is_workload_name(name)
+    except ValueError as error:
+        raise UsageError(f"--name: {error}") from error
     lines = Lines(logs)
     places = iter(lines)
     first = list(islice(places, LOOK))

@@ -127,17 +127,19 @@ class Profile:
         return self._secret
 
     @property
-    def busiest(self) -> "array[int] | None":
-        """Requests in each tenth of a second of the busiest hour."""
+    def busiest(self) -> "tuple[int, array[int]] | None":
+        """The busiest hour since 1970, and the requests in each of its tenths of a second."""
         hours = [*self._hours.items(), *([self._busiest] if self._busiest else [])]
-        return max((tenths for _, tenths in hours), key=sum, default=None)
+        return max(hours, key=lambda hour: sum(hour[1]), default=None)
 
     @property
     def rate_rps(self) -> float:
-        """Requests/s of the busiest hour, or of the log where it is shorter."""
-        busiest = self.busiest
-        seconds = min(HOUR_S, max(1.0, self.last_s - self.first_s))
-        return 0.0 if busiest is None else sum(busiest) / seconds
+        """Requests/s of the busiest hour, or of the part of it that the log has."""
+        if self.busiest is None:
+            return 0.0
+        hour, tenths = self.busiest
+        begin, end = hour * HOUR_S, (hour + 1) * HOUR_S
+        return sum(tenths) / max(1.0, min(end, self.last_s) - max(begin, self.first_s))
 
     def dispersion(self, tenths: int) -> float | None:
         """Return the variance of requests in so many tenths of a second / their mean.
@@ -145,9 +147,9 @@ class Profile:
         It is 1 for independent arrivals (Cox and Lewis, The Statistical Analysis of Series of
         Events, 1966). None where the log is too short, or has whole seconds only.
         """
-        busiest = self.busiest
-        if busiest is None or (tenths < 10 and not self.has_parts):
+        if self.busiest is None or (tenths < 10 and not self.has_parts):
             return None
+        _, busiest = self.busiest
         used = [n for n, count in enumerate(busiest) if count]
         within = busiest[used[0] : used[-1] + 1]
         counts = [sum(within[n : n + tenths]) for n in range(0, len(within) - tenths + 1, tenths)]

@@ -1,4 +1,4 @@
-"""What trim measured, as text in a file."""
+"""The measurements of trim as text in a file."""
 
 import pytest
 

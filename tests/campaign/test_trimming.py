@@ -1,4 +1,4 @@
-"""Which changes of a candidate stay, by rounds that are made up."""
+"""The changes of a candidate that stay, by made-up rounds."""
 
 import random
 from collections.abc import Mapping, Sequence

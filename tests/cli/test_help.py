@@ -1,4 +1,4 @@
-"""What `intop --help` shows: every command under a heading, with a summary that is not cut."""
+"""`intop --help` shows every command under a heading, with a summary that is not cut."""
 
 from collections.abc import Callable, Iterator
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -514,25 +515,25 @@ def test_a_page_of_nginx_that_trials_do_not_read_is_not_asked_for(examined: Exam
 
 
 def test_each_backend_has_its_turn_and_another_file_is_a_problem(study: Study) -> None:
-    lengths = iter(range(100, 200))
+    """Two backends answer by turns. Two paths that were asked for in turn would hide the second."""
+    lengths = cycle([100, 200])
 
     class Turns(Answers):
         def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
             done = super().run(command, stdin=stdin, timeout_s=timeout_s)
             if "engine.lua" not in command:
                 return done
-            printed = [
-                json.loads(line) | {"length": next(lengths)} for line in done.stdout.splitlines()
-            ]
-            return replace(done, stdout="".join(json.dumps(each) + "\n" for each in printed))
+            answers = map(json.loads, done.stdout.splitlines())
+            printed = (json.dumps(each | {"length": next(lengths)}) for each in answers)
+            return replace(done, stdout="".join(f"{line}\n" for line in printed))
 
     b2 = HostAddress(name="a-b2", role="backend", hostname="192.0.2.2")
-    both = replace(cluster(), backends=(*cluster().backends, b2))
+    both = replace(cluster(), backends=(*cluster().backends, b2), static_paths=("/a", "/b"))
     slt = {"slt": study.workloads["slt"]}
     (result,) = examine((both,), replace(study, workloads=slt), Turns)
     (line,) = result.problems
-    assert line.startswith("a-lg: /a: has 100 and 101 and 102 bytes by turns")
-    assert len(result.fetched) == 1
+    assert line.startswith("a-lg: /a, /b: has 100 and 200 bytes by turns")
+    assert len(result.fetched) == 2
 
 
 def test_a_connection_with_few_requests_is_a_warning(study: Study) -> None:

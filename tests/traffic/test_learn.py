@@ -178,6 +178,20 @@ def test_the_busiest_hour_gives_the_rate() -> None:
     assert profile_of(lines).rate_rps == pytest.approx(1)
 
 
+def test_a_log_over_the_turn_of_an_hour_has_its_own_rate() -> None:
+    values = {"request": "GET / HTTP/1.1", "status": "200"}
+    lines = [("x", {**values, "msec": str(START + 3600 - 900 + n / 10)}) for n in range(18_000)]
+    assert profile_of(lines).rate_rps == pytest.approx(10, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["a b", "all", "-x", 'a"]'])
+def test_a_name_that_no_workload_may_have_is_refused(
+    name: str, call: Call, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="a workload's name has"):
+        call("workload", "learn", log(tmp_path / "a.log", seconds=20), f"--name={name}")
+
+
 def test_a_log_without_times_of_requests_says_what_to_add(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text("\n".join(combined(second=n // 2) for n in range(100)))

@@ -24,6 +24,7 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
             ["compare", "x86", "arm", "--json", "--markdown"],
             "intop: --json and --markdown exclude each other",
         ),
+        (["report", "--serve", "--json"], "intop: --serve takes --config, --arch and --port only"),
         (["tune", "--new", "--resume"], "intop: --new and --resume exclude each other"),
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),

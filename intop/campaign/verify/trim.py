@@ -12,7 +12,7 @@ from intop.campaign.verify.change_rounds import Changes, Effect, NextRounds
 from intop.campaign.verify.pick import Pick, Picked
 from intop.campaign.verify.promised import by_evidence
 from intop.campaign.verify.trim_view import trim_sentence
-from intop.campaign.verify.trimming import LEVEL, SIZES, Answers, Loss, Trimming, trim
+from intop.campaign.verify.trimming import LEVEL, MOST_ARMS, SIZES, Answers, Loss, Trimming, trim
 from intop.campaign.verify.winner import Winner
 from intop.domain.configuration import DEFAULT
 from intop.domain.space import mixture
@@ -150,7 +150,8 @@ class Trim(Stage[Trimmed]):
         # Half of the searches stay with three changes, or fewer; some leave each of eight out.
         planned = len(prospect.places(cls.name))
         likely = max(planned, (first + 4) * rounds)
-        most = max(likely, (first + 10 + 3) * rounds)
+        # Steps 2 and 3 with all of their arms; more turns of step 3 are rare.
+        most = max(likely, (first + (MOST_ARMS + 2) + (MOST_ARMS + 3)) * rounds)
         return Expected(trials=likely, bound="about", most=most)
 
 

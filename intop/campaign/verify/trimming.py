@@ -172,7 +172,7 @@ def _together_left_out(
     Returns what is left of the smaller set without idle changes, the loss without each of its
     changes, and whether it is as low as the larger one.
     """
-    parts = [frozenset({name}) for name in sorted(smaller)] if len(smaller) > 1 else []
+    parts = _in_groups(sorted(smaller)) if len(smaller) > 1 else []
     sets = (NONE, changes, smaller, *(smaller - part for part in parts))
     measured = Measured((yield NextRounds(sets, rounds)))
     loss = measured.losses({smaller: (smaller, changes)}).get(smaller)
