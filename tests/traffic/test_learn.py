@@ -185,9 +185,7 @@ def test_a_log_over_the_turn_of_an_hour_has_its_own_rate() -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "all", "-x", 'a"]'])
-def test_a_name_that_no_workload_may_have_is_refused(
-    name: str, call: Call, tmp_path: Path
-) -> None:
+def test_a_name_that_no_workload_may_have_is_refused(name: str, call: Call, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a workload's name has"):
         call("workload", "learn", log(tmp_path / "a.log", seconds=20), f"--name={name}")
 
