@@ -20,6 +20,7 @@ IntopError                    exit code 1: the work failed
 ├── StoredRowError            a row of the store is not as intop writes it
 │   └── UnreadableJobError    that of a job; has its number
 ├── IncomparableError         data measured under different conditions would be mixed
+├── AtWorkError               another process is at the same work
 └── BaselineError             the default configuration can't be measured, or is overloaded
 """
 
@@ -157,6 +158,10 @@ class UnreadableJobError(StoredRowError):
     def __init__(self, job: int, message: str) -> None:
         self.job = job
         super().__init__(message)
+
+
+class AtWorkError(IntopError):
+    """Another process is at work on the same architecture and workload of a campaign."""
 
 
 class IncomparableError(IntopError):

@@ -86,6 +86,7 @@ def stored_context(
     """
     from intop.document.progress import progress
     from intop.run import prerequisites
+    from intop.run.at_work import AtWork
     from intop.run.context import Context, chosen_archs, chosen_workloads, taking_part
     from intop.store import is_begun, opened, opened_to_read
 
@@ -105,7 +106,7 @@ def stored_context(
             begun = [name for name in archs if not store.is_empty(campaign, name)]
             archs = taking_part(study, arch, begun.__contains__, say)
         connected = connect(study, archs)
-        with progress() as shown:
+        with progress() as shown, AtWork(store) as at_work:
             yield Context(
                 study=study,
                 store=store,
@@ -116,6 +117,7 @@ def stored_context(
                 workloads=workloads,
                 force=force,
                 dask=dask,
+                at_work=at_work,
                 check_ready=_check_ready,
             )
 

@@ -1,14 +1,15 @@
 """The progress of a campaign by its store: trials by stage, their time, the best so far."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 from typing import ClassVar, Literal
 
 from intop.domain.across import Across
+from intop.domain.activity import Activity
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.soak import Soak
 from intop.domain.stats import geometric_mean
@@ -23,9 +24,6 @@ Bound = Literal["", "about", "at least", "at most"]
 PAUSE = 10.0
 """A gap between trials of more times their usual length is no part of the pace: models were
 fitted, or nobody was at work."""
-
-SILENCE_S = 120.0
-"""The longest silence of a campaign at work with short trials: models are fitted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +140,8 @@ class SubjectStatus:
     """The campaign whose trials say so. None: the file's durations and `run/effort.py` do."""
     best: Best | None
     verdict: Verdict | None
+    awaits_pilot: bool = False
+    """Whether `trial_s` is a guess at what a pilot will choose."""
     sweeps: tuple[Sweep, ...] = ()
     """The sweeps with the verdict's winner."""
     soak: Soak | None = None
@@ -174,7 +174,7 @@ class SubjectStatus:
 class CampaignStatus:
     """A campaign of a study. Times are UTC in ISO 8601."""
 
-    ALSO_IN_JSON: ClassVar = ("left_s",)
+    ALSO_IN_JSON: ClassVar = ("is_at_work", "left_s")
 
     study: str
     store: str
@@ -189,7 +189,13 @@ class CampaignStatus:
     """Seconds since then."""
     trials: int = 0
     """All measured trials, with every attempt."""
-    is_at_work: bool = False
+    activities: Mapping[str, Activity] = field(default_factory=dict)
+    """The processes that work on it, or ended without a word, by such as `x86 slt`."""
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a process works on it."""
+        return any(activity.is_alive for activity in self.activities.values())
 
     @property
     def left_s(self) -> float | None:
@@ -214,11 +220,6 @@ def pace_s(places: Iterable[Place]) -> float | None:
     gaps = [(after - before).total_seconds() for before, after in pairwise(starts)]
     sound = [gap for gap in gaps if gap <= pause]
     return sum(sound) / len(sound) if len(sound) >= 3 else None
-
-
-def is_at_work(silent_s: float, usual_s: float) -> bool:
-    """Whether somebody stores trials: the last is no longer ago than a few trials take."""
-    return silent_s <= max(SILENCE_S, PAUSE * usual_s)
 
 
 # The best so far ----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from intop.domain.workload import Workload
 from intop.errors import LabError, UsageError
 from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.host import Connect
+from intop.run.at_work import AtWork
 from intop.run.testbed import Testbed
 from intop.store import Campaign, Store, Subject
 
@@ -32,6 +33,8 @@ class Context:
     """Whether a campaign begins in spite of what `intop doctor` calls a problem."""
     dask: str | None = None
     """The address of the Dask scheduler that fits models; None for processes of this machine."""
+    at_work: AtWork | None = None
+    """Tells others by the store what is under way; None where nobody is to hear of it."""
     check_ready: "Callable[[Task], None] | None" = None
     """The look at all hosts before the first trial; None for none."""
     testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
@@ -80,6 +83,11 @@ class Task:
         """Examine the hosts before a campaign's first trial, as the context has it."""
         if self.context.check_ready is not None:
             self.context.check_ready(self)
+
+    def begin(self, stage: str) -> None:
+        """Tell others that a stage begins to work. Raises AtWorkError where another process is."""
+        if self.context.at_work is not None:
+            self.context.at_work.begin(self.subject, stage)
 
     def trials(self, *stages: str) -> list[Trial]:
         """Return the last attempt at each trial of these stages, in order of measurement."""

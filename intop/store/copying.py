@@ -22,7 +22,9 @@ from intop.store.store import Store
 AT_ONCE = 500
 """Rows in memory. A trial has some kilobytes."""
 OF_CAMPAIGN, OF_PLACE = (planned_table, result_table, search_table), (trial_table, late_trial_table)
-"""The tables that are copied. Jobs and workers are of the moment: a campaign goes on with others.
+"""The tables that are copied.
+
+Jobs, workers and activities are of the moment: a campaign goes on with others.
 """
 IDENTITY = ("study", "started_at", "seed", "tool_version")
 """The columns by which a campaign is known in another store."""

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """The table of the migration that a database is at. Other programs in the same database have tables
 of other names."""
-KNOWN = ("0100",)
+KNOWN = ("0100", "0101")
 """All migrations, the latest one last. Lower numbers had stores that were never released."""
 HEAD = KNOWN[-1]
 
@@ -153,6 +153,20 @@ worker_table = sa.Table(
     sa.Column("trials", sa.Integer, nullable=False),
     sa.Column("failures", sa.Integer, nullable=False),
 )
+
+activity_table = sa.Table(
+    "activity",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    *_subject(),
+    sa.Column("process", sa.String, nullable=False),
+    sa.Column("identity", sa.String, nullable=False),
+    sa.Column("stage", sa.String, nullable=False),
+    sa.Column("since", sa.String, nullable=False),
+    sa.Column("heard_at", sa.Float, nullable=False),
+    sa.UniqueConstraint("campaign_id", "arch", "workload"),
+)
+"""The processes at work now."""
 
 late_trial_table = sa.Table(
     "late_trial",

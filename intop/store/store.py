@@ -10,6 +10,7 @@ from intop.domain.campaign_status import Place
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
 from intop.features import result_name
+from intop.store.activities import Activities
 from intop.store.documents import document_of, read_document
 from intop.store.jobs import Jobs
 from intop.store.rows import (
@@ -67,6 +68,7 @@ class Store:
         self.session = session
         self.jobs = Jobs(session)
         self.workers = Workers(session)
+        self.activities = Activities(session)
 
     def latest(self, study: str) -> Campaign | None:
         """Return the newest campaign of a study."""

@@ -7,7 +7,6 @@ from intop.domain.campaign_status import (
     Place,
     StageStatus,
     SubjectStatus,
-    is_at_work,
     lowest,
     pace_s,
 )
@@ -53,16 +52,6 @@ def test_few_trials_have_no_pace() -> None:
 def test_two_replicas_are_twice_as_quick() -> None:
     both = [place(2 * n + m, at_s=3.0 * n) for n in range(8) for m in range(2)]
     assert pytest.approx(pace_s(both)) == 1.4
-
-
-@pytest.mark.parametrize(
-    ("silent_s", "usual_s", "expected_answer"),
-    [(5, 2, True), (119, 2, True), (121, 2, False), (300, 60, True), (601, 60, False)],
-)
-def test_who_is_silent_for_many_trials_is_not_at_work(
-    silent_s: float, usual_s: float, expected_answer: bool
-) -> None:
-    assert expected_answer is is_at_work(silent_s, usual_s)
 
 
 def test_the_lowest_is_told_with_how_many_it_was_chosen_from() -> None:

@@ -1,7 +1,6 @@
 """train: models over the collected trials (STM, DTM)."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import ClassVar
@@ -52,6 +51,12 @@ class Train(Stage[Training]):
         effort = limited_effort(task, best)
         for line in limits(self.families, samples, effort):
             progress.say(f"{task.title}: {line}")
+
+        def begin(searches: int, ended: int) -> None:
+            if ended < searches:
+                task.begin(self.name)
+            progress.begin(f"{task.title}: {self.name}", searches, ended)
+
         try:
             outcome = train_all(
                 self.families,
@@ -59,7 +64,7 @@ class Train(Stage[Training]):
                 effort=effort,
                 dask=task.context.dask,
                 records=task.store.searches(task.subject),
-                begin=partial(progress.begin, f"{task.title}: train"),
+                begin=begin,
                 progress=progress.step,
             )
         finally:
@@ -92,12 +97,12 @@ class Train(Stage[Training]):
 
 
 def _trial_s(prospect: Prospect) -> float | None:
-    """Return the seconds of a trial, as measured or by the file; None before the pilot."""
+    """Return the seconds of a trial, as measured, by the file, or as a pilot likely chooses."""
     taken = [p.seconds for stage in TAUGHT for p in prospect.places(stage) if p.status is not None]
     if taken:
         return fmean(taken)
-    duration_s = prospect.workload.duration_s
-    return None if duration_s is None else prospect.trial(duration_s).likely_s
+    reckoned = prospect.reckoned_trial(prospect.workload.duration_s)
+    return None if reckoned is None else reckoned.likely_s
 
 
 def train(task: Task, models: Path | None = None) -> Training:

@@ -1,16 +1,14 @@
 """A session of the guard: its lock on a host, and its lease."""
 
-import getpass
 import math
-import os
 import secrets
 import shlex
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
+from intop import process
 from intop.domain.applied import title_of
 from intop.domain.cluster import HostAddress
 from intop.domain.host_state import Unrestored
@@ -166,7 +164,7 @@ def _taken(
     """
     address = host.address
     lease = str(math.ceil(address.lease_s))
-    owner = " ".join(f"{_user()}@{socket.gethostname()} (process {os.getpid()})".split())
+    owner = process.title()
     asked = joined(paths)
     deadline = time.monotonic() + address.lease_s + TAKEOVER_GRACE_S
     is_waiting = False
@@ -256,10 +254,3 @@ def _renew_until(session: GuardedHost, lease_s: float, stop: threading.Event) ->
         with suppress(HostError):
             session.renew()
         pause_s = max(0.0, lease_s / 3 - (time.monotonic() - began))
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # of a container, perhaps, that has no name for its user
-        return f"user {os.getuid()}"
