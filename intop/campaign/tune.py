@@ -17,6 +17,9 @@ from intop.run.registry import in_tune
 
 T = TypeVar("T")
 
+RECONNECTIONS = 2
+"""Lost connections of a task after which a night of work goes on by itself."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
@@ -42,7 +45,7 @@ def tune(
     """Tune all that was asked for, one architecture and workload after the other.
 
     `begins` hears of each stage before it is carried out, by its name; `done` of each task as soon
-    as its verdict is there.
+    as its verdict is there. Raises AtWorkError where another process works on a task.
     """
     results: list[Tuned] = []
     for task in context.subjects():
@@ -55,10 +58,11 @@ def tune(
 def _tuned(task: Task, begins: Callable[[Task, str], None]) -> Tuned:
     study, store, subject = task.context.study, task.store, task.subject
     # Connecting, probing and taking the guard takes seconds: the next stage finds it done.
-    with OpenTestbeds() as held:
+    with OpenTestbeds(reconnections=RECONNECTIONS) as held:
         for stage in in_tune():
             if not stage.is_left(Prospect.of(study, task.workload, subject, store)):
                 continue
+            task.begin(stage.name)
             begins(task, stage.name)
             if not stage.measures:
                 held.close()  # models take a while

@@ -1,13 +1,14 @@
 """Carrying out a stage: what is stored is not measured again."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from intop.domain.agreement import Agreement
 from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import IncomparableError
+from intop.errors import HostError, IncomparableError, UnreachableError
 from intop.features import result_name
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
@@ -22,6 +23,9 @@ from intop.run.testbed import Testbed
 R = TypeVar("R")
 Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
 
+RECONNECT_S, RECONNECT_PAUSE_S = 180.0, 5.0
+"""Seconds for which a host may be away, and between two tries: a virtual machine starts in them."""
+
 FIRST = "replica 1"
 """The name of the only replica until its trials say it."""
 
@@ -33,8 +37,9 @@ class OpenTestbeds:
     called, or another task asks. The caller closes those that are `ready` from the start.
     """
 
-    def __init__(self, ready: Sequence[Testbed] = ()) -> None:
+    def __init__(self, ready: Sequence[Testbed] = (), *, reconnections: int = 0) -> None:
         self._ready = tuple(ready)
+        self._reconnections = reconnections
         self._task: Task | None = None
         self._stack = ExitStack()
 
@@ -60,6 +65,30 @@ class OpenTestbeds:
         self._stack.close()
         self._ready, self._task = (), None
 
+    def reconnect(self, task: Task, error: UnreachableError) -> None:
+        """Connect again after a host was lost, within RECONNECT_S, as often as was allowed.
+
+        A host restores itself meanwhile, or has started again. Raises the error where no further
+        connection is allowed, and the last one where none could be made.
+        """
+        if not self._reconnections:
+            raise error
+        self._reconnections -= 1
+        task.context.progress.say(f"{task.title}: {error}. intop connects again")
+        with suppress(HostError):
+            self.close()
+        self._ready, self._task = (), None
+        deadline = time.monotonic() + RECONNECT_S
+        while True:
+            try:
+                self.of(task)
+            except UnreachableError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(RECONNECT_PAUSE_S)
+            else:
+                return
+
 
 def execute(stage: Stage[R], *, on: OpenTestbeds | None = None) -> R:
     """Measure what a stage asks for and is not in the store yet, and store its result.
@@ -68,6 +97,7 @@ def execute(stage: Stage[R], *, on: OpenTestbeds | None = None) -> R:
     before the stage's `start` are left alone. Testbeds that are given (`on`) stay open.
 
     Raises:
+        AtWorkError: when another process works on the task.
         BaselineError: when the default can't be measured or does not carry the load.
         IntopError: when too many trials fail; and what connecting and the stage raise.
     """
@@ -88,7 +118,7 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
     task = stage.task
     plan = [p for p in task.store.plan(task.subject, stage.name) if p.index >= stage.start]
     # Read once and kept up to date: every stored trial costs some ms to decode.
-    trials = {t.planned.index: t for t in task.trials(stage.name) if t.planned.index >= stage.start}
+    trials = _stored(stage)
     shown = 0
     try:
         while batch := stage.ask(_so_far(stage, plan, trials, testbeds)):
@@ -99,12 +129,20 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
             due = [p for p in batch.trials if not is_settled(stage, trials.get(p.index), trials)]
             if not due:
                 raise RuntimeError(f"{stage.name} asks for what is measured already")
+            task.begin(stage.name)
             ready = testbeds.of(task)
+            task.begin(stage.name)  # replicas may have been compared meanwhile
             if shown != len(plan):
                 shown = len(plan)
                 done = len(_settled(stage, plan, trials))
                 task.context.progress.begin(f"{task.title}: {stage.name}", shown, done)
-            measure(ready, stage, due, trials)
+            try:
+                measure(ready, stage, due, trials)
+            except UnreachableError as error:
+                testbeds.reconnect(task, error)
+                # Other replicas may have stored trials that ended at the same time.
+                trials = _stored(stage)
+                continue
             if len(ready) > 1 and (replica := distrusted(stage, trials)):
                 set_aside(stage, replica, plan, trials)
                 testbeds.close()
@@ -112,6 +150,12 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
         if shown:
             task.context.progress.end()
     return [trials[p.index] for p in plan if p.index in trials]
+
+
+def _stored(stage: Stage[Any]) -> dict[int, Trial]:
+    """Return the last attempts at the places that count, by index."""
+    trials = stage.task.trials(stage.name)
+    return {trial.planned.index: trial for trial in trials if trial.planned.index >= stage.start}
 
 
 def _so_far(

@@ -12,6 +12,7 @@ from intop.campaign.sentinels import with_sentinels
 from intop.domain.configuration import Configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import BaselineError, IntopError, UnreachableError
+from intop.run import executor
 from intop.run.context import Task
 from intop.run.executor import OpenTestbeds, execute
 from intop.run.stage import Batch, SoFar
@@ -69,6 +70,38 @@ def test_a_lost_connection_stops_and_the_trial_is_due_again(testbed: FakeTestbed
     measured(testbed.task, "collect", plan(2))
     assert testbed.measured == [0, 1, 1, 2, 3]
     assert testbed.aborted is False  # no other trial was under way
+
+
+def test_a_lost_host_is_connected_to_again_where_that_is_allowed(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "RECONNECT_PAUSE_S", 0.0)
+    opened: list[str] = []
+
+    @contextmanager
+    def opening(_: Task) -> Iterator[tuple[FakeTestbed, ...]]:
+        opened.append("open")
+        if len(opened) == 2:
+            raise UnreachableError("lb", "it starts again")
+        testbed.connected = len(opened) > 1
+        yield (testbed,)
+        if len(opened) == 1:
+            raise UnreachableError("lb", "it can't be restored from here")
+
+    context = replace(testbed.task.context, testbeds=opening)
+    testbed.task = replace(testbed.task, context=context)
+    testbed.statuses = ["ok", "disturbed"]
+    with OpenTestbeds(reconnections=1) as held:
+        trials = execute(
+            FixedPlan(testbed.task, "collect", plan(2), ends_by_failures=True), on=held
+        )
+        assert [t.planned.index for t in trials] == [0, 1, 2, 3]
+        assert testbed.measured == [0, 1, 1, 2, 3]
+        assert len(opened) == 3
+        assert "lb: gone. intop connects again" in testbed.output.getvalue()
+        testbed.statuses, testbed.connected = ["disturbed"], False
+        with pytest.raises(UnreachableError, match="gone"):  # only once
+            execute(FixedPlan(testbed.task, "screen", plan(2), ends_by_failures=True), on=held)
 
 
 def test_nothing_goes_on_after_a_failed_baseline(testbed: FakeTestbed) -> None:
