@@ -11,6 +11,7 @@ from benchmarks.harness import Question, ask
 QUESTIONS = {
     "ablation": "ablation.Simulated",
     "ablation-lab": "ablation.OnLab",
+    "canary": "canary.Canaries",
     "directives": "directives.Directives",
     "directives-effect": "directives.Effects",
     "far-tail": "far_tail.FarTail",

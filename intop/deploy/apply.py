@@ -1,15 +1,13 @@
 """apply: carries out a plan, host by host, each after an A/B on that host."""
 
-import getpass
-import socket
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from intop.campaign.pilot.stage import timed
 from intop.campaign.verify.judge import Judgement
 from intop.deploy.deployable import task_of
+from intop.deploy.provenance import provenance
 from intop.deploy.result import Plan
 from intop.deploy.rollout import HostRollout, Rollout
 from intop.domain.baseline import HOST
@@ -26,7 +24,6 @@ from intop.run.executor import OpenTestbeds, execute
 from intop.run.opening import cluster_testbed
 from intop.run.stage import Batch, SoFar, Stage
 from intop.sentences import verdict_sentence
-from intop.version import __version__
 
 
 def check(plans: Iterable[Plan]) -> None:
@@ -197,17 +194,12 @@ def _check_as_planned(ready: ClusterTestbed, plan: Plan, number: int) -> None:
 
 def _about(deployment: Deployment, now: str) -> dict[str, str]:
     """Return the provenance that the host keeps with its values."""
-    user = "somebody"
-    with suppress(KeyError, OSError):
-        user = getpass.getuser()
-    return {
-        "since": now,
-        "study": deployment.study,
-        "campaign": str(deployment.campaign),
-        "started_at": deployment.started_at,
-        "arch": deployment.arch,
-        "workload": deployment.workload,
-        "origin": deployment.origin,
-        "by": f"{user}@{socket.gethostname()}",
-        "version": __version__,
-    }
+    return provenance(
+        since=now,
+        study=deployment.study,
+        campaign=deployment.campaign,
+        started_at=deployment.started_at,
+        arch=deployment.arch,
+        workload=deployment.workload,
+        origin=deployment.origin,
+    )

@@ -114,8 +114,12 @@ def _has_to_work(trial: Trial) -> bool:
 
 
 def _is_due_again(stage: Stage[Any], trial: Trial) -> bool:
-    retries = 0 if stage.observes else stage.budget.retries
+    retries = 0 if _is_of_its_time(stage) else stage.budget.retries
     return trial.status == "disturbed" and trial.attempt < retries
+
+
+def _is_of_its_time(stage: Stage[Any]) -> bool:
+    return stage.observes or stage.measures_once
 
 
 def _lease(
@@ -202,7 +206,7 @@ def _check_host(stage: Stage[Any], trial: Trial, testbed: Testbed) -> None:
 
     Raises what `check_connections` does.
     """
-    if stage.observes and trial.status == "disturbed":
+    if _is_of_its_time(stage) and trial.status == "disturbed":
         testbed.check_connections()
 
 

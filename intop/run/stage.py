@@ -110,6 +110,8 @@ class Stage(ABC, Generic[R]):
     ends_by_overload: ClassVar[bool] = True
     """Whether a default that misses its rate or fails its requests ends it (`domain/overload.py`).
     Else that is a result, such as at a rate that is to be too much."""
+    measures_once: ClassVar[bool] = False
+    """Whether a disturbed trial is not measured again, since its time is over."""
     observes: ClassVar[bool] = False
     """Whether it measures the host as it is: sets nothing, and never measures a time again."""
     start: int = 0

@@ -1,0 +1,1 @@
+"""Canary: a configuration and the default in turn, on a host with real traffic."""

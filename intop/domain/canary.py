@@ -1,0 +1,75 @@
+"""A canary: the default and a configuration in turn, on a host with real traffic.
+
+Terms. A *block* is a time with one of the two, after a wash-out that is not counted. Two blocks in
+random order are a *pair*. The *lead-in* is a first block with the default, which only gives limits.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from intop.domain.configuration import Configuration
+
+Quantity = Literal["P50", "P90", "P99", "slow requests", "failed requests"]
+QUANTITIES: tuple[Quantity, ...] = ("P50", "P90", "P99", "slow requests", "failed requests")
+
+ALL_CONNECTIONS = "requests of all connections"
+"""The traffic of blocks whose requests may belong to connections from before."""
+
+Outcome = Literal["gain", "harm", "no difference", "undecided"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideRatio:
+    """A quantity of both sides, with its ratio: canary / default."""
+
+    quantity: Quantity
+    default: float
+    """In ms, or a share of 0 to 1: the geometric mean of the blocks."""
+    canary: float
+    ratio: float
+    low: float | None
+    """The ratio is above this, whenever one looks; None with too few pairs."""
+    high: float | None
+    fixed_low: float | None
+    """The same by Student's t, as if one looked only now; None with one pair."""
+    fixed_high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canary:
+    """A canary so far."""
+
+    ALSO_IN_JSON: ClassVar = ("is_gain",)
+
+    hosts: tuple[str, ...]
+    title: str
+    """The name of the configuration."""
+    configuration: Configuration
+    outcome: Outcome
+    stopped: str
+    """The limit that a block was beyond; "" where none was."""
+    sides: tuple[SideRatio, ...]
+    """One for each of QUANTITIES; none before the first pair."""
+    pairs: int
+    """Pairs that count."""
+    planned: int
+    left_out: tuple[str, ...]
+    """A line for each block that does not count, with the reason."""
+    block_s: int
+    washout_s: int
+    requests: int
+    """Counted requests of blocks with the default."""
+    canary_requests: int
+    """Those that met the configuration."""
+    only_new: bool
+    """Whether only requests of connections count that began in the block."""
+    slow_ms: float
+    """The limit above which a request is slow."""
+    margin: float
+    """A ratio that matters, above 1."""
+    level: float
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether P99 is certainly lower, and nothing certainly worse by the margin."""
+        return self.outcome == "gain"

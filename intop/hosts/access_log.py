@@ -1,0 +1,188 @@
+"""What requests came to on a host with real traffic, by its access log.
+
+The host reduces the log to counts: no line leaves it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from intop.domain.histogram import MAX_US, Histogram
+from intop.domain.nginx.access_logs import AccessLog, parts
+from intop.errors import UsageError
+from intop.hosts.answers import count, lines
+from intop.hosts.host import Host, parsed_output
+from intop.hosts.scripts import script
+
+REQUIRED = ("request_time", "status")
+CONNECTION = "connection"
+ADVICE = (
+    "Add to nginx's http block, and reload nginx: log_format intop '$msec $connection $status "
+    "$request_time'; access_log /var/log/nginx/intop.log intop;"
+)
+
+_COUNTS = ("unreadable", "connection", "failed", "old")
+HALF_A_MILLISECOND_US = 500
+
+NOTES = {
+    "moved": "the log was moved meanwhile",
+    "truncated": "the log was truncated meanwhile",
+    "lost": "the log was moved away meanwhile, and its last lines with it",
+}
+
+
+@dataclass(frozen=True)
+class LoggedRequests:
+    """The requests of a part of a log."""
+
+    histogram: Histogram
+    """Times of requests that did not fail, at nginx's resolution of 1 ms."""
+    failed: int = 0
+    """Requests with a status from 500 on, and those whose client gave up (499)."""
+    old: int = 0
+    """Requests of connections from before."""
+    unreadable: int = 0
+    """Lines of another format."""
+    connection: int = 0
+    """The highest number of a connection."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The counted requests."""
+        return self.histogram.total + self.failed
+
+    @property
+    def logged(self) -> int:
+        """The counted requests, and those of connections from before."""
+        return self.total + self.old
+
+    @property
+    def failed_share(self) -> float:
+        """The share of counted requests that failed; 0 without any."""
+        return self.failed / self.total if self.total else 0.0
+
+    def joined(self, later: "LoggedRequests") -> "LoggedRequests":
+        """Return both parts as one."""
+        return LoggedRequests(
+            histogram=self.histogram.merge(later.histogram),
+            failed=self.failed + later.failed,
+            old=self.old + later.old,
+            unreadable=self.unreadable + later.unreadable,
+            connection=max(self.connection, later.connection),
+            notes=(*self.notes, *later.notes),
+        )
+
+
+NOTHING = LoggedRequests(Histogram.from_pairs([]))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    inode: str
+    size: int
+    requests: LoggedRequests
+
+
+class LogReader:
+    """Reads a log from where it last ended."""
+
+    def __init__(self, host: Host, log: AccessLog) -> None:
+        self._host = host
+        self._log = log
+        self._inode, self._size = "", 0
+        self.connection = 0
+        """The highest number of a connection so far."""
+        self._latest = 0
+        self.read()
+
+    def read(self, *, after: int | None = None) -> LoggedRequests:
+        """Return the requests that were logged since the last call.
+
+        With `after`, only those of connections with a higher number count. Raises CommandError for
+        a log that can't be read, UnreachableError for a lost connection.
+        """
+        literals, variables = parts(self._log.text)
+        words = [word for pair in zip(literals, variables, strict=False) for word in pair]
+        command = script(
+            "access_log.sh",
+            path=self._log.path,
+            inode=self._inode,
+            offset=self._size,
+            after="" if after is None else after,
+            format="\n".join([*words, literals[-1]]),
+        )
+        answer = parsed_output(self._host, command, _parsed, f"{self._log.path} can't be read")
+        self._inode, self._size = answer.inode, answer.size
+        self._latest = answer.requests.connection or self._latest
+        self.connection = max(self.connection, self._latest)
+        return answer.requests
+
+    def begin_anew(self) -> None:
+        """Take the latest connections for the highest: after a restart nginx counts from 1 on."""
+        self.connection = self._latest
+
+
+def _parsed(text: str) -> _Answer:
+    """Return the answer of access_log.sh. Raises KeyError or ValueError."""
+    inode, size, notes = "", 0, list[str]()
+    times: list[tuple[int, int]] = []
+    numbers: dict[str, Any] = {}
+    for name, word, *more in (line.split("\t") for line in lines(text)):
+        if name == "place":
+            (size,) = map(count, more)
+            inode = word
+        elif name == "note":
+            notes.append(NOTES[word])
+        elif name == "time":
+            (requests,) = map(count, more)
+            times.append((_microseconds(count(word)), requests))
+        elif name in _COUNTS:
+            numbers[name] = count(word)
+        else:
+            raise ValueError(f"{name[:20]!r} is no count")
+    histogram = Histogram.from_pairs(times)
+    return _Answer(inode, size, LoggedRequests(histogram, notes=tuple(notes), **numbers))
+
+
+def _microseconds(ms: int) -> int:
+    """Return a time of the log in us. nginx writes 0.000 for what took less than a millisecond."""
+    return min(1000 * ms, MAX_US) or HALF_A_MILLISECOND_US
+
+
+def usable_log(logs: Sequence[AccessLog], path: str = "") -> AccessLog:
+    """Return the log of this path, or the only one that has what is needed. Raises UsageError."""
+    named = [log for log in logs if not path or log.path == path]
+    if not named:
+        known = ", ".join(log.path for log in logs) or "none"
+        raise UsageError(f"nginx writes no access log {path or 'to a file'}; it writes {known}")
+    reasons = {log: reason for log in named if (reason := _unusable(log, logs))}
+    usable = [log for log in named if log not in reasons]
+    if not usable:
+        listed = "\n  ".join(f"{log.path}: {reason}" for log, reason in reasons.items())
+        raise UsageError(f"no access log tells how long requests took:\n  {listed}\n{ADVICE}")
+    if len(usable) > 1:
+        listed = ", ".join(log.path for log in usable)
+        raise UsageError(f"nginx writes several access logs. Choose one of them by --log: {listed}")
+    return usable[0]
+
+
+def _unusable(log: AccessLog, logs: Sequence[AccessLog]) -> str:
+    if not log.path.startswith("/"):
+        return "its path is not absolute"
+    if sum(other.path == log.path for other in logs) > 1:
+        return "its lines have several formats"
+    if not log.text:
+        return f"log_format {log.name} is not known"
+    if missing := [name for name in REQUIRED if not log.has(name)]:
+        return f"log_format {log.name} lacks {', '.join(f'${name}' for name in missing)}"
+    if log.is_delayed:
+        return "its lines wait in a buffer (buffer= or gzip), so blocks would mix"
+    if "" in _inner(log):
+        return f"log_format {log.name} has two variables without a text between them"
+    return ""
+
+
+def _inner(log: AccessLog) -> Iterator[str]:
+    literals, _ = parts(log.text)
+    yield from literals[1:-1]

@@ -1,0 +1,189 @@
+"""Blocks on a host whose log grows while they last, with the real reader."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders.testbeds import FakeTestbed
+from builders.trials import CONDITIONS
+from intop.deploy.canary.limits import BlockLimits
+from intop.deploy.canary.testbed import CanaryTestbed
+from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.nginx.access_logs import AccessLog
+from intop.domain.probing import Probed
+from intop.domain.space import Space
+from intop.domain.trial import PlannedTrial, Trial
+from intop.errors import UnreachableError
+from intop.hosts.access_log import LogReader
+from kit.local_host import LocalHost
+
+VALUES = Configuration({"net.ipv4.tcp_fin_timeout": "30"})
+
+
+@dataclass
+class FakeGuard:
+    """Notes what the host was given."""
+
+    given: list[Configuration] = field(default_factory=lambda: [DEFAULT])
+
+    def apply(self, configuration: Configuration) -> None:
+        self.given.append(configuration)
+
+
+@dataclass
+class Traffic:
+    """A log that gets 500 lines each 0.05 s, by what the host has at the time."""
+
+    path: Path
+    guard: FakeGuard
+    line_of: Callable[[Configuration], str]
+
+    def write(self) -> None:
+        with self.path.open("a") as file:
+            file.write(f"{self.line_of(self.guard.given[-1])}\n" * 500)
+
+
+@contextmanager
+def flowing(traffic: Traffic) -> Iterator[None]:
+    ended = threading.Event()
+
+    def flow() -> None:
+        while not ended.wait(0.05):
+            traffic.write()
+
+    thread = threading.Thread(target=flow)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def canary_on(tmp_path: Path, testbed: FakeTestbed, **settings: Any) -> CanaryTestbed:
+    path = tmp_path / "a.log"
+    path.touch()
+    log = AccessLog(path=str(path), name="intop", text="$connection $status $request_time")
+    return CanaryTestbed(
+        task=testbed.task,
+        guard=FakeGuard(),  # type: ignore[arg-type]
+        log=LogReader(LocalHost(), log),
+        name="lb",
+        probed=Probed(Space((), ()), {}),
+        conditions=CONDITIONS,
+        **{"block_s": 1, "washout_s": 0, "limits": BlockLimits(), "only_new": False} | settings,
+        check_s=0.2,
+    )
+
+
+def block(made: CanaryTestbed, configuration: Configuration = DEFAULT) -> Trial:
+    planned = PlannedTrial(index=0, role="sentinel", configuration=configuration, arm="a")
+    return made.trial(planned, "canary", 0)
+
+
+def steady(time_s: float, *, status: int = 200) -> Callable[[Configuration], str]:
+    return lambda _: f"1 {status} {time_s}"
+
+
+def test_a_block_counts_the_requests_of_its_time(tmp_path: Path, testbed: FakeTestbed) -> None:
+    made = canary_on(tmp_path, testbed)
+    with flowing(Traffic(tmp_path / "a.log", made.guard, steady(0.02))):  # type: ignore[arg-type]
+        trial = block(made)
+    assert trial.status == "ok"
+    assert round(trial.p99_ms) == 20
+    assert trial.histogram is not None
+    assert trial.histogram.total >= 500
+    assert made.default is not None
+
+
+def test_a_block_beyond_a_limit_ends_at_once_with_the_hosts_own_values(
+    tmp_path: Path, testbed: FakeTestbed
+) -> None:
+    made = canary_on(tmp_path, testbed, block_s=600)
+
+    def line_of(configuration: Configuration) -> str:
+        return f"1 200 {0.01 if configuration.is_default else 0.5}"
+
+    with flowing(Traffic(tmp_path / "a.log", made.guard, line_of)):  # type: ignore[arg-type]
+        made.block_s = 1
+        block(made)
+        made.block_s = 600
+        started_s = time.monotonic()
+        trial = block(made, VALUES)
+    assert time.monotonic() - started_s < 300
+    assert (trial.status, trial.detail) == ("pruned", "P99 was 500 ms, with the default 10 ms")
+    assert made.guard.given[-2:] == [VALUES, DEFAULT]  # type: ignore[attr-defined]
+
+
+def test_a_block_without_answers_ends_at_once(tmp_path: Path, testbed: FakeTestbed) -> None:
+    made = canary_on(tmp_path, testbed, block_s=2)
+    traffic = Traffic(tmp_path / "a.log", made.guard, steady(0.01))  # type: ignore[arg-type]
+    with flowing(traffic):
+        block(made)
+    trial = block(made, VALUES)  # nobody asks any more
+    assert (trial.status, made.guard.given[-1]) == ("failed", DEFAULT)  # type: ignore[attr-defined]
+    assert trial.detail.startswith("only 0 requests were logged, with the default ")
+
+
+def test_a_log_that_is_away_spoils_a_block_and_no_more(
+    tmp_path: Path, testbed: FakeTestbed
+) -> None:
+    made = canary_on(tmp_path, testbed)
+    log = tmp_path / "a.log"
+    threading.Timer(0.3, log.rename, [tmp_path / "b.log"]).start()
+    trial = block(made)
+    assert trial.status == "disturbed"
+    assert "a.log" in trial.detail
+    log.touch()
+    with flowing(Traffic(log, made.guard, steady(0.02))):  # type: ignore[arg-type]
+        block(made)  # finds that the log was moved
+        assert block(made).status == "ok"
+
+
+def test_a_canary_that_goes_on_looks_at_the_default_first(
+    tmp_path: Path, testbed: FakeTestbed
+) -> None:
+    made = canary_on(tmp_path, testbed)
+    with flowing(Traffic(tmp_path / "a.log", made.guard, steady(0.02))):  # type: ignore[arg-type]
+        block(made, VALUES)
+    assert made.guard.given[1:] == [DEFAULT, VALUES, DEFAULT]  # type: ignore[attr-defined]
+
+
+def test_too_few_requests_are_no_block(tmp_path: Path, testbed: FakeTestbed) -> None:
+    trial = block(canary_on(tmp_path, testbed))
+    assert (trial.status, trial.detail) == ("disturbed", "only 0 requests were logged")
+    made = canary_on(tmp_path, testbed, only_new=True)
+    with flowing(Traffic(tmp_path / "a.log", made.guard, steady(0.02))):  # type: ignore[arg-type]
+        block(made)
+        trial = block(made)
+    assert "on connections from before the block (--connections)" in trial.detail
+
+
+def test_nothing_begins_while_something_is_in_the_way(tmp_path: Path, testbed: FakeTestbed) -> None:
+    reasons = ["there is an alert"] * 3
+    made = canary_on(tmp_path, testbed, before_block=lambda: reasons.pop() if reasons else "")
+    with flowing(Traffic(tmp_path / "a.log", made.guard, steady(0.02))):  # type: ignore[arg-type]
+        assert block(made).status == "ok"
+    assert not reasons
+    assert "lb has its own values meanwhile: there is an alert" in testbed.output.getvalue()
+
+
+def test_an_alert_within_a_block_ends_it(tmp_path: Path, testbed: FakeTestbed) -> None:
+    reasons = ["there is an alert", ""]
+    made = canary_on(tmp_path, testbed, block_s=600, before_block=lambda: reasons.pop())
+    with flowing(Traffic(tmp_path / "a.log", made.guard, steady(0.02))):  # type: ignore[arg-type]
+        trial = block(made)
+    assert (trial.status, trial.detail) == ("disturbed", "it was stopped: there is an alert")
+
+
+def test_a_block_can_be_stopped_from_another_thread(tmp_path: Path, testbed: FakeTestbed) -> None:
+    made = canary_on(tmp_path, testbed, block_s=600)
+    threading.Timer(0.2, made.abort).start()
+    with pytest.raises(UnreachableError, match="the block was stopped"):
+        block(made)

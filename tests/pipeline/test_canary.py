@@ -1,0 +1,157 @@
+"""A canary on a real lab, whose traffic is not intop's: the switches, a harm, and what is left."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from intop.lab.cluster import cluster
+from kit.studies import Study, wait_for
+
+Make = Callable[..., Any]
+
+KEY, OWN, TRIED = "net.ipv4.tcp_fin_timeout", "60", "31"
+BASELINE = f"""
+schema = 1
+title = "A key that does nothing here"
+source = "this test"
+[values]
+"{KEY}" = {TRIED}
+"""
+TRAFFIC = """
+import http.client, subprocess, sys, threading, time
+
+host, namespace, slow_at = sys.argv[1:]
+value = ""
+
+def look():
+    global value
+    command = ["ip", "netns", "exec", namespace, "sysctl", "-n", "net.ipv4.tcp_fin_timeout"]
+    while True:
+        value = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        time.sleep(0.1)
+
+def ask():
+    while True:
+        connection = http.client.HTTPConnection(host, 80, timeout=20)
+        try:
+            for _ in range(20):
+                connection.putrequest("POST", "/dynamic?r=1")
+                connection.putheader("Content-Length", "10")
+                connection.endheaders()
+                connection.send(b"12345")
+                if value == slow_at:
+                    time.sleep(0.2)  # a slow client, as far as nginx can tell
+                connection.send(b"67890")
+                connection.getresponse().read()
+                time.sleep(0.005)
+        except OSError:
+            time.sleep(0.1)
+        finally:
+            connection.close()
+
+for work in [look] + 40 * [ask]:
+    threading.Thread(target=work, daemon=True).start()
+print("flows", flush=True)
+sys.stdin.read()
+"""
+
+
+def made(make_study: Make) -> Study:
+    """A study whose lab logs, with a baseline of its own."""
+    study: Study = make_study("x86")
+    study.run("lab", "down")
+    path = study.folder / "intop.toml"
+    text = path.read_text().replace("[study]\n", '[study]\nbaselines = "mine"\n')
+    text = text.replace("machines = [", 'access_log = "disk"\nmachines = [')
+    path.write_text(text[: text.index("[workload.dlt]")] + text[text.index("[budget]") :])
+    (study.folder / "mine").mkdir()
+    (study.folder / "mine/mine.toml").write_text(BASELINE)
+    study.run("lab", "up")
+    return study
+
+
+@contextmanager
+def traffic(study: Study, slow_at: str = "never") -> Iterator[None]:
+    """Requests of forty clients that intop knows nothing of, until the block ends."""
+    (lab,) = study.labs
+    host = str(urlsplit(cluster(lab).url).hostname)
+    words = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", TRAFFIC]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*words, host, f"intop-{lab}-lb", slow_at], stdin=pipe, stdout=pipe, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "flows\n"
+            yield
+        finally:
+            process.kill()
+
+
+def value(study: Study) -> str:
+    return study.balancer(f"sysctl -n {KEY}").strip()
+
+
+def canary(*more: str) -> tuple[str, ...]:
+    blocks = ("--block-s", "4", "--washout-s", "1", "--margin", "1.001")
+    return ("canary", "--configuration", "mine", "--json", *blocks, *more)
+
+
+def test_values_switch_on_real_traffic_and_nothing_is_left(make_study: Make) -> None:
+    study = made(make_study)
+    with traffic(study):
+        process = study.start(*canary("--pairs", "3"))
+        wait_for(lambda: value(study) == TRIED, "the configuration")
+        wait_for(lambda: value(study) == OWN, "the default again")
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 3, err
+    result = json.loads(out)
+    assert (result["outcome"], result["pairs"], result["only_new"]) == ("undecided", 3, True)
+    assert result["requests"] > 500
+    assert result["canary_requests"] > 500
+    assert value(study) == OWN
+    # All of it is stored.
+    assert json.loads(study.run(*canary("--pairs", "3"), expected=(3,))[0]) == result
+
+
+def test_a_harm_is_stopped_and_undone_at_once(make_study: Make) -> None:
+    study = made(make_study)
+    with traffic(study, slow_at=TRIED):
+        process = study.start(*canary("--pairs", "20"))
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 1, err
+    result = json.loads(out)
+    assert (result["outcome"], result["pairs"]) == ("harm", 0)
+    assert result["stopped"].startswith(("P99 was ", "only "))
+    assert value(study) == OWN
+
+
+def test_a_gain_can_be_kept_and_rolled_back(make_study: Make) -> None:
+    """The clients are slow with the default, which is what a gain looks like."""
+    study = made(make_study)
+    with traffic(study, slow_at=OWN):
+        out, err = study.run(*canary("--pairs", "12", "--keep", "--connections", "all"))
+        assert json.loads(out)["outcome"] == "gain"
+        assert "keeps mine until its next reboot" in err
+        assert value(study) == TRIED
+        assert "mine" in study.run("status")[0]
+        study.run("rollback")
+    assert value(study) == OWN
+
+
+def test_a_killed_controller_leaves_the_host_its_own_values_and_the_canary_goes_on(
+    make_study: Make,
+) -> None:
+    study = made(make_study)
+    with traffic(study):
+        process = study.start(*canary("--pairs", "2"))
+        wait_for(lambda: value(study) == TRIED, "the configuration")
+        process.kill()
+        process.communicate()
+        wait_for(lambda: value(study) == OWN, "the watchdog")
+        out, _ = study.run(*canary("--pairs", "2"), expected=(3,))
+    assert json.loads(out)["pairs"] == 2
