@@ -124,6 +124,8 @@ def _lab(source: Source, table: Table, place: Place, arch: str) -> LabSpec | Non
         own["clients"] = [
             {**c, "link": _link(c.get("link"))} if isinstance(c, dict) else c for c in clients
         ]
+    if isinstance(files := table.get("files"), dict):
+        own["files"] = [[path, kb] for path, kb in files.items()]
     lab = source.convert(LabSpec, own, place, {("balancing",): (), ("name",): ("lab",)})
     if lab is not None:
         source.check(partial(_check_link, lab.link, table.get("link")), place)

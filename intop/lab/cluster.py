@@ -210,7 +210,7 @@ def status(name: str) -> LabStatus:
     count = len(processes.members(name, str(state.folders_of(name).root)))
     lab = state.read(name)
     if lab is None:
-        problem = "it was not finished: intop lab up builds it anew, intop lab down removes it"
+        problem = "it was not finished. Run: intop lab up, or intop lab down"
         return LabStatus(name=name, state="damaged", processes=count, problems=(problem,))
     problems = _problems(lab)
     return LabStatus(

@@ -4,6 +4,8 @@ import random
 from collections.abc import Mapping
 from pathlib import Path
 
+from intop.domain.lab_files import LabFiles, file_name
+
 KB = 1024
 SIZES_KB: Mapping[str, float] = {
     "index.html": 14,
@@ -92,15 +94,21 @@ def static_paths() -> tuple[str, ...]:
     return tuple(f"/{path}" for path in SIZES_KB)
 
 
-def write_static_files(folder: Path) -> None:
-    """Write all files below `folder`, readable for the web server's own user."""
-    for path, content in static_files().items():
+def write_static_files(folder: Path, files: LabFiles = ()) -> None:
+    """Write all files below `folder`, and further ones, readable for the web server's own user."""
+    further = {file_name(path): _random_bytes(path, kb) for path, kb in files}
+    for path, content in (static_files() | further).items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
         file.chmod(0o644)
     for inner in (folder, *(entry for entry in folder.rglob("*") if entry.is_dir())):
         inner.chmod(0o755)
+
+
+def _random_bytes(path: str, kb: float) -> bytes:
+    """Return so many KB (1,000 bytes) that no server can compress, the same each time."""
+    return random.Random(path).randbytes(max(1, round(1000 * kb)))
 
 
 def _file(path: str, size: int) -> bytes:

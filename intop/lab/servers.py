@@ -88,14 +88,14 @@ def prepare(spec: LabSpec, subnet: IPv4Network) -> None:
     hosts = network.hosts(len(spec.client_links))
     own_folders.make(folders.root, 0o711)
     make_keys(folders, subnet, spec.name, hosts)
-    content.write_static_files(folders.content)
+    content.write_static_files(folders.content, spec.files)
     for host in hosts:
         own_folders.make(folders.host(host), 0o711)
     inside = [host for host in hosts if host not in guests]
     _prepare_sshd(folders, subnet, inside)
     for host in (host for host in WEB_HOSTS if host in inside):
         is_backend = host in BACKENDS
-        starting = _backend(folders, host) if is_backend else _balancer(spec, folders, subnet)
+        starting = _backend(spec, folders, host) if is_backend else _balancer(spec, folders, subnet)
         script = texts.restart_script(starting, folders.host(host))
         write(folders.restart_script(host), script, 0o700)
 
@@ -119,10 +119,12 @@ def _nginx() -> texts.Start:
     return texts.nginx_start(find_program("nginx") or "nginx")
 
 
-def _backend(folders: Folders, host: str) -> texts.Start:
+def _backend(spec: LabSpec, folders: Folders, host: str) -> texts.Start:
     """Write a backend's configuration; return how its server is started."""
     folder, user = folders.host(host), " ".join(web_user())
-    text = texts.backend_config(folder, user, folders.content, open_files=open_files_limit())
+    text = texts.backend_config(
+        folder, user, folders.content, open_files=open_files_limit(), has_more=bool(spec.files)
+    )
     write(folder / "nginx.conf", text)
     return _nginx()
 

@@ -51,7 +51,12 @@ SYNC_FOLDER = "disk"
 With disk_iops their writes wait for it."""
 MEMORY_FOLDER = "memory"
 """The same of those that are on a tmpfs."""
-BUFFERED_LOG = "access.log combined buffer=64k flush=1s"
+LOG_FORMAT = (
+    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent '
+    '"$http_referer" "$http_user_agent" $msec $connection $connection_requests $request_time'
+)
+"""The lines of access logs: nginx's combined ones, and what `workload learn` and `canary` read."""
+BUFFERED_LOG = "access.log intop buffer=64k flush=1s"
 CERTIFICATE = "tls.pem"
 
 
@@ -60,7 +65,7 @@ def _nginx_main(folder: Path, user: str, open_files: int, balancing: Balancing =
     log = {
         "off": "off",
         "memory": f"{folder}/{MEMORY_FOLDER}/{BUFFERED_LOG}",
-        "disk": f"{folder}/{SYNC_FOLDER}/access.log",
+        "disk": f"{folder}/{SYNC_FOLDER}/access.log intop",
     }[balancing.access_log]
     temp = "".join(
         f"    {kind}_temp_path {disk}/temp-{kind};\n"
@@ -77,7 +82,8 @@ events {{
     worker_connections 16384;
 }}
 http {{
-{temp}    access_log {log};
+{temp}    log_format intop '{LOG_FORMAT}';
+    access_log {log};
     server_tokens off;
     sendfile on;
     tcp_nopush on;
@@ -183,8 +189,14 @@ def _types() -> str:
     return f"    types {{\n{lines}    }}\n"
 
 
-def backend_config(folder: Path, user: str, static: Path, *, open_files: int) -> str:
-    """Return a backend's nginx.conf: files from `static`, `/dynamic` from the application."""
+def backend_config(
+    folder: Path, user: str, static: Path, *, open_files: int, has_more: bool = False
+) -> str:
+    """Return a backend's nginx.conf: files from `static`, `/dynamic` from the application.
+
+    Where there are further files (`has_more`), those come first.
+    """
+    more = "            try_files $uri.lab $uri $uri/ =404;\n" if has_more else ""
     return f"""\
 {_nginx_main(folder, user, open_files)}{_types()}    open_file_cache max=1000 inactive=60s;
     upstream application {{
@@ -197,7 +209,7 @@ def backend_config(folder: Path, user: str, static: Path, *, open_files: int) ->
         client_body_buffer_size 1m;
         root {static};
         location / {{
-            expires 1h;
+{more}            expires 1h;
         }}
         location = {app.PATH} {{
             proxy_pass http://application;

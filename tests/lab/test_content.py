@@ -58,3 +58,14 @@ def test_files_are_written_readable_for_the_web_server(tmp_path: Path) -> None:
         if file.is_file()
     }
     assert written == {f"/{path}": 0o644 for path in FILES}
+
+
+def test_further_files_have_their_sizes_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+    files = (("/", 1.5), ("/a", 0.25), ("/a/b%20c", 2.0))
+    for folder in ("one", "two"):
+        content.write_static_files(tmp_path / folder, files)
+    sizes = {".lab": 1500, "a.lab": 250, "a/b c.lab": 2000}
+    for name, size in sizes.items():
+        first, second = ((tmp_path / folder / name).read_bytes() for folder in ("one", "two"))
+        assert first == second
+        assert len(first) == size

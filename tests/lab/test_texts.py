@@ -82,7 +82,7 @@ def test_a_balancer_may_have_few_buffers_and_more_workers_and_wait_for_its_disk(
         "proxy_buffer_size 8k;",
         "proxy_buffers 4 8k;",
         "listen 80 backlog=65535 sndbuf=32k;",
-        f"access_log {FOLDER}/disk/access.log;",
+        f"access_log {FOLDER}/disk/access.log intop;",
         f"proxy_temp_path {FOLDER}/disk/temp-proxy;",
     }
     assert "443" not in text
@@ -94,7 +94,7 @@ def test_a_log_in_memory_is_buffered_and_workers_may_be_tied() -> None:
         FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9, balancing=settings
     )
     assert lines(text) >= {
-        f"access_log {FOLDER}/memory/access.log combined buffer=64k flush=1s;",
+        f"access_log {FOLDER}/memory/access.log intop buffer=64k flush=1s;",
         "worker_cpu_affinity auto 1010;",
         f"proxy_temp_path {FOLDER}/temp-proxy;",
     }

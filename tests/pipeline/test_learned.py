@@ -1,0 +1,75 @@
+"""A workload that is learned from a log runs on a lab that serves the log's files."""
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from intop.lab.cluster import cluster
+from intop.lab.state import folders_of
+from intop.lab.texts import LOG_FORMAT
+from kit.studies import Study
+
+Make = Callable[..., Any]
+FORMAT = '$msec $connection $connection_requests "$request" $status $body_bytes_sent $request_time'
+FETCH = "import sys, urllib.request as r; sys.stdout.buffer.write(r.urlopen(sys.argv[1]).read())"
+SIZES = {"/": 14_200, "/blog": 3_000, "/blog/first": 52_000, "/a%20b.css": 700}
+
+
+def log_of(path: Path, seconds: int = 60) -> Path:
+    """Requests of connections with four each, half of them for the first path."""
+    rng, lines, at = random.Random(1), [], 1_700_000_000.0
+    while at < 1_700_000_000 + seconds:
+        at += rng.expovariate(40)
+        (asked,) = rng.choices(list(SIZES), [4, 2, 1, 1])
+        number, nth = divmod(len(lines), 4)
+        lines.append(
+            f'{at:.3f} {number} {nth + 1} "GET {asked} HTTP/1.1" 200 {SIZES[asked]} 0.01\n'
+        )
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture
+def learned(make_study: Make) -> Study:
+    """A study with the learned workload alone, whose lab serves its files and logs."""
+    study: Study = make_study("x86")
+    study.run("lab", "down")
+    log = log_of(study.folder / "access.log")
+    words = ("learn", str(log), "--format", FORMAT, "--name", "mine", "--lab", "x86")
+    text, _ = study.run("workload", *words)
+    workload, _, files = text.partition("[cluster.x86.files]")
+    path = study.folder / "intop.toml"
+    old = path.read_text().replace("machines = [", 'access_log = "disk"\nmachines = [')
+    before, _, rest = old.partition("[workload.slt]")
+    _, _, budget = rest.partition("[budget]")
+    one = before.replace("[[cluster.x86]]", "[cluster.x86]")
+    path.write_text(f"{one}\n[cluster.x86.files]{files}\n{workload}\n[budget]{budget}")
+    study.run("lab", "up")
+    return study
+
+
+def test_the_lab_serves_the_logs_files_and_the_load_asks_for_them(learned: Study) -> None:
+    (lab,) = learned.labs
+    host = urlsplit(cluster(lab).url).hostname
+    for asked, size in SIZES.items():
+        command = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", FETCH]
+        url = f"http://{host}{asked}"
+        body = subprocess.run([*command, url], capture_output=True, check=True, timeout=20).stdout
+        assert len(body) == size, asked
+    learned.run("pilot")
+    generated = folders_of(lab).host("lb") / "disk/access.log"
+    checked = learned.run("workload", "check", "access.log", str(generated), "--format", FORMAT,
+                          "--load-format", LOG_FORMAT, "--json")[0]  # fmt: skip
+    result = json.loads(checked)
+    rows = {row["quantity"]: row for row in result["compared"]}
+    assert result["mix_difference"] < 5 * result["mix_by_chance"]
+    for quantity, tolerance in (("mean answer", 0.1), ("requests of a connection", 0.25)):
+        row = rows[quantity]
+        assert row["load"] == pytest.approx(row["log"], rel=tolerance), quantity
