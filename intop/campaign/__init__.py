@@ -14,11 +14,8 @@ FEATURE = Feature(
         "pick": "intop.campaign.verify.pick:Pick",
         "trim": "intop.campaign.verify.trim:Trim",
         "judge": "intop.campaign.verify.judge:Judge",
-        "across": "intop.campaign.verify.across:AcrossWorkloads",
     },
     results={
-        "across": "intop.domain.across:Across",
-        "across-by-name": "intop.domain.across:AcrossByName",
         "agreement": "intop.domain.agreement:Agreement",
         "decisions": "intop.domain.refined:Decisions",
         "front": "intop.campaign.search.tradeoff:Front",
@@ -43,7 +40,6 @@ FEATURE = Feature(
         "intop.campaign.verify.command:command",
     ),
     figures={
-        "intop.domain.across:Across": ("intop.campaign.verify.speedup_figure:by_workload",),
         "intop.domain.replicates:Collected": ("intop.campaign.collect.figure:collected",),
         "intop.domain.sides:Latencies": ("intop.campaign.verify.percentiles_figure:percentiles",),
         "intop.domain.ranking:RankAgreement": ("intop.campaign.screen.figure:agreement",),

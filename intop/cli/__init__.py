@@ -12,7 +12,7 @@ import sys
 import click
 
 from intop import features
-from intop.cli import completion, doctor, init, lab, models, status, store, tune, worker
+from intop.cli import completion, doctor, init, lab, models, progress, status, store, tune, worker
 from intop.command.exit_codes import INTERRUPTED
 from intop.command.options import Group, examples
 from intop.command.output import say, say_stopped
@@ -34,9 +34,9 @@ HEADINGS = {
         "verify",
         "explain",
     ),
-    "Deploy": ("plan", "apply", "status", "rollback", "export"),
-    "Look": ("report", "compare", "models"),
-    "Measure more": ("contest", "sweep", "soak", "transfer"),
+    "Deploy": ("plan", "canary", "apply", "status", "rollback", "export"),
+    "Look": ("progress", "report", "compare", "models"),
+    "Measure more": ("contest", "across", "causes", "sweep", "soak", "transfer"),
     "Lab": ("lab",),
     "Operations": ("worker", "store", "completion"),
 }
@@ -87,6 +87,7 @@ for command in (
     tune.command,
     worker.command,
     status.command,
+    progress.command,
     models.command,
     store.group,
     completion.command,

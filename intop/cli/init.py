@@ -69,7 +69,9 @@ def command(lab: bool, output: Path, checks: bool, **options: Any) -> None:
     In the end it runs intop doctor.
     """
     if output.exists():
-        raise UsageError(f"{output} is there already. Name another file: intop init --output FILE")
+        raise UsageError(
+            f"{output} is there already. Name another file. Run: intop init --output FILE"
+        )
     if lab:
         given = [f"--{name}" for name, value in options.items() if value and name != "name"]
         if given:

@@ -144,7 +144,7 @@ def _read(url: str) -> "Iterator[Store]":
 def _missing(url: str) -> ResultMissingError:
     from intop.store.engine import shown
 
-    return ResultMissingError(f"there is no store {shown(url)} yet: intop tune makes the study's")
+    return ResultMissingError(f"there is no store {shown(url)} yet. Run: intop tune")
 
 
 for _command in (check, vacuum):

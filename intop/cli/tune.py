@@ -1,6 +1,8 @@
 """tune: all stages after one another."""
 
 import sys
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -100,6 +102,7 @@ def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool
     if latest is None or (new and not store.is_empty(latest)):
         return campaigns.new(store, study)
     if resume or store.is_empty(latest):
+        _say_if_finished(latest, study)
         return latest
     end = "is finished" if latest.finished_at else "is not finished"
     store_name, since = shown(study.store), latest.started_at
@@ -115,4 +118,17 @@ def _campaign_to_tune(store: "Store", study: "Study", *, new: bool, resume: bool
     )
     if answer == "quit":
         sys.exit(0)
-    return latest if answer == "resume" else campaigns.new(store, study)
+    if answer == "new":
+        return campaigns.new(store, study)
+    _say_if_finished(latest, study)
+    return latest
+
+
+def _say_if_finished(campaign: "Campaign", study: "Study") -> None:
+    """Say that a finished campaign measures only what it lacks, and whether the file is newer."""
+    if campaign.finished_at is None:
+        return
+    line = f"campaign {campaign.id} is finished: intop measures only stages that it has not yet"
+    if Path(study.path).stat().st_mtime > datetime.fromisoformat(campaign.finished_at).timestamp():
+        line += f". {study.path} was changed since. To use all of it, run: intop tune --new"
+    say(line)

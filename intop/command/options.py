@@ -119,8 +119,7 @@ deployed_option = click.option(
     default="",
     metavar="NAME",
     shell_complete=values.configurations,
-    help="What verify --configuration NAME has measured, by its newest verdict: winner, or a "
-    "baseline.",
+    help="What `intop across NAME` has measured, by its newest verdict: winner, or a baseline.",
 )
 """`configuration`: a name, "" for the campaign's verdict."""
 

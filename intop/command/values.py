@@ -44,7 +44,7 @@ def baselines(context: click.Context, _: click.Parameter, incomplete: str) -> li
 def configurations(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Return what `verify --configuration` takes: the winner, and baselines."""
+    """Return what `across` takes: the winner, and baselines."""
     winner = ["winner"] if "winner".startswith(incomplete) else []
     return winner + baselines(context, parameter, incomplete)
 

@@ -32,7 +32,7 @@ def deployments(
     That is the smallest set where its own verdict is a gain and it keeps the share of the winner's
     gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner. A lower P99
     that breaks a guardrail is none, and said so, but with `accept_costs`. With a `configuration`,
-    such as a baseline, it is that one, by its newest verdict of `verify --configuration`.
+    such as a baseline, it is that one, by its newest verdict of `across`.
 
     Architectures without any verdict are said to be left out. Raises ResultMissingError where none
     has one, UsageError where several workloads of the context have a gain (a host can have one
@@ -116,11 +116,11 @@ def _of_arch(
     verdicts = [(task, _verdict(task, configuration)) for task in tasks]
     known = [(task, verdict) for task, verdict in verdicts if verdict is not None]
     if not known:
-        command = f"verify --configuration {configuration}" if configuration else "tune"
+        command = f"across {configuration}" if configuration else "tune"
         workload = tasks[0].workload.name if configuration and len(tasks) == 1 else ""
         line = prerequisites.command_line(context.study, [command], arch, workload)
         about_it = f" on {configuration}" if configuration else ""
-        raise ResultMissingError(f"{arch}: no verdict{about_it} yet: {line}")
+        raise ResultMissingError(f"{arch}: no verdict{about_it} yet. Run: {line}")
     gains: list[tuple[Task, Verdict]] = []
     for task, verdict in known:
         costs = verdict.outcome == "no gain: it costs"
@@ -158,12 +158,13 @@ def _next_step(task: Task, verdict: Verdict, configuration: str) -> str:
     """Return what to type where a verdict is no gain: "" where nothing would help."""
     fresh = None if configuration else _verdict(task, WINNER)
     if fresh is not None and fresh.is_gain and fresh.configuration == verdict.configuration:
-        return ". Its newest verdict is a gain: intop plan --configuration winner"
+        return ". Its newest verdict is a gain. Run: intop plan --configuration winner"
     if not configuration or verdict.outcome != "undecided":
         return ""
-    command = f"verify --configuration {configuration} --rounds {2 * verdict.rounds}"
+    command = f"across {configuration} --rounds {2 * verdict.rounds}"
     where = task.subject.arch, task.workload.name
-    return f". More rounds: {prerequisites.command_line(task.context.study, [command], *where)}"
+    line = prerequisites.command_line(task.context.study, [command], *where)
+    return f". More rounds may tell. Run: {line}"
 
 
 def _deployment(task: Task, verdict: Verdict, *, whole: bool, configuration: str) -> Deployment:

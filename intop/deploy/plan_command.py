@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "intop plan --arch x86 --markdown > plan.md    for a pull request",
     "intop plan --persist --output plan.json       for a review; then: intop apply plan.json",
     "intop plan --winner                           the whole winner, not the smallest set",
-    "intop plan --configuration ubuntu-18.04       a baseline that verify has shown to be a gain",
+    "intop plan --configuration ubuntu-18.04       a baseline that across has shown to be a gain",
     "intop plan --host root@10.0.0.5:22            a host that the study doesn't have",
 )
 @host_options

@@ -1,6 +1,28 @@
 """Pilots: how long a trial has to be."""
 
+import math
 from dataclasses import dataclass
+
+REQUESTS = 1000
+"""Sent in a trial at least, so that P99 rests on ten requests that were slower."""
+
+SHORTEST_S = 2
+
+
+def durations(rate_rps: float, max_s: int) -> tuple[int, ...]:
+    """Return the durations to try, in whole seconds: the shortest that will do, then doubled.
+
+    Raises ValueError where the shortest one is above `max_s`.
+    """
+    tried = [max(SHORTEST_S, math.ceil(REQUESTS / rate_rps))]
+    if tried[0] > max_s:
+        raise ValueError(
+            f"at {rate_rps:g} requests/s it takes {tried[0]} s to send {REQUESTS:,} requests, "
+            f"of which ten are slower than P99; that is more than pilot_max_s ({max_s})"
+        )
+    while 2 * tried[-1] <= max_s:
+        tried.append(2 * tried[-1])
+    return tuple(tried)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,9 +6,12 @@ FEATURE = Feature(
     stages={
         "transfer": "intop.experiment.transfer.stage:Crossing",
         "contest": "intop.experiment.contest.stage:MultiArm",
+        "across": "intop.experiment.across.stage:AcrossWorkloads",
         "sweep": "intop.experiment.sweep.stage:SweepAlong",
     },
     results={
+        "across": "intop.domain.across:Across",
+        "across-by-name": "intop.domain.across:AcrossByName",
         "compromise": "intop.domain.multi_arm:Compromise",
         "contest": "intop.domain.multi_arm:Contest",
         "crosswise": "intop.domain.multi_arm:Crosswise",
@@ -16,8 +19,12 @@ FEATURE = Feature(
     },
     commands=(
         "intop.experiment.contest.command:command",
+        "intop.experiment.across.command:command",
         "intop.experiment.sweep.command:command",
         "intop.experiment.transfer.command:command",
     ),
-    figures={"intop.domain.sweep:Sweep": ("intop.experiment.sweep.figure:curves",)},
+    figures={
+        "intop.domain.across:Across": ("intop.campaign.verify.speedup_figure:by_workload",),
+        "intop.domain.sweep:Sweep": ("intop.experiment.sweep.figure:curves",),
+    },
 )

@@ -5,14 +5,14 @@ from intop.features import Feature
 FEATURE = Feature(
     stages={
         "explain": "intop.explain.stage:Explain",
-        "mediation": "intop.explain.mediation:Mediate",
+        "causes": "intop.explain.causes.stage:Mediate",
     },
     results={
         "explanation": "intop.domain.explanation:Explanation",
         "mediation": "intop.domain.mediation:Mediation",
         "promised": "intop.domain.explanation:Promised",
     },
-    commands=("intop.explain.command:command",),
+    commands=("intop.explain.command:command", "intop.explain.causes.command:command"),
     figures={
         "intop.domain.explanation:Explanation": (
             "intop.explain.figure:contributions",

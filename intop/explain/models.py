@@ -34,7 +34,7 @@ def curves(
     training = task.store.get(task.subject, Training)
     train = f"intop train --arch {task.subject.arch} --workload {task.workload.name}"
     if training is None:
-        return (), f"no curves of dependence, since there are no models: {train}"
+        return (), f"no curves of dependence, since there are no models. Run: {train}"
     if training.objective != "p99":
         return (), (
             "no curves of dependence, since the models learned another objective than P99: set "

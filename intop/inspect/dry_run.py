@@ -215,7 +215,7 @@ def _lacking(
             if need not in request.stages and by_name[need].state != "done":
                 command = registry.stage(need).command
                 yield (
-                    f"{subject.title}: {name} needs {command} before: intop {command} --arch "
+                    f"{subject.title}: {name} needs {command} before. Run: intop {command} --arch "
                     f"{subject.arch} --workload {subject.workload}"
                 )
         if name == "explain" and by_name.get(name, by_name["judge"]).state == "left out":

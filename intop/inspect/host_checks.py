@@ -154,7 +154,7 @@ def _others_at_work(report: HostDiagnosis) -> list[str]:
         for c in state.foreign
     ]
     if state.holder and state.is_watched is False:
-        lines.append(f"{name}: is held, and its watchdog is dead: intop rollback gives it back")
+        lines.append(f"{name}: is held, and its watchdog is dead. Run: intop rollback")
     return lines
 
 

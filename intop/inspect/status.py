@@ -6,6 +6,7 @@ It may be asked while another process measures.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from intop.config.study import Study
@@ -17,7 +18,6 @@ from intop.domain.campaign_status import (
     StageStatus,
     State,
     SubjectStatus,
-    is_at_work,
     lowest,
     pace_s,
 )
@@ -35,6 +35,8 @@ from intop.run.stage import AnyStage, Expected
 from intop.store import Campaign, Store, Subject, shown
 
 AHEAD: tuple[State, ...] = ("begun", "to come")
+PACED = ("screen", "collect", "refine")
+"""Stages whose trials all have the duration of the workload."""
 
 
 def campaign_status(
@@ -66,7 +68,6 @@ def campaign_status(
     silent_s = (
         None if stored is None else max(0.0, ((now or datetime.now(UTC)) - stored).total_seconds())
     )
-    usual_s = max((p.seconds for subject in known for p in subject.places[-3:]), default=0.0)
     return CampaignStatus(
         study=study.name,
         store=shown(study.store),
@@ -77,10 +78,16 @@ def campaign_status(
         stored_at="" if stored is None else stored.isoformat(timespec="seconds"),
         silent_s=silent_s,
         trials=sum(p.attempts for subject in known for p in subject.places),
-        is_at_work=(
-            campaign.finished_at is None and silent_s is not None and is_at_work(silent_s, usual_s)
-        ),
+        activities={} if store is None else store.activities.of(campaign),
     )
+
+
+def _has_duration(store: Store, workload: Workload, subject: Subject) -> bool:
+    """Return whether a campaign's trials are as long as the study's; True before its pilot."""
+    if workload.duration_s is None:
+        return True
+    conditions = store.conditions(subject, *PACED).values()
+    return all(each.duration_s == workload.counted_s for each in conditions)
 
 
 def is_begun(study: Study, store: Store | None, arch: str) -> bool:
@@ -121,14 +128,15 @@ class _Known:
             return about
         subject = Subject(campaign=campaign or latest, arch=arch, workload=workload.name)
         prospect = Prospect.of(study, workload, subject, store)
+        has_this_duration = partial(_has_duration, store, workload)
         if campaign is None:
             return replace(
                 about,
                 prospect=replace(new, training=prospect.training),
-                measured=[(latest.id, prospect.stored)],
+                measured=[(latest.id, prospect.stored)] if has_this_duration(subject) else [],
             )
         earlier = [replace(subject, campaign=c) for c in store.earlier(campaign)[-1:]]
-        before = [(previous.campaign.id, store.places(previous)) for previous in earlier]
+        before = [(s.campaign.id, store.places(s)) for s in earlier if has_this_duration(s)]
         trained = [prospect.training, *(store.get(previous, Training) for previous in earlier)]
         pilot = store.get(subject, Pilot) if workload.duration_s is None else None
         return replace(
@@ -169,6 +177,7 @@ class _Known:
             stages=self._stages(trial),
             trial_s=None if trial is None else trial.likely_s,
             measured_in=measured_in,
+            awaits_pilot=pace is None and self.duration_s is None,
             best=self._best(),
             verdict=verdict,
             sweeps=winners_sweeps(self.sweeps, verdict),
@@ -189,14 +198,13 @@ class _Known:
         is_longer = self.prospect.budget.judge_duration_s is not None and place.stage == "judge"
         is_longer |= place.role == "soak"
         stage = registry.stage(place.stage)
-        return is_longer or stage.prepares or stage.name == "across"
+        return is_longer or stage.prepares or stage.name in ("across", "canary")
 
     def _by_file(self) -> Span | None:
-        """A trial on the replicas together, as long as none was measured; None before the pilot."""
-        if self.duration_s is None:
-            return None
+        """Return the time of a trial on the replicas together, as long as none was measured."""
         share = 1 / self.prospect.replicas
-        return self.prospect.trial(self.duration_s).of(share, share)
+        reckoned = self.prospect.reckoned_trial(self.duration_s)
+        return None if reckoned is None else reckoned.of(share, share)
 
     def _stages(self, trial: Span | None) -> tuple[StageStatus, ...]:
         """Return the stages of `tune` in this study, then others that were begun by themselves."""

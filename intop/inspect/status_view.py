@@ -18,7 +18,7 @@ from intop.words import counted, duration
 def campaign(status: CampaignStatus) -> list[Block]:
     """The campaign, then each of its subjects: stages, what is left, the best so far."""
     if status.campaign is None:
-        none = f"no campaign of {status.study} in {status.store} yet: intop tune begins one"
+        none = f"no campaign of {status.study} in {status.store} yet. Run: intop tune"
         return [Verbatim((none,))]
     return [Verbatim(tuple(campaign_lines(status))), *map(_subject, status.subjects)]
 
@@ -71,21 +71,30 @@ def campaign_lines(status: CampaignStatus) -> Iterator[str]:
         f"campaign {status.campaign} of {status.study} in {status.store}, begun "
         f"{_utc(status.started_at)}{ended}: {counted(status.trials, 'trial')}"
     )
+    yield from _activities(status)
     if status.finished_at:
         return
     if status.silent_s is None:
         yield "nothing is stored yet"
-    elif status.is_at_work:
-        yield f"last stored {duration(status.silent_s)} ago ({_utc(status.stored_at)}): at work"
     else:
-        yield (
-            f"nothing was stored for {duration(status.silent_s)} (since {_utc(status.stored_at)}): "
-            f"nobody seems to be at work; go on with: intop tune --resume"
-        )
+        yield f"last stored {duration(status.silent_s)} ago ({_utc(status.stored_at)})"
     if status.left_s is None:
         yield "how long the rest takes can't be told before the pilot"
     elif status.left_s:
         yield f"roughly {duration(status.left_s)} are left, models included"
+
+
+def _activities(status: CampaignStatus) -> Iterator[str]:
+    """Yield a line for each process at work, and for each that ended without a word."""
+    for title, activity in status.activities.items():
+        at = f"{activity.process} at {title} {activity.stage}"
+        heard = f"heard of {duration(activity.silent_s)} ago"
+        if activity.is_alive:
+            yield f"at work: {at} since {_utc(activity.since)}, {heard}"
+        else:
+            yield f"gone: {at}, {'which has ended' if activity.is_gone else heard}"
+    if not (status.is_at_work or status.finished_at):
+        yield "nobody is at work. Run: intop tune --resume"
 
 
 def _subject_line(subject: SubjectStatus) -> str:
@@ -104,6 +113,8 @@ def pace(subject: SubjectStatus) -> str:
     """Return a trial's time on all replicas together, and its source."""
     if subject.trial_s is None:
         return "how long a trial takes, the pilot chooses"
+    if subject.awaits_pilot:
+        return f"a trial likely takes {subject.trial_s:.1f} s; the pilot chooses"
     if subject.measured_in is not None:
         return (
             f"a trial takes {subject.trial_s:.1f} s, as measured in campaign {subject.measured_in}"

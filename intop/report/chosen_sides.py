@@ -95,6 +95,8 @@ def chosen_side(context: Context, selector: Selector) -> ChosenSide:
     """
     if selector.is_architecture:
         ((_, arch),) = selector.wanted
+        if arch not in context.study.clusters and context.store.is_empty(context.campaign, arch):
+            raise UsageError(_nothing_of(context, selector))
         names = tuple(workload.name for workload in context.workloads)
         return ChosenSide(name=selector.text, campaign=context.campaign, arch=arch, workloads=names)
     wanted = {workload.name for workload in context.workloads}
@@ -113,10 +115,17 @@ def chosen_side(context: Context, selector: Selector) -> ChosenSide:
             return ChosenSide(
                 name=selector.text, campaign=campaign, arch=arch, workloads=tuple(workloads)
             )
-    raise UsageError(
-        f"the store has nothing that is {selector.text!r}. It has:\n  "
-        + "\n  ".join(_choices(context, selector))
-    )
+    raise UsageError(_nothing_of(context, selector))
+
+
+def _nothing_of(context: Context, selector: Selector) -> str:
+    listed = "\n  ".join(_choices(context, selector))
+    if selector.is_architecture:
+        return (
+            f"{context.study.path} has no cluster for {selector.text}, and campaign "
+            f"{context.campaign.id} has no trials of it. Compare two of these sides:\n  {listed}"
+        )
+    return f"the store has nothing that is {selector.text!r}. It has:\n  {listed}"
 
 
 def campaigns_of(context: Context, selector: Selector | None) -> list[Campaign]:

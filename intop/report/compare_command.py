@@ -94,11 +94,16 @@ def command(
         raise UsageError("--output is for the page of --markdown: say --markdown, too")
     if over_time:
         if len(sides) > 1:
-            raise UsageError("--over-time is about one side, or all: intop compare --over-time x86")
+            raise UsageError(
+                "--over-time is about one side, or all. Run: intop compare --over-time x86"
+            )
         if as_markdown or force:
             raise UsageError("--over-time has neither --markdown nor --force")
     elif len(sides) != 2:
-        raise UsageError(f"two sides are compared, not {len(sides)}: intop compare x86 arm")
+        raise UsageError(
+            f"two sides are compared, not {len(sides)}. Run such as: intop compare x86 arm, or "
+            "intop compare campaign:1 campaign:2"
+        )
     with stored_context(config, None, workload) as context:
         folder = output_folder(figures, "--figures") if figures else None
         if over_time:

@@ -38,13 +38,13 @@ def gather_advice(
         name = _name(url, number) if len(stores) > 1 else ""
         with opened_to_read(url) as store:
             if store is None:
-                raise ResultMissingError(f"there is no store {shown(url)} yet: intop tune")
+                raise ResultMissingError(f"there is no store {shown(url)} yet. Run: intop tune")
             for subject in store.subjects_with(Verdict, Contest, Crosswise):
                 if arch in (None, subject.arch) and workload in (None, subject.workload):
                     cases += _cases(store, subject, name)
     if not cases:
         raise ResultMissingError(
-            "no verdict and no contest is stored, and nothing else is advice: intop tune"
+            "no verdict and no contest is stored, and nothing else is advice. Run: intop tune"
         )
     return advice(cases)
 

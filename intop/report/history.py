@@ -41,7 +41,7 @@ def histories(context: Context, side: str) -> tuple[History, ...]:
     if not moments:
         raise ResultMissingError(
             f"no campaign of {context.study.name} has measured the default of "
-            f"{side or 'anything'} twice: intop status --campaign"
+            f"{side or 'anything'} twice. Run: intop progress"
         )
     return tuple(
         history(study, arch, workload, moments, level=level)

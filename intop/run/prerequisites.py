@@ -27,7 +27,7 @@ def missing(task: Task, why: str, command: str) -> ResultMissingError:
     """
     study, cell = task.context.study, (task.subject.arch, task.workload.name)
     commands = _chain(study, [cell[0]], command, lambda name: _is_there(task, name))
-    text = f"{task.title}: {why}: {command_line(study, commands, *cell)}"
+    text = f"{task.title}: {why}. Run: {command_line(study, commands, *cell)}"
     return ResultMissingError(text, why=why, about=cell, commands=commands)
 
 
@@ -63,7 +63,7 @@ def no_campaign(study: Study, archs: Collection[str], workloads: Collection[str]
     arch = "" if _is_all(archs, study.clusters) else next(iter(archs))
     workload = "" if _is_all(workloads, _tuned(study)) else next(iter(workloads))
     line = command_line(study, commands, arch, workload)
-    return f"{study.store} has no campaign of {study.name} yet: {line}"
+    return f"{study.store} has no campaign of {study.name} yet. Run: {line}"
 
 
 def lines(study: Study, errors: Iterable[ResultMissingError], then: str) -> list[str]:
@@ -77,7 +77,7 @@ def lines(study: Study, errors: Iterable[ResultMissingError], then: str) -> list
             groups.setdefault((error.why, error.commands), []).append(error.about)
     for (why, commands), cells in groups.items():
         for title, cell in _parts(study, cells):
-            texts.append(f"{title}{why}: {command_line(study, _up_to(then, commands), *cell)}")
+            texts.append(f"{title}{why}. Run: {command_line(study, _up_to(then, commands), *cell)}")
     return texts
 
 

@@ -10,6 +10,7 @@ from intop.config.study import Study
 from intop.domain.campaign_status import Place
 from intop.domain.cluster import LabSpec
 from intop.domain.overload import is_doubted
+from intop.domain.pilot import durations
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
@@ -21,6 +22,9 @@ from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
 
 R = TypeVar("R")
+
+LIKELY_RUNG = 2
+"""The duration that a pilot likely chooses: the third of those that it may try, or the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +115,20 @@ class Prospect:
         before = calibration_s(load.connections, load.threads) if is_wrk2 else load.warmup_s
         run_s = math.ceil(before + duration_s)  # wrk2 takes whole seconds
         return effort.trial(self.kind, run_s, load.rate_rps, self.budget)
+
+    def reckoned_trial(self, duration_s: float | None) -> Span | None:
+        """Return the time of a trial on one replica; without a duration, by those of a pilot.
+
+        None where a pilot finds no duration short enough.
+        """
+        if duration_s is not None:
+            return self.trial(duration_s)
+        try:
+            ladder = durations(self.workload.rate_rps, self.budget.pilot_max_s)
+        except ValueError:
+            return None
+        likely = self.trial(ladder[min(LIKELY_RUNG, len(ladder) - 1)])
+        return Span(likely_s=likely.likely_s, most_s=self.trial(ladder[-1]).most_s)
 
 
 def _is_doubted(place: Place, defaults: Iterable[Place]) -> bool:

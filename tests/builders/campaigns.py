@@ -2,10 +2,11 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builders.trials import trial
+from builders.trials import CONDITIONS, trial
 from intop import __version__
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.trial import PlannedTrial, Status
@@ -76,7 +77,12 @@ def place(n: int) -> PlannedTrial:
 def add(store: Store, subject: Subject, n: int, status: Status = "ok") -> None:
     """A trial of a place: of 9 ms at the second one, and 1 ms less at each of the next eight."""
     made = trial(
-        place(n).configuration, 1000 * (10 - n % 10), stage="screen", index=n, status=status
+        place(n).configuration,
+        1000 * (10 - n % 10),
+        stage="screen",
+        index=n,
+        status=status,
+        conditions=replace(CONDITIONS, duration_s=2),
     )
     store.add(subject, made)
 

@@ -8,13 +8,12 @@ import pytest
 from builders.trials import CONDITIONS, trial
 from intop.campaign.pilot.duration import (
     chosen,
-    durations,
     half_width,
     pairs_needed,
     stalled,
     tried_duration,
 )
-from intop.domain.pilot import TriedDuration
+from intop.domain.pilot import TriedDuration, durations
 
 
 def tried(duration_s: int, sd: float, *, overhead_s: float = 1, **changes: float) -> TriedDuration:

@@ -9,15 +9,15 @@ import pytest
 
 from builders.results import VERDICT
 from builders.shipped_studies import lab_study
-from intop.campaign.verify import across
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
 from intop.domain.trial import TrialRole
+from intop.experiment.across import stage as across
 from intop.experiment.contest import stage as contest
 from intop.experiment.sweep import request as sweep_request
-from intop.explain import mediation
 from intop.explain.ablation import ablate
+from intop.explain.causes import stage as mediation
 from intop.explain.stage import explained, explained_at_most
 from intop.run import registry
 from intop.run.prospect import Prospect, designed
@@ -93,7 +93,7 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
         ("contest", contest.ContestRequest(), 10 * (4 + 2)),
         ("contest", contest.ContestRequest(names=("kernel-6.1",)), 10 * (1 + 2)),
         ("transfer", None, 10 * 4),
-        ("mediation", mediation.MediationRequest(rounds=5), 5 * 6),
+        ("causes", mediation.MediationRequest(rounds=5), 5 * 6),
         ("across", across.AcrossRequest(workloads=(STUDY.workloads["dlt"],)), 10 * 2),
         ("across", across.AcrossRequest(), 10 * 2 * len(STUDY.workloads)),
         ("sweep", sweep_request.SweepRequest(points="0.5x,2x", rounds=4), 4 * 2 * 2),

@@ -78,7 +78,7 @@ def test_over_time_each_campaign_has_its_row_and_a_figure_is_drawn(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "two sides are compared, not 0: intop compare x86 arm"),
+        ((), "two sides are compared, not 0. Run such as: intop compare x86 arm"),
         (("x86",), "two sides are compared, not 1"),
         (("x86", "arm", "x86"), "two sides are compared, not 3"),
         (("--over-time", "x86", "arm"), "--over-time is about one side, or all"),

@@ -37,7 +37,10 @@ def test_whatever_touches_hosts_can_be_run_dry() -> None:
     """A command that is added later has to say on which side it is."""
     dry = {name for name, c in cli.commands.items() if any(p.name == "dry_run" for p in c.params)}
     assert {*MEASURING, "transfer", "doctor", "rollback", "apply"} <= dry
-    assert not {"train", "search", "compare", "models", "status", "plan", "completion"} & dry
+    assert (
+        not {"train", "search", "compare", "models", "progress", "status", "plan", "completion"}
+        & dry
+    )
 
 
 @pytest.mark.parametrize("command", MEASURING)
@@ -78,7 +81,7 @@ def test_what_is_tuned_is_one_kind_or_the_other(
 )
 def test_what_only_reads_makes_no_store(study: Path, call: Call, words: list[str]) -> None:
     before = files(study.parent)
-    with pytest.raises(ResultMissingError, match="has no campaign of mine yet: intop lab up"):
+    with pytest.raises(ResultMissingError, match=r"has no campaign of mine yet\. Run: intop lab"):
         call(*words, "-c", study)
     assert before == files(study.parent)
 
@@ -138,9 +141,9 @@ def test_what_both_machines_would_measure_is_told(
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("refine", "refine needs collect before: intop collect --arch x86 --workload slt"),
-        ("verify", "pick needs search before: intop search --arch x86 --workload slt"),
-        ("explain", "explain needs verify before: intop verify --arch x86 --workload slt"),
+        ("refine", "refine needs collect before. Run: intop collect --arch x86 --workload slt"),
+        ("verify", "pick needs search before. Run: intop search --arch x86 --workload slt"),
+        ("explain", "explain needs verify before. Run: intop verify --arch x86 --workload slt"),
     ],
 )
 def test_what_has_to_be_done_before_is_told(

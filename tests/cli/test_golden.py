@@ -39,6 +39,8 @@ OUTPUTS = {
     "export-sysctl.txt": "export --arch x86 --format sysctl",
     "export-tuned.txt": "export --arch x86 --format tuned --output OUTPUT",
     "export-winner.json": "export --arch x86 --format json --winner",
+    "progress.json": "progress --json",
+    "progress.txt": "progress",
     "refine.txt": "refine",
     "report.csv": "report --json --csv OUTPUT",
     "report.html": "report --output OUTPUT",
@@ -49,8 +51,6 @@ OUTPUTS = {
     "report-advice.json": "report --advice --json",
     "report-advice.md": "report --advice --output OUTPUT",
     "screen.txt": "screen --arch x86",
-    "status.json": "status --campaign --json",
-    "status.txt": "status --campaign",
     "trials.csv": "export --format csv",
     "verify.txt": "verify",
 }

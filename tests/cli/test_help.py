@@ -39,7 +39,9 @@ def test_help_has_all_headings_and_no_line_is_cut(
     assert "..." not in out.replace("COMMAND [ARGS]...", "")
 
 
-@pytest.mark.parametrize("name", ["doctor", "tune", "collect", "plan", "status", "report", "train"])
+@pytest.mark.parametrize(
+    "name", ["doctor", "tune", "collect", "plan", "progress", "report", "train"]
+)
 def test_without_a_study_nobody_gets_the_lab(
     name: str, call: Call, tmp_path: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,8 +34,8 @@ URLS = (
 )
 
 READING = (
-    *(("report",), ("report", "--advice"), ("report", "--json"), ("status", "--campaign")),
-    *(("status", "--all"), ("status", "--campaign", "--json"), ("compare", "x86", "arm")),
+    *(("report",), ("report", "--advice"), ("report", "--json"), ("progress",)),
+    *(("progress", "--all"), ("progress", "--json"), ("compare", "x86", "arm")),
     *(("export", "trials"), ("models",), ("plan",), ("train",), ("search",)),
     *(("store", "check"), ("store", "vacuum"), ("store", "check", "--json")),
     *(("collect", "--dry-run"), ("tune", "--dry-run", "--json"), ("apply", "--dry-run")),

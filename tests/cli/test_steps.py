@@ -53,13 +53,13 @@ def lacking(cells: Sequence[tuple[str, str]], why: str = "no models yet") -> lis
 @pytest.mark.parametrize(
     ("cells", "expected"),
     [
-        (ALL, ["no models yet: intop collect && intop train && intop search"]),
+        (ALL, ["no models yet. Run: intop collect && intop train && intop search"]),
         (
             ALL[:2],
             [
                 (
-                    "x86: no models yet: intop collect --arch x86 && intop train --arch x86 && "
-                    "intop search --arch x86"
+                    "x86: no models yet. Run: intop collect --arch x86 && intop train "
+                    "--arch x86 && intop search --arch x86"
                 )
             ],
         ),
@@ -67,7 +67,7 @@ def lacking(cells: Sequence[tuple[str, str]], why: str = "no models yet") -> lis
             ALL[::2],
             [
                 (
-                    "slt: no models yet: intop collect --workload slt && "
+                    "slt: no models yet. Run: intop collect --workload slt && "
                     "intop train --workload slt && intop search --workload slt"
                 )
             ],
@@ -76,7 +76,7 @@ def lacking(cells: Sequence[tuple[str, str]], why: str = "no models yet") -> lis
             ALL[2:3],
             [
                 (
-                    "arm slt: no models yet: intop collect --arch arm --workload slt && "
+                    "arm slt: no models yet. Run: intop collect --arch arm --workload slt && "
                     "intop train --arch arm --workload slt && "
                     "intop search --arch arm --workload slt"
                 )
@@ -98,7 +98,7 @@ def test_three_of_four_are_an_architecture_and_one(study: Study) -> None:
 
 def test_other_reasons_are_lines_apart(study: Study) -> None:
     message = lines(study, [*lacking(ALL[:2]), *lacking(ALL[2:], "too few")], "search")
-    assert [line.partition(": intop")[0] for line in message] == [
+    assert [line.partition(". Run")[0] for line in message] == [
         "x86: no models yet",
         "arm: too few",
     ]
@@ -163,7 +163,7 @@ def test_without_a_campaign_there_is_one_line_to_copy_and_no_file(
 ) -> None:
     done = intop(*words.split())
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"intop: {tmp_path}/mine.db has no campaign of mine yet: {message}\n"
+    assert done.stderr == f"intop: {tmp_path}/mine.db has no campaign of mine yet. Run: {message}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["intop.toml"]
 
 
@@ -188,7 +188,7 @@ def test_without_a_cluster_a_stage_that_measures_leaves_nothing_either(
     done = intop(command)
     assert (done.returncode, done.stdout) == (1, "")
     one, other = done.stderr.splitlines()
-    assert one.startswith("intop: x86: lab t-stp-x is not up: intop lab up --arch x86 && ")
+    assert one.startswith("intop: x86: lab t-stp-x is not up. Run: intop lab up --arch x86 && ")
     assert one.endswith(f"&& intop {command} --arch x86")
     assert other.endswith(f"intop lab up --arch arm && intop {command} --arch arm")
     assert [path.name for path in tmp_path.iterdir()] == ["intop.toml"]
@@ -200,7 +200,7 @@ def test_what_is_begun_is_told_apart_from_what_is_not(tmp_path: Path) -> None:
     done = intop("verify", "--workload", "slt")
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith("intop: slt: no candidates yet: intop lab up && intop collect ")
+    assert line.startswith("intop: slt: no candidates yet. Run: intop lab up && intop collect ")
 
 
 def test_reading_a_campaign_makes_none(study: Study) -> None:
@@ -216,8 +216,8 @@ def test_reading_a_campaign_makes_none(study: Study) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("train", "nothing is collected yet: intop lab up && intop collect"),
-        ("collect", "lab t-stp-x is not up: intop lab up"),
+        ("train", "nothing is collected yet. Run: intop lab up && intop collect"),
+        ("collect", "lab t-stp-x is not up. Run: intop lab up"),
     ],
 )
 def test_a_stage_brings_a_store_of_an_earlier_intop_up_to_date(
@@ -225,8 +225,8 @@ def test_a_stage_brings_a_store_of_an_earlier_intop_up_to_date(
 ) -> None:
     begun(tmp_path, ["ok"] * 8)
     before = as_python(with_next_migration(tmp_path))
-    assert "made by an earlier intop" in intop("status", before=before).stderr
+    assert "made by an earlier intop" in intop("progress", before=before).stderr
     done = intop(command, before=before)
     assert done.returncode == 1
     assert message in done.stderr
-    assert intop("status", before=before).stderr == ""
+    assert intop("progress", before=before).stderr == ""

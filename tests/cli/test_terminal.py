@@ -35,7 +35,7 @@ def called(*words: object) -> Callable[[], object]:
 @pytest.fixture
 def status(study: Path) -> Callable[[], object]:
     begun(study.parent, ["ok", "ok"])
-    return called("status", "--campaign", "-c", study)
+    return called("progress", "-c", study)
 
 
 def test_tables_are_coloured_on_a_terminal_only(

@@ -117,49 +117,11 @@ def test_json_has_guardrails_and_both_sides(verify: Call) -> None:
     assert result["x86 slt"]["default_p99_ms"] is not None
 
 
-@pytest.fixture
-def with_winner(testbed: FakeTestbed, verify: Call) -> FakeTestbed:
-    """A verdict whose winner is quick."""
-    task = testbed.task
-    task.store.put(task.subject, replace(VERDICT, configuration=QUICK))
-    return testbed
-
-
-ACROSS = ("--workload", "all", "--configuration", "winner", "--rounds", "2")
-
-
-def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
-    with_winner: FakeTestbed, verify: Call
-) -> None:
-    code, out, _ = verify(*ACROSS)
-    assert code == 0
-    assert "x86 slt: winner under 2 workloads: gain in 2" in out
-    assert "worse here: in none of these workloads" in " ".join(out.split())
-    result = json.loads(verify(*ACROSS, "--json")[1])["x86 slt"]
-    assert [one["workload"] for one in result["workloads"]] == ["slt", "dlt"]
-    # Without any difference there is no gain; where it is slower, it is worse.
-    with_winner.p99_us[QUICK.digest] = 5_000
-    assert verify(*ACROSS, "--again")[0] == 3
-    with_winner.latency = lambda p: 9_000 if p.other_workload and p.arm == "tuned" else 1_000
-    code, out, _ = verify(*ACROSS, "--again")
-    assert code == 3
-    assert "worse here: dlt (P99 is 9.0" in " ".join(out.split())
-    only = ("--workload", "slt", "--configuration", "winner", "--rounds", "2")
-    assert "under 1 workload" in verify(*only)[1]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--from", "slt"), "--from, --rounds and --again belong to --configuration"),
-        (("--configuration", "winner", "--default", "ubuntu-18.04"), "leave --default out"),
-        (("--configuration", "ubuntu-18.04", "--from", "slt"), "ubuntu-18.04 is nobody's"),
         (("--more", "3", "--default", "ubuntu-18.04"), "--more goes on with the verdict's own two"),
-        (("--more", "3", "--configuration", "winner"), "leave --default and --configuration out"),
-        (("--more", "3", "--rounds", "4"), "--from, --rounds and --again belong to"),
         (("--more", "3", "--dry-run"), "how long further pairs take: leave --dry-run out"),
-        (("--configuration", "winner", "--workload", "cdn"), r"has no \[workload.cdn\]"),
-        (("--configuration", "winner", "--dry-run", "--from", "cdn"), r"has no \[workload.cdn\]"),
     ],
 )
 def test_what_does_not_go_together_is_said(

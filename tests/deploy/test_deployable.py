@@ -37,7 +37,7 @@ def test_the_one_gain_is_exported_whatever_the_other_has(
     assert result is not None
     assert ("arm", dict(VERDICT.configuration.values)) == (result.arch, result.values)
     assert {change.key: change.default for change in result.changes} == DEFAULTS
-    assert "left out: x86: no verdict yet: intop tune --arch x86" in testbed.output.getvalue()
+    assert "left out: x86: no verdict yet. Run: intop tune --arch x86" in testbed.output.getvalue()
     judge(both, "x86", NO_GAIN)
     result = sole_deployment(both)
     assert result is not None
@@ -69,7 +69,7 @@ def test_what_costs_too_much_is_exported_where_that_is_accepted(both: Context) -
 
 
 def test_without_a_verdict_the_next_step_is_said(both: Context) -> None:
-    with pytest.raises(ResultMissingError, match="x86: no verdict yet: intop tune --arch x86"):
+    with pytest.raises(ResultMissingError, match=r"x86: no verdict yet\. Run: intop tune --arch"):
         sole_deployment(both)
 
 
@@ -95,13 +95,13 @@ def test_what_trim_measured_of_another_winner_says_nothing(both: Context) -> Non
     assert all(change.contribution is None for change in result.changes)
 
 
-# A configuration of verify --configuration --------------------------------------------------------
+# A configuration of across ------------------------------------------------------------------------
 
 BASELINE = "ubuntu-18.04"
 
 
 def measure(context: Context, name: str, verdict: Verdict, workload: str = "slt") -> None:
-    """Store the result of `verify --configuration` on x86 under one workload."""
+    """Store the result of `across` on x86 under one workload."""
     subject = Subject(campaign=context.campaign, arch="x86", workload="slt")
     under = replace(BETTER, workload=workload, verdict=replace(verdict, origin=name))
     across = replace(ACROSS, name=name, configuration=verdict.configuration, workloads=(under,))
@@ -130,7 +130,7 @@ def test_a_winner_that_fresh_pairs_show_to_be_a_gain_is_deployed_whole(
     judge(both, "x86", NO_GAIN)
     measure(both, "winner", VERDICT)
     assert sole_deployment(both) is None
-    message = "Its newest verdict is a gain: intop plan --configuration winner"
+    message = "Its newest verdict is a gain. Run: intop plan --configuration winner"
     assert message in testbed.output.getvalue()
     result = sole_deployment(both, configuration="winner")
     assert result is not None
@@ -143,13 +143,13 @@ def test_an_undecided_configuration_asks_for_more_rounds(
     judge(both, "x86", VERDICT)
     measure(both, BASELINE, NO_GAIN)
     assert sole_deployment(both, configuration=BASELINE) is None
-    command = f"intop verify --configuration {BASELINE} --rounds {2 * NO_GAIN.rounds} --arch x86"
-    assert f"More rounds: {command}" in testbed.output.getvalue()
+    command = f"intop across {BASELINE} --rounds {2 * NO_GAIN.rounds} --arch x86"
+    assert f"More rounds may tell. Run: {command}" in testbed.output.getvalue()
 
 
 def test_a_configuration_without_a_verdict_says_how_to_measure_it(both: Context) -> None:
     judge(both, "x86", VERDICT)
-    line = f"x86: no verdict on {BASELINE} yet: intop verify --configuration {BASELINE} --arch x86"
+    line = f"x86: no verdict on {BASELINE} yet. Run: intop across {BASELINE} --arch x86"
     with pytest.raises(ResultMissingError, match=line):
         sole_deployment(both, configuration=BASELINE)
     measure(both, BASELINE, VERDICT, workload="dlt")

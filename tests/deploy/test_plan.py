@@ -323,7 +323,7 @@ def judged(testbed: FakeTestbed, verdict: Any = VERDICT) -> None:
 
 
 def test_without_a_verdict_the_next_step_is_named(context: Context) -> None:
-    with pytest.raises(ResultMissingError, match="x86: no verdict yet: intop tune --arch x86"):
+    with pytest.raises(ResultMissingError, match=r"x86: no verdict yet\. Run: intop tune --arch"):
         plan(context)
 
 

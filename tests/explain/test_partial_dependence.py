@@ -71,7 +71,7 @@ def test_a_curve_is_predicted_about_the_winner(
 @pytest.mark.parametrize(
     ("training", "why"),
     [
-        (None, "there are no models: intop train --arch x86 --workload slt"),
+        (None, "there are no models. Run: intop train --arch x86 --workload slt"),
         (replace(TRAINING, objective="component"), 'set objective = "p99"'),
         (TRAINING, "no tree family"),
     ],

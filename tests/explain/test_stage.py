@@ -86,7 +86,7 @@ def test_what_does_not_matter_is_dropped_and_the_rest_is_judged(
     show(text("x86 slt", result))
     message = capsys.readouterr().out
     assert "2 of 5 keys: gain: P99 is" in message
-    assert "no curves of dependence, since there are no models: intop train" in message.lower()
+    assert "no curves of dependence, since there are no models. run: intop train" in message.lower()
     assert '"dropped"' in to_json(result)
     (drawn,) = write_figures(tmp_path, "svg", {"x86 slt": result})
     assert drawn.name == "x86-slt-contributions.svg"

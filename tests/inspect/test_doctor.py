@@ -310,7 +310,7 @@ FOREIGN = "foreign\tvm/swappiness\t10\t20\tprintf 60 > /proc/sys/vm/swappiness\n
             {"files": "etc/sysctl.d\t/etc/sysctl.d/1.conf\n>sysctl -w a.b=1\n\nend\t\n"},
             "a-lb: /etc/sysctl.d/1.conf:1: a command in place of KEY = VALUE, so no program sets",
         ),
-        ("a_lb", {"status": HELD}, "a-lb: is held, and its watchdog is dead: intop rollback"),
+        ("a_lb", {"status": HELD}, "a-lb: is held, and its watchdog is dead. Run: intop rollback"),
         (
             "a_b1",
             {"facts": MACHINE.replace("uid=0", "uid=7")},

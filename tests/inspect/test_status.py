@@ -14,6 +14,7 @@ from sqlalchemy.exc import OperationalError
 from builders import trials as samples
 from builders.campaigns import STUDY, begun, place
 from builders.results import SWEEP, VERDICT
+from intop import process
 from intop.config.study import Study, load_study
 from intop.document.model import Verbatim
 from intop.domain.campaign_status import CampaignStatus, StageStatus
@@ -112,17 +113,22 @@ def test_a_stage_under_way_is_counted_by_its_trials(study: Study, tmp_path: Path
     ) == (6, 1, 2, False)
 
 
-def test_whether_somebody_is_at_work_is_told_by_the_last_trial(
-    study: Study, tmp_path: Path
-) -> None:
-    begun(tmp_path, ["ok"])
+def test_a_process_at_work_is_named_until_it_ends(study: Study, tmp_path: Path) -> None:
+    _, subject = begun(tmp_path, ["ok"])
     ended = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=12)
-    soon, late = (
-        status(study, now=ended + timedelta(seconds=30)),
-        status(study, now=ended + timedelta(hours=1)),
-    )
-    assert (soon.silent_s, soon.is_at_work) == (30.0, True)
-    assert (late.silent_s, late.is_at_work) == (3600.0, False)
+    before = status(study, now=ended + timedelta(seconds=30))
+    assert (before.silent_s, before.is_at_work) == (30.0, False)
+    with opened(study.store) as store:
+        store.activities.take(subject, "train")
+    result = status(study)
+    assert result.is_at_work
+    (activity,) = result.activities.values()
+    assert (activity.stage, activity.is_alive) == ("train", True)
+    lines = " ".join(report.campaign_lines(result))
+    assert f"at work: {process.title()} at x86 slt train since 20" in lines
+    with opened(study.store) as store:
+        store.activities.end(subject)
+    assert not status(study).is_at_work
 
 
 def test_results_end_stages_and_skipped_ones_are_left_out(study: Study, tmp_path: Path) -> None:
@@ -201,6 +207,27 @@ def test_a_new_campaign_takes_as_long_as_the_one_before(study: Study, tmp_path: 
     now, new = status(study).subjects[0], status(study, new=True).subjects[0]
     assert (3.0, 1) == (now.trial_s, now.measured_in) == (new.trial_s, new.measured_in)
     assert sum(stage.done for stage in new.stages) == 0
+
+
+def test_trials_of_another_duration_say_nothing_of_the_pace(study: Study, tmp_path: Path) -> None:
+    begun(tmp_path, ["ok"] * 5)
+    workload = replace(study.workloads["slt"], duration_s=30)
+    longer = replace(study, workloads={"slt": workload})
+    (new,) = status(longer, new=True).subjects
+    assert new.measured_in is None
+    assert new.trial_s is not None
+    assert new.trial_s > 30
+
+
+def test_before_a_pilot_the_time_is_a_guess_by_the_durations_that_it_may_try(study: Study) -> None:
+    workload = replace(study.workloads["slt"], duration_s=None)
+    (subject,) = status(replace(study, workloads={"slt": workload})).subjects
+    assert subject.awaits_pilot
+    assert subject.trial_s is not None
+    # 1,000 requests at 100/s take 10 s, and the third duration of the pilot is 40 s.
+    assert 40 < subject.trial_s < 50
+    assert None not in (subject.left_s, subject.most_s)
+    assert report.pace(subject).endswith("s; the pilot chooses")
 
 
 def test_tune_connects_once_before_the_models_and_once_after_them(

@@ -69,7 +69,7 @@ connections = 8
 duration_s = 1
 warmup_s = 0
 """
-COMMAND = ("verify", "--workload", "all", "--configuration", "winner", "--rounds", "2")
+COMMAND = ("across", "--rounds", "2")
 NAMES = ["slt", "cdn", "upload", "tls", "mine"]
 
 
@@ -149,6 +149,6 @@ def test_the_winner_is_measured_under_all_workloads(make_study: Make) -> None:
     out, _ = study.run(*COMMAND, expected=(0, 3))
     assert out.count("worse here: ") == 1
     assert len({place for place, *_ in study.trials("across")}) == 20
-    assert "winner under 5 workloads" in study.run("status", "--campaign")[0]
+    assert "winner under 5 workloads" in study.run("progress")[0]
     study.run("report", "--output", "report.html")
     assert "Under all workloads" in (study.folder / "report.html").read_text()

@@ -34,7 +34,7 @@ def test_the_four_lines_in_their_order(study: Any) -> None:
     assert "x86" not in out
     (line,) = (line for line in message.splitlines() if "x86" in line)
     assert line == (
-        "left out: x86: nothing is collected yet: intop lab up --arch x86 && "
+        "left out: x86: nothing is collected yet. Run: intop lab up --arch x86 && "
         "intop collect --arch x86 && intop train --arch x86"
     )
 

@@ -47,7 +47,7 @@ def test_a_worker_that_is_killed_in_a_trial_leaves_it_to_the_next_one(
     assert before == study.balancer("sysctl net.ipv4 net.core.somaxconn")
     result = trials(url)
     assert len(result) == len(set(result)) > 8
-    out, _ = study.run("status", "--workers")
+    out, _ = study.run("progress", "--all")
     assert "1 campaign" in out
     assert "second" not in out
 

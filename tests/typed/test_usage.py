@@ -138,7 +138,10 @@ def test_without_root_the_lab_says_in_one_sentence_what_to_do(study: Path) -> No
 def test_a_lab_that_is_not_up_says_how_to_start_it(study: Path) -> None:
     done = intop("screen", "-c", study)
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"intop: x86 slt: lab t-cli is not up: intop lab up --arch x86 -c {study}" in done.stderr
+    assert (
+        f"intop: x86 slt: lab t-cli is not up. Run: intop lab up --arch x86 -c {study}"
+        in done.stderr
+    )
     assert (
         "intop: lab t-cli is not up: start it with intop lab up"
         in intop("tune", "-c", study).stderr

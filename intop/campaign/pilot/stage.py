@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from intop.campaign.pilot.duration import chosen, durations, stalled, tried_duration
+from intop.campaign.pilot.duration import chosen, stalled, tried_duration
 from intop.campaign.pilot.view import sentence
 from intop.domain.configuration import DEFAULT
-from intop.domain.pilot import Pilot, TriedDuration
+from intop.domain.pilot import Pilot, TriedDuration, durations
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError, IntopError, UsageError
 from intop.run.context import Task

@@ -67,7 +67,7 @@ def trials(
                     if arch in (None, subject.arch) and workload in (None, subject.workload)
                 ]
     if not any(part.trials for part in parts):
-        raise ResultMissingError(f"{shown(str(store))} has no such trials: intop status --campaign")
+        raise ResultMissingError(f"{shown(str(store))} has no such trials. Run: intop progress")
     return frame(parts, _by_key(known), _explained() if counters else None)
 
 
@@ -89,7 +89,7 @@ def export(context: Context, stages: Collection[str] = (), *, counters: bool = F
             context.progress.say(f"no models can be trained on the export: {error}")
         parts.append(_part(task.store, task.subject, stages, modelled))
     if not any(part.trials for part in parts):
-        raise ResultMissingError(f"{context.study.name}: nothing is measured yet: intop tune")
+        raise ResultMissingError(f"{context.study.name}: nothing is measured yet. Run: intop tune")
     study = context.study
     parameters = _by_key((*study.catalogue.parameters, *study.directives.parameters))
     explained = _explained() if counters else None

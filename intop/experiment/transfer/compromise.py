@@ -59,7 +59,7 @@ def compromise(
     ]
     if len(known) < len(tasks):
         return None, [
-            f"{task.title}: no models yet, so no compromise is sought: intop train --arch "
+            f"{task.title}: no models yet, so no compromise is sought. Run: intop train --arch "
             f"{task.subject.arch} --workload {task.workload.name}"
             for task, training in zip(tasks, trainings, strict=True)
             if training is None

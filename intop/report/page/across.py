@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 
-from intop.campaign.verify.across_view import across_notes, across_tables
 from intop.campaign.verify.speedup_figure import speedup, verdicts_of
 from intop.document.model import Block, Figure, Paragraph, without_empty
+from intop.experiment.across.view import across_notes, across_tables
 from intop.report.findings import Findings
 from intop.report.page.common import as_sentence
 from intop.sentences import across_sentence, worse_here
@@ -18,7 +18,7 @@ def across(findings: Findings) -> Iterator[Block]:
             yield Paragraph(
                 "What the winner is worth under the study's other workloads was not measured. Do "
                 "so with",
-                command="intop verify --workload all --configuration winner",
+                command="intop across",
             )
         return
     yield Paragraph(as_sentence(across_sentence(result)))

@@ -23,8 +23,8 @@ from intop.domain.sweep import Sweep
 from intop.domain.verdict import Verdict
 from intop.experiment.sweep.figure import curves
 from intop.experiment.sweep.view import sweep_notes, sweep_tables
-from intop.explain.mediation_view import mediation_notes, mediation_table
-from intop.explain.mediation_view import sentence as mediation_sentence
+from intop.explain.causes.view import mediation_notes, mediation_table
+from intop.explain.causes.view import sentence as mediation_sentence
 from intop.report.findings import Findings, Judged
 from intop.report.page.common import as_sentence
 from intop.sentences import soak_sentence, sweep_sentence

@@ -7,12 +7,12 @@ import pytest
 
 from builders.results import ACROSS, BETTER, COSTLIER, DOUBTED, SLOWER, UNMEASURED, VERDICT
 from builders.trials import trial
-from intop.campaign.verify.across import under_workload
 from intop.domain.across import UnderWorkload, about
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrails
 from intop.domain.sides import judged as verdict_of
 from intop.domain.trial import Trial
+from intop.experiment.across.stage import under_workload
 
 TUNED = Configuration({"net.core.somaxconn": "64"})
 

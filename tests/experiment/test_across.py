@@ -8,13 +8,13 @@ import pytest
 from builders import results as findings
 from builders.testbeds import FakeTestbed, probe_of
 from builders.trials import CONDITIONS
-from intop.campaign.verify.across import AcrossRequest, AcrossWorkloads
 from intop.domain.across import Across, AcrossByName
 from intop.domain.configuration import Configuration
 from intop.domain.sweep import Sweeps
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError, ResultMissingError, UsageError
+from intop.experiment.across.stage import AcrossRequest, AcrossWorkloads
 from intop.experiment.sweep import request as sweep_request
 from intop.experiment.sweep import stage as sweep
 from intop.run.comparability import check_same
@@ -206,7 +206,7 @@ def test_other_names_are_refused(judged: FakeTestbed, name: str, problem: str) -
 
 
 def test_a_winner_takes_a_verdict(testbed: FakeTestbed) -> None:
-    with pytest.raises(ResultMissingError, match=r"slt: no verdict yet: intop .*intop verify"):
+    with pytest.raises(ResultMissingError, match=r"slt: no verdict yet. Run: intop .*intop verify"):
         across(testbed.task, workloads(testbed.task))
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from builders.results import ACROSS, BETTER, UNMEASURED
-from intop.campaign.verify.across_view import across_section
 from intop.document.figures import figures_of
 from intop.document.machine import to_json
 from intop.document.markdown import as_markdown
+from intop.experiment.across.view import across_section
 from intop.sentences import across_sentence, worse_here
 from kit.golden import Golden
 from kit.printed import shown

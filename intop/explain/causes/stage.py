@@ -1,4 +1,4 @@
-"""mediation: what is left of a winner's gain once a mechanism is taken away on both sides."""
+"""causes: what is left of a winner's gain once a mechanism is taken away on both sides."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -49,12 +49,12 @@ class Mediate(Experiment[Mediation]):
     that can't be set.
     """
 
-    name = "mediation"
+    name = "causes"
     description = "what is left of the gain without each mechanism"
-    command = "explain"
+    command = "causes"
     result_type = Mediation
     needs = ("judge",)
-    measures_all = "mediation: other blocks or rounds than before are measured anew"
+    measures_all = "causes: other blocks or rounds than before are measured anew"
 
     def __init__(self, task: Task, verdict: Verdict, request: MediationRequest) -> None:
         super().__init__(timed(task))

@@ -73,7 +73,7 @@ def mediation_notes(mediation: Mediation) -> Iterator[str]:
             )
     for mechanism, reason in mediation.untold.items():
         yield (
-            f"{mechanism} was not taken away: {reason}. Name values that do: intop explain --why "
+            f"{mechanism} was not taken away: {reason}. Name values that do: intop causes "
             f"--block {mechanism}:KEY=VALUE"
         )
 

@@ -62,7 +62,7 @@ class AcrossWorkloads(Experiment[Across]):
 
     name = "across"
     description = "the winner under all workloads"
-    command = "verify"
+    command = "across"
     result_type = Across
     is_apart = True
     measures_all = "other workloads, rounds or values than the last time: all of it is measured"

@@ -1,0 +1,1 @@
+"""Across: one configuration and the default under all workloads of a study."""

@@ -1,0 +1,1 @@
+"""Causes: what is left of a gain without each mechanism that the verdict names."""
