@@ -52,7 +52,7 @@ WHEN_LISTENING = {
 
 @dataclass(frozen=True)
 class _Block:
-    """What a block came to."""
+    """The outcome of a block."""
 
     requests: LoggedRequests
     seconds: float
