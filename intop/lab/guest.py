@@ -5,6 +5,7 @@ the guest is told about its lab is one shell script, read through QEMU's firmwar
 host's key and who may enter, the configurations of sshd and nginx, the address, the link.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from intop.lab.image import Image
 from intop.lab.network import BALANCER
 from intop.lab.qemu import Accelerator
 from intop.lab.state import folders_of, guest_files
+from intop.words import inert
 
 FOLDER = Path(recipe.GUEST_FOLDER)
 """The guest's folder for its orders and its servers' files."""
@@ -30,6 +32,11 @@ NGINX = "/usr/sbin/nginx"
 OPEN_FILES = 65536
 
 TUN_DEVICE = Path("/dev/net/tun")
+
+_CRASH = re.compile(
+    r"Kernel panic|Unable to handle|Internal error|Oops|BUG:|Out of memory|lockup|stall|reboot"
+)
+MOST_WORDS = 5
 
 
 # -- texts ---------------------------------------------------------------------------------------
@@ -171,6 +178,15 @@ def problem(lab: str) -> str | None:
     if pid(lab) is not None:
         return None
     return f"{BALANCER}: the guest does not run any more{last_lines(guest_files(lab).console)}"
+
+
+def last_words(lab: str) -> list[str]:
+    """Return the last lines of a guest's console that tell of a crash; none where it has none."""
+    try:
+        lines = guest_files(lab).console.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    return [inert(line) for line in lines if _CRASH.search(line)][-MOST_WORDS:]
 
 
 def pid(lab: str) -> int | None:

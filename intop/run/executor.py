@@ -6,9 +6,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from intop.domain.agreement import Agreement
+from intop.domain.cluster import LabSpec
 from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import HostError, IncomparableError, UnreachableError
+from intop.errors import HostError, IncomparableError, LabError, UnreachableError
 from intop.features import result_name
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
@@ -78,6 +79,7 @@ class OpenTestbeds:
         with suppress(HostError):
             self.close()
         self._ready, self._task = (), None
+        _start_guests(task)
         deadline = time.monotonic() + RECONNECT_S
         while True:
             try:
@@ -150,6 +152,22 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
         if shown:
             task.context.progress.end()
     return [trials[p.index] for p in plan if p.index in trials]
+
+
+def _start_guests(task: Task) -> None:
+    """Start the virtual machines of the task's labs again that have ended, such as by a panic."""
+    from intop.lab.cluster import up
+    from intop.lab.guest import last_words, problem
+
+    say = task.context.progress.say
+    for replica in task.context.study.clusters.get(task.subject.arch, ()):
+        if not isinstance(replica, LabSpec) or replica.kind == "namespaces":
+            continue
+        if (gone := problem(replica.name)) is not None:
+            for line in (gone, *last_words(replica.name)):
+                say(f"lab {replica.name}: {line}")
+            with suppress(LabError):  # connecting says so again
+                up(replica, say)
 
 
 def _stored(stage: Stage[Any]) -> dict[int, Trial]:

@@ -24,7 +24,7 @@ from intop.hosts.guard import guarded, rollback
 from intop.hosts.host import output
 from intop.hosts.ssh import SshHost, connect
 from intop.lab import cluster as lab
-from intop.lab import network
+from intop.lab import guest, network, qemu
 from kit.client_namespaces import socket_of
 from kit.studies import wait_for
 
@@ -221,3 +221,13 @@ def test_an_up_that_is_killed_while_the_guest_starts_is_cleared(traces: Traces) 
     finally:
         process.kill()
         lab.down(name)
+
+
+def test_the_last_words_of_a_guest_tell_of_a_crash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = qemu.Files(tmp_path)
+    monkeypatch.setattr(guest, "guest_files", lambda _: files)
+    assert guest.last_words("t") == []
+    files.console.write_text("Booting\n[9.1] Kernel panic - not syncing: Oops \x1b[2J\nBooting\n")
+    assert guest.last_words("t") == ["[9.1] Kernel panic - not syncing: Oops \\u001b[2J"]

@@ -185,3 +185,37 @@ def test_trials_on_the_other_architecture_survive_its_power_failing(
 
     study.run("lab", "down")
     assert traces(name) == []
+
+
+@pytest.mark.long
+def test_tune_starts_a_guest_again_that_has_died(guest_study: Any, wait_for: Wait) -> None:
+    """As by a panic of its kernel, which takes the emulator with it."""
+    study, (name,) = guest_study, guest_study.labs
+    path = study.folder / "intop.toml"
+    path.write_text(path.read_text() + TINY)
+    study.run("lab", "up", "--arch", OTHER)
+    process = study.start("tune", "--arch", OTHER)
+    wait_for(lambda: len(study.trials("screen")) >= 3, "the first trials")
+    killed(name)
+    _, printed = process.communicate(timeout=900)
+    assert process.returncode in (0, 3), printed
+    assert "intop connects again" in printed
+    assert f"lab {name}: lb: the guest does not run any more" in printed
+    assert lost(study.folder)
+
+
+TINY = """screen_trials = 8
+keep = 4
+collect_trials = 8
+refine_trials = 2
+tuning_trials = 1
+folds = 2
+repeats = 1
+population = 40
+generations = 10
+finalists = 2
+pick_rounds = 1
+trim_rounds = 0
+judge_pairs = 3
+explain_rounds = 0
+"""
