@@ -192,7 +192,8 @@ def test_tune_starts_a_guest_again_that_has_died(guest_study: Any, wait_for: Wai
     """As by a panic of its kernel, which takes the emulator with it."""
     study, (name,) = guest_study, guest_study.labs
     path = study.folder / "intop.toml"
-    path.write_text(path.read_text() + TINY)
+    text = path.read_text().replace("rate_rps = 100", "rate_rps = 20")
+    path.write_text(text.replace("connections = 16", "connections = 64") + TINY)
     study.run("lab", "up", "--arch", OTHER)
     process = study.start("tune", "--arch", OTHER)
     wait_for(lambda: len(study.trials("screen")) >= 3, "the first trials")
