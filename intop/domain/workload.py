@@ -1,7 +1,7 @@
 """Workloads and budgets: the load that a cluster is measured under, and how much of it."""
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import PurePath
 from typing import Annotated, Literal
@@ -170,7 +170,8 @@ ALIKE = Clients()
 class Recording:
     """A file with the times and paths of requests, from an access log."""
 
-    path: str
+    path: str = field(compare=False)
+    """Its place on this machine. Others have the same recording in folders of their own."""
     seconds: float
     """The time that it covers. It has at least one request."""
     requests: int
