@@ -3,7 +3,8 @@
 -- Requests are due at slots that never move. Each goes out on an idle connection of the pool; where
 -- none is idle it waits. A latency counts from when the request was due, so it holds the wait, the
 -- connect and the TLS handshake where the request needed them. In a closed loop (--arrivals closed)
--- there are no slots: a request is due as soon as a connection is idle. Every request that was due in
+-- there are no slots: a request is due as soon as a connection is idle. Recorded arrivals have slots
+-- and paths in a file (--slots), each stream its own ones. Every request that was due in
 -- the counted part has one place in the histogram (see finish()):
 --
 --   answered         the time from when it was due to the last byte of its answer
@@ -38,7 +39,7 @@ local SCHEMA = 2
 local options, script_args = arguments.parse(arg, {
    script = "text", -- where the requests come from; what stands after `--` is for it
    url = "text", -- scheme, host and port
-   rate = "positive", -- requests a second; a closed loop has none
+   rate = "positive", -- requests a second; closed loops and recorded arrivals have none
    duration = "positive", -- counted seconds
    warmup = "number", -- seconds before them, on the same connections
    drain = "number", -- seconds after them in which answers are waited for, and nothing is sent
@@ -47,7 +48,8 @@ local options, script_args = arguments.parse(arg, {
    concurrent = "count", -- requests that a connection of HTTP/2 carries at once
    timeout = "positive", -- seconds from when a request was due
    seed = "seed",
-   arrivals = "text", -- constant, poisson or closed
+   arrivals = "text", -- constant, poisson, recorded or closed
+   slots = "text", -- for recorded arrivals: file of "US PATH" lines, times since the first slot in their order
    stream = "count", -- number of this stream, from 0 on, of so many:
    streams = "count",
    ["start-at"] = "positive", -- seconds of this host's time of day: the first slot of the first stream
@@ -67,13 +69,16 @@ local options, script_args = arguments.parse(arg, {
 })
 arguments.require(options, { "url", "seed" })
 local arrivals = options.arrivals or "constant"
-if arrivals ~= "constant" and arrivals ~= "poisson" and arrivals ~= "closed" then
-   die("--arrivals must be constant, poisson or closed, not '" .. arrivals .. "'")
+local is_closed, is_recorded = arrivals == "closed", arrivals == "recorded"
+if not (is_closed or is_recorded or arrivals == "constant" or arrivals == "poisson") then
+   die("--arrivals must be constant, poisson, recorded or closed, not '" .. arrivals .. "'")
 end
-local is_closed = arrivals == "closed"
 if not options.fetch then arguments.require(options, { "script", "duration", "connections" }) end
-if not (options.fetch or is_closed) then arguments.require(options, { "rate" }) end
+if not (options.fetch or is_closed or is_recorded) then arguments.require(options, { "rate" }) end
 if is_closed and options.rate then die("--rate: a closed loop has none") end
+if is_recorded then arguments.require(options, { "slots" }) end
+if is_recorded and options.rate then die("--rate: recorded arrivals have none") end
+if options.slots and not is_recorded then die("--slots needs --arrivals recorded") end
 local protocol = options.http or "1.1"
 if protocol ~= "1.1" and protocol ~= "2" then die("--http must be 1.1 or 2, not '" .. protocol .. "'") end
 if options.concurrent and protocol ~= "2" then die("--concurrent needs --http 2") end
@@ -158,6 +163,24 @@ local function fetch_requests()
    end
 end
 
+-- When the requests of recorded arrivals are due, and the numbers of their paths.
+local slots_due, slots_path = {}, {}
+local taken = 0 -- of them, from the queue
+local function read_slots(file)
+   local lines, problem = io.open(file)
+   if not lines then die("--slots: " .. problem) end
+   local last, count = 0, 0
+   for line in lines:lines() do
+      local due, path = line:match("^(%d+) (%d+)$")
+      if not due then die("--slots: not US PATH: '" .. line .. "'") end
+      due, path, count = tonumber(due), tonumber(path), count + 1
+      if due < last then die("--slots: line " .. count .. " is due before the one above") end
+      if path < 1 then die("--slots: line " .. count .. ": paths count from 1") end
+      slots_due[count], slots_path[count], last = due, path, due
+   end
+   lines:close()
+end
+
 local function script_requests()
    dofile(options.script)
    intop_thread_id = STREAM
@@ -165,7 +188,8 @@ local function script_requests()
    for _, word in ipairs(script_args) do args[#args + 1] = word end
    init(args)
    http.is_head = wrk.method == "HEAD"
-   return request
+   if not is_recorded then return request end
+   return function() return request(slots_path[taken]) end
 end
 
 local next_text
@@ -187,6 +211,10 @@ local LATE_US = options["late-ms"] and options["late-ms"] * 1e3 or math.huge
 local late, late_known = 0, 0 -- of those that are over; with those that wait, at the last look
 
 local queue = queues.new() -- when the requests were due that wait for a place, in that order
+local function take()
+   taken = taken + 1
+   return queue:take()
+end
 
 -- Connections --------------------------------------------------------------------------------------
 
@@ -515,7 +543,7 @@ local function end_pauses(now)
 end
 
 local function end_timed_out(now)
-   while queue.count > 0 and now - queue:at(0) > TIMEOUT_US do count_failure(queue:take(), "timeout", now) end
+   while queue.count > 0 and now - queue:at(0) > TIMEOUT_US do count_failure(take(), "timeout", now) end
    if multiplex then return multiplex.end_timed_out(now, TIMEOUT_US) end
    for i = 0, POOL - 1 do
       local c = connections[i]
@@ -567,6 +595,7 @@ local function set_up()
    if multiplex then multiplex.prepare() end
    wait = system.waiter(not options.timerfd)
    chance.seed(options.seed, STREAM)
+   if is_recorded then read_slots(options.slots) end
    next_text = options.fetch and fetch_requests() or script_requests()
    if options.expect then read_expected(options.expect) end
    require("jit.opt").start("maxtrace=4000", "maxmcode=8192", "maxrecord=8000")
@@ -585,7 +614,7 @@ local function run()
    local is_poisson = arrivals == "poisson"
    local slot, now = 0, now_us()
    -- Slots of several streams of one rate lie evenly between each other.
-   started = first_slot() + (is_poisson and 0 or STREAM / STREAMS * step)
+   started = first_slot() + ((is_poisson or is_recorded) and 0 or STREAM / STREAMS * step)
    counted_from = started + (options.warmup or 0) * 1e6
    finish = options.fetch and started + 1 or counted_from + options.duration * 1e6
    local give_up = finish + (options.fetch and TIMEOUT_US or (options.drain or 0) * 1e6)
@@ -593,9 +622,10 @@ local function run()
    local function after(due)
       slot = slot + 1
       if options.fetch then return slot < #fetched and started or math.huge end
+      if is_recorded then return started + (slots_due[slot] or math.huge) end
       return is_poisson and due - math.log(chance.draw()) * step or started + slot * step
    end
-   if is_poisson then next_due = after(started) end
+   if is_poisson or is_recorded then next_due = after(started) end
    local function is_due(due, late_us)
       if due >= counted_from then
          due_count = due_count + 1
@@ -622,7 +652,7 @@ local function run()
             queue:add(now)
          end
       end
-      while queue.count > 0 and free_count > 0 do give(free_take(), queue:take()) end
+      while queue.count > 0 and free_count > 0 do give(free_take(), take()) end
       if now >= finish and (now >= give_up or queue.count + PLACES - free_count - thinking:count() == 0) then break end
       if now >= next_check then
          next_check = now + 100000

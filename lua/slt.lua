@@ -1,5 +1,6 @@
 -- Static load test: each request picks one path at random, uniformly, from the file --paths
--- (one path a line); with --only PATH all ask for that one. Further arguments: see intop.lua.
+-- (one path a line), or by the number that it is given; with --only PATH all ask for that one.
+-- Further arguments: see intop.lua.
 
 local here = debug.getinfo(1, "S").source:match("^@(.*/)") or "./"
 local found, intop = pcall(dofile, here .. "intop.lua")
@@ -27,10 +28,13 @@ local function read_paths(file)
 end
 
 intop.script("slt", { paths = "text", only = "text" }, function(options)
-   local requests = {}
+   local requests, distinct, known = {}, {}, {}
    for i, path in ipairs(options.only and { checked("only", options.only) } or read_paths(options.paths)) do
       requests[i] = wrk.format(nil, path)
+      if not known[path] then distinct[#distinct + 1] = requests[i] end
+      known[path] = true
    end
-   local random, count = math.random, #requests
-   return function() return requests[random(count)] end
+   local random, count, others = math.random, #requests, #distinct
+   -- Recorded arrivals give the number of a path among the different ones. With --only there is one.
+   return function(number) return number and distinct[(number - 1) % others + 1] or requests[random(count)] end
 end, { only = true })

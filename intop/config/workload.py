@@ -11,7 +11,14 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from intop.config.source import Place, Source, Table, converted, plain, short
-from intop.domain.workload import WORKLOAD_KINDS, Clients, Workload, WorkloadKind, is_path
+from intop.domain.workload import (
+    WORKLOAD_KINDS,
+    Clients,
+    Recording,
+    Workload,
+    WorkloadKind,
+    is_path,
+)
 from intop.resources import shipped
 
 MOST_WEIGHT = 1000
@@ -21,7 +28,7 @@ ALL = "all"
 _OF_CLASSES = ("name", "share", "connections")
 _BEHAVIOUR = {field.name for field in fields(Clients)}.difference(_OF_CLASSES)
 """The settings of clients that a workload without classes has itself."""
-_ARRIVALS: Any = Literal["constant", "poisson"]
+_ARRIVALS: Any = Literal["constant", "poisson", "recorded"]
 """A closed loop is a sweep's only."""
 
 
@@ -67,6 +74,7 @@ def _workload(source: Source, name: str, table: Table) -> Workload | None:
     own["arrivals"] = source.convert(_ARRIVALS, arrivals, (*place, "arrivals")) or "constant"
     if isinstance(paths := own.get("paths"), dict):
         own["paths"] = source.check(lambda: _by_weight(paths), (*place, "paths")) or []
+    file = own.pop("recording", None)
     moved: Mapping[Place, Place] = {}
     if not (classes := own.get("clients")):
         own["clients"], moved = [behaviour], {("clients", 0): ()}
@@ -80,10 +88,13 @@ def _workload(source: Source, name: str, table: Table) -> Workload | None:
         source.check(lambda: _check_classes(workload), place)
     if workload.paths and workload.kind == "dlt":
         source.problem((*place, "paths"), "dlt asks for the cluster's dynamic_path only")
-    if not workload.script:
-        return workload
-    script = source.check(lambda: _script(source.path.parent / workload.script), place)
-    return replace(workload, script=str(script))
+    recording, folder = None, source.path.parent
+    if file is not None or workload.arrivals == "recorded":
+        recording = source.check(lambda: _recording(workload, file, folder), (*place, "recording"))
+    script = ""
+    if workload.script:
+        script = str(source.check(lambda: _script(folder / workload.script), place))
+    return replace(workload, recording=recording, script=script)
 
 
 def _kind(name: str, kind: WorkloadKind | None) -> WorkloadKind:
@@ -132,6 +143,27 @@ def _check_classes(workload: Workload) -> None:
     names = [c.name for c in workload.clients]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two classes of clients are called {', '.join(sorted(twice))}")
+
+
+def _recording(workload: Workload, file: object, folder: Path) -> Recording:
+    """Return a workload's recording. Raises ValueError for one that it can't play."""
+    from intop.config.recording import recording_of
+
+    if workload.arrivals != "recorded":
+        raise ValueError(f'it is for arrivals = "recorded", not "{workload.arrivals}"')
+    if not (isinstance(file, str) and file):
+        raise ValueError("must be a file of intop workload learn --record, beside the study's")
+    recording, count = recording_of((folder / file).absolute())
+    if workload.kind == "dlt":
+        return recording
+    if not workload.paths:
+        raise ValueError("it needs the workload's paths: copy them from intop workload learn")
+    if count != (own := len(set(workload.paths))):
+        raise ValueError(
+            f"{file} counts {count:,} paths, and the workload has {own:,}: bring back those of "
+            "intop workload learn, in their order"
+        )
+    return recording
 
 
 def _script(path: Path) -> Path:

@@ -1,7 +1,7 @@
 """Workloads and budgets: the load that a cluster is measured under, and how much of it."""
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import PurePath
 from typing import Annotated, Literal
@@ -19,7 +19,7 @@ WorkloadKind = Literal["slt", "dlt"]
 workloads."""
 WORKLOAD_KINDS: tuple[WorkloadKind, ...] = ("slt", "dlt")
 
-Arrivals = Literal["constant", "poisson", "closed"]
+Arrivals = Literal["constant", "poisson", "recorded", "closed"]
 """The time at which requests are due. In a closed loop it is once a connection has its answer:
 there is no rate, and a slow server is asked less often."""
 Lifetimes = Literal["fixed", "geometric"]
@@ -166,6 +166,24 @@ ALIKE = Clients()
 """All clients are alike, and keep their connections."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """A file with the times and paths of requests, from an access log."""
+
+    path: str = field(compare=False)
+    """Its place on this machine. Others have the same recording in folders of their own."""
+    seconds: float
+    """The time that it covers. It has at least one request."""
+    requests: int
+    digest: str
+    """A checksum of its content."""
+
+    @property
+    def rate_rps(self) -> float:
+        """Requests/s on average."""
+        return self.requests / self.seconds
+
+
 def _is_path_if_any(text: str) -> bool:
     return not text or is_path(text)
 
@@ -195,7 +213,12 @@ class Workload:
     Without any, they are the cluster's own static paths.
     """
     arrivals: Arrivals = "constant"
-    """The times at which requests are due: at equal distances, or at random."""
+    """The times at which requests are due: at equal distances, at random, or as recorded."""
+    recording: Recording | None = None
+    """The requests of `recorded` arrivals, in a file beside the study.
+
+    `intop workload learn --record FILE` writes it. At another rate, it is played faster or slower.
+    """
     clients: tuple[Clients, ...] = (ALIKE,)
     """The classes that share the load."""
     check: Check = "content"
@@ -225,7 +248,13 @@ class Workload:
 
         For conditions: trials of different traffic aren't comparable.
         """
-        words = {"constant": "", "poisson": "poisson arrivals", "closed": "closed loop"}
+        digest = self.recording.digest if self.recording else ""
+        words = {
+            "constant": "",
+            "poisson": "poisson arrivals",
+            "recorded": f"recorded arrivals ({digest})",
+            "closed": "closed loop",
+        }
         parts = (self.scheme, words[self.arrivals], *map(str, self.clients))
         return "; ".join(filter(None, parts))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.counters import HostCounters
+from intop.domain.recording import Slots
 from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadKilledError, UnreachableError
@@ -53,6 +54,7 @@ def measure(
     seed: int,
     prune_above_ms: float | None = None,
     expected: Mapping[str, str] = {},
+    slots: Slots | None = None,
     points: int = POINTS,
     footprint: bool = False,
 ) -> Measurement:
@@ -60,8 +62,8 @@ def measure(
 
     Counters are read before the load and after it, and have `points` in all. With `footprint` the
     footprint of the load balancer's nginx is also read, after the load. `expected` are the names of
-    `ExpectedAnswers`. The load ends as soon as its P99 is certainly above `prune_above_ms`, where
-    the tool can tell.
+    `ExpectedAnswers`. `slots` are the requests of recorded arrivals. The load ends as soon as its
+    P99 is certainly above `prune_above_ms`, where the tool can tell.
 
     Raises:
         CommandError: A host's answer makes no sense, or the load tool fails.
@@ -69,8 +71,14 @@ def measure(
         LoadKilledError: The load was ended by a signal, or began too late.
     """
     wanted = streams(
-        workload, rig.cluster, seed=seed, prune_above_ms=prune_above_ms, expected=expected
+        workload,
+        rig.cluster,
+        seed=seed,
+        prune_above_ms=prune_above_ms,
+        expected=expected,
+        slots=slots,
     )
+    _put_slots(rig, wanted)
     # All points shall lie within the load, also where nothing is pending at its end.
     sent_s = max(planned_run_s(tool, load) for _, load in wanted) - DRAIN_S
     step_s = sent_s / points
@@ -92,6 +100,14 @@ def measure(
         )
     counters = {name: series(before[name].now, reading) for name, reading in after.items()}
     return Measurement(merged(results), metrics, counters)
+
+
+def _put_slots(rig: Rig, wanted: Sequence[Stream]) -> None:
+    """Put the requests of recorded arrivals on the load generators, a file for each stream."""
+    for number, generator in enumerate(rig.load_generators):
+        loads = [load for g, load in wanted if g == number and load.arrivals == "recorded"]
+        if files := {load.slots_file: load.slots for load in loads}:
+            generator.put(load_directory(generator), files)
 
 
 def idle(rig: Rig, seconds: float) -> dict[str, HostMetrics]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from intop.domain.recording import Slots
 from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.hosts.measure import Measurement
@@ -28,6 +29,8 @@ class Attempt:
     workload: Workload
     """The load: its workload's, with what the planned trial has of its own."""
     seed: int
+    slots: Slots | None
+    """The requests of recorded arrivals; None for others."""
     prune_above_ms: float | None
     started: datetime
     started_s: float

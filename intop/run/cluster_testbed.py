@@ -14,6 +14,7 @@ from intop.domain.probing import (
     Probed,
     unfit,
 )
+from intop.domain.recording import Slots, trial_slots
 from intop.domain.trial import Conditions, PlannedTrial, Trial, TrialRole
 from intop.domain.workload import Workload
 from intop.errors import (
@@ -117,10 +118,23 @@ class ClusterTestbed:
             sent=sent,
             workload=workload,
             seed=self.task.seed(stage, load_words(planned), again),
+            slots=self._slots(planned, stage, workload, sent),
             prune_above_ms=prune_above_ms,
             started=started,
             started_s=started_s,
         )
+
+    def _slots(self, planned: PlannedTrial, stage: str, load: Workload, sent: Sent) -> Slots | None:
+        """Return the requests of recorded arrivals; None for others.
+
+        The arms of a round get the same ones. So does a trial that is measured again: windows
+        would no longer be spread over the recording if disturbed trials moved on.
+        """
+        if load.arrivals != "recorded" or load.recording is None or sent.words is None:
+            return None
+        number = planned.index if planned.round is None else planned.round
+        seed = self.task.seed("windows", stage, planned.series)
+        return trial_slots(sent.words, load.recording, load, seed=seed, number=number)
 
     def _apply_and_measure(self, attempt: Attempt, outcome: Outcome) -> Measurement:
         """Measure a configuration once the hosts have settled, and restore in any case."""
@@ -133,6 +147,7 @@ class ClusterTestbed:
                 sent.tool,
                 attempt.workload,
                 seed=attempt.seed,
+                slots=attempt.slots,
                 prune_above_ms=attempt.prune_above_ms,
                 expected=sent.expected.names,
             )
@@ -150,6 +165,7 @@ class ClusterTestbed:
             attempt.sent.tool,
             attempt.workload,
             seed=attempt.seed,
+            slots=attempt.slots,
             expected=attempt.sent.expected.names,
             points=1,
             footprint=True,

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from intop.config.recording import words_of
 from intop.config.workload import load_problem
+from intop.domain.recording import Words
 from intop.domain.sweep import is_in_reach
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
@@ -32,6 +34,8 @@ class Sent:
     """The answers that a right one has to equal."""
     conditions: Mapping[str, Any]
     """The conditions that follow from the workload (`comparability.OF_WORKLOAD`)."""
+    words: Words | None = None
+    """The requests of its recording; None without one."""
 
 
 @dataclass(kw_only=True)
@@ -83,6 +87,7 @@ class Loads:
             paths=paths,
             expected=expected,
             conditions=of_workload(workload, cluster, tool),
+            words=words_of(workload.recording) if workload.recording else None,
         )
 
     def _check_paths(self, workload: Workload, rig: Rig) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +13,10 @@ from intop.command.output import print_result, say
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
+    from intop.domain.workload import Recording
     from intop.traffic.log_format import LineFormat, Values
     from intop.traffic.profile import Profile
+    from intop.traffic.recorder import Recorder
 
 LOOK = 50
 """Lines by which a format is guessed."""
@@ -30,6 +33,7 @@ def group() -> None:
         "intop workload learn access.log.2.gz access.log.1 access.log --name shop",
         "ssh web1 cat /var/log/nginx/access.log | intop workload learn -",
         "intop workload learn a.log --format '$msec $connection_requests \"$request\" $status'",
+        "intop workload learn access.log --record shop.recording >> intop.toml",
     )
 )
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
@@ -40,8 +44,20 @@ def group() -> None:
     help="combined, common, json, or the text of nginx's log_format.  [default: guessed]",
 )
 @click.option("--name", default="learned", show_default=True, help="The workload's name.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the times and paths of the busiest hour, which the workload then replays.",
+)
 @json_option
-def learn(logs: tuple[str, ...], line_format: str | None, name: str, as_json: bool) -> None:
+def learn(
+    logs: tuple[str, ...],
+    line_format: str | None,
+    name: str,
+    record: Path | None,
+    as_json: bool,
+) -> None:
     """Write a [workload.NAME] from access logs.
 
     Logs are plain or gzip files, the oldest first, or - for standard input. The result has paths
@@ -63,19 +79,52 @@ def learn(logs: tuple[str, ...], line_format: str | None, name: str, as_json: bo
     places = iter(lines)
     first = list(islice(places, LOOK))
     chosen = _format([text for _, text in first], line_format)
-    profile = profile_of(_read(chain(first, places), chosen))
+    recorder = _recorder(record)
+    profile = profile_of(_read(chain(first, places), chosen), recorder)
     for note in lines.notes:
         say(note)
     if lines.too_long:
         say(f"{lines.too_long:,} lines are longer than any request, and were left out")
     _check(profile, chosen)
+    recording = _recording(record, recorder, profile)
     if as_json:
         print_result(to_json(summary(profile)))
         return
     try:
-        print_result(workload_text(profile, name).rstrip("\n"))
+        print_result(workload_text(profile, name, recording).rstrip("\n"))
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def _recorder(file: Path | None) -> "Recorder | None":
+    """Return what records. Raises UsageError where a file is that is no recording."""
+    from intop.config.recording import is_recording
+    from intop.traffic.recorder import Recorder
+
+    if file is None:
+        return None
+    try:
+        if file.exists() and not is_recording(file):
+            raise UsageError(f"--record: {file} is there, and is no recording: name another file")
+    except OSError as error:
+        raise UsageError(f"--record: {file} can't be read: {error.strerror or error}") from error
+    return Recorder()
+
+
+def _recording(
+    file: Path | None, recorder: "Recorder | None", profile: "Profile"
+) -> "Recording | None":
+    from intop.traffic.workload_text import places
+
+    if file is None or recorder is None or not profile.paths:
+        return None
+    try:
+        return recorder.write(file, profile, places(profile))
+    except ValueError as error:
+        raise UsageError(f"--record: {error}") from error
+    except OSError as error:
+        why = error.strerror or error
+        raise UsageError(f"--record: {file} can't be written: {why}") from error
 
 
 def _format(lines: list[str], asked: str | None) -> "LineFormat":

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 from statistics import fmean, median
+from typing import TYPE_CHECKING
 
 from intop.domain.workload import is_path
+
+if TYPE_CHECKING:
+    from intop.traffic.recorder import Recorder
 
 MOST_PATHS = 20_000
 """Paths that are counted by themselves; later ones count by their type and size."""
@@ -71,6 +75,8 @@ class Profile:
     timed: int = 0
     idle_s: list[float] = field(default_factory=list)
     round_trips_ms: list[float] = field(default_factory=list)
+    recorder: "Recorder | None" = None
+    """Takes the times and paths of all requests."""
     _idle_seen: int = 0
     _trips_seen: int = 0
     _paths: dict[str, PathCount] = field(default_factory=dict)
@@ -112,8 +118,12 @@ class Profile:
         ):
             self.schemes[scheme] += 1
         self._count_time(at)
-        self._count_path(uri, _whole(values.get("body_bytes_sent") or values.get("bytes_sent")))
+        size = _whole(values.get("body_bytes_sent") or values.get("bytes_sent"))
+        path = self._count_path(uri, size)
         self._count_connection(at, values)
+        if self.recorder is not None:
+            took_s = _seconds(values.get("request_time")) or 0.0
+            self.recorder.add(at, took_s, 1e-3 if "." in self._clock[0] else 1.0, path)
 
     @property
     def paths(self) -> list[PathCount]:
@@ -133,13 +143,29 @@ class Profile:
         return max(hours, key=lambda hour: sum(hour[1]), default=None)
 
     @property
-    def rate_rps(self) -> float:
-        """Requests/s of the busiest hour, or of the part of it that the log has."""
+    def busiest_part(self) -> tuple[float, float, int] | None:
+        """The part of the busiest hour that the log has: begin and end (s), and its requests."""
         if self.busiest is None:
-            return 0.0
+            return None
         hour, tenths = self.busiest
         begin, end = hour * HOUR_S, (hour + 1) * HOUR_S
-        return sum(tenths) / max(1.0, min(end, self.last_s) - max(begin, self.first_s))
+        return max(begin, self.first_s), min(end, self.last_s), sum(tenths)
+
+    @property
+    def rate_rps(self) -> float:
+        """Requests/s of the busiest hour, or of the part of it that the log has."""
+        if (part := self.busiest_part) is None:
+            return 0.0
+        begin_s, end_s, requests = part
+        return requests / max(1.0, end_s - begin_s)
+
+    @property
+    def peak_rps(self) -> float:
+        """Requests in the busiest second of the busiest hour."""
+        if self.busiest is None:
+            return 0.0
+        _, tenths = self.busiest
+        return float(max(sum(tenths[n : n + 10]) for n in range(0, TENTHS, 10)))
 
     def dispersion(self, tenths: int) -> float | None:
         """Return the variance of requests in so many tenths of a second / their mean.
@@ -209,13 +235,17 @@ class Profile:
             ended = (hour, self._hours.pop(hour))
             if self._busiest is None or sum(ended[1]) > sum(self._busiest[1]):
                 self._busiest = ended
+        if self.recorder is not None:
+            busiest = [self._busiest[0]] if self._busiest else []
+            self.recorder.keep([*self._hours, *busiest])
 
-    def _count_path(self, uri: str, size: int) -> None:
+    def _count_path(self, uri: str, size: int) -> str | None:
+        """Return the path that counts it; None for one that may hold a secret."""
         path, mark, _ = uri.partition("?")
         self.with_query += bool(mark)
         if _SECRET.search(path) or not _is_path(path):
             self._secret += 1
-            return
+            return None
         name = _ID.sub("/*", path)
         count = self._paths.get(name)
         if count is None and len(self._paths) < MOST_PATHS:
@@ -227,6 +257,7 @@ class Profile:
             count.paths += 1
         count.requests += 1
         count.bytes += size
+        return count.path
 
     def _count_connection(self, at: float, values: Mapping[str, str]) -> None:
         took_s = _seconds(values.get("request_time"))
@@ -329,9 +360,11 @@ def _is_path(text: str) -> bool:
         return False
 
 
-def profile_of(lines: Iterable[tuple[str, Mapping[str, str] | None]]) -> Profile:
+def profile_of(
+    lines: Iterable[tuple[str, Mapping[str, str] | None]], recorder: "Recorder | None" = None
+) -> Profile:
     """Return the profile of lines with their places; None stands for a line of another format."""
-    profile = Profile()
+    profile = Profile(recorder=recorder)
     for place, values in lines:
         if values is None:
             profile.add_unreadable(place)

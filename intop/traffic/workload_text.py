@@ -2,8 +2,9 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from intop.domain.workload import Recording
 from intop.traffic.profile import PathCount, Profile
 
 HEAVIEST = 200
@@ -17,11 +18,11 @@ BURSTY = 2.0
 POISSON = 0.5
 
 
-def workload_text(profile: Profile, name: str) -> str:
+def workload_text(profile: Profile, name: str, recording: Recording | None = None) -> str:
     """Return the table. Raises ValueError where the log has no request that a load can send."""
     if not profile.counted or not profile.paths:
         raise ValueError("the log has no GET request that was answered with a status below 400")
-    lines = [*_about(profile), f"[workload.{name}]", *_keys(profile)]
+    lines = [*_about(profile), f"[workload.{name}]", *_keys(profile, recording)]
     return "\n".join([*lines, "", *_paths(profile, name)]) + "\n"
 
 
@@ -41,12 +42,13 @@ def _about(profile: Profile) -> Iterator[str]:
         yield f"# Time went backwards {profile.backwards:,} times."
 
 
-def _keys(profile: Profile) -> Iterator[str]:
+def _keys(profile: Profile, recording: Recording | None) -> Iterator[str]:
     yield 'kind = "slt"'
     yield 'check = "status"        # answers may change from one request to the next'
-    yield f"rate_rps = {max(1, round(profile.rate_rps))}        # the mean of the busiest hour"
-    yield from _arrivals(profile)
-    yield from _connections(profile)
+    rate_rps = round(recording.rate_rps, 2) if recording else round(profile.rate_rps)
+    yield f"rate_rps = {max(1, rate_rps)}        # the mean of the busiest hour"
+    yield from _recorded(profile, recording) if recording else _arrivals(profile)
+    yield from _connections(profile, recording)
     total = sum(profile.protocols.values())
     if profile.protocols.get("HTTP/2.0", 0) * 2 > total:
         yield f'http = "2"        # {profile.protocols["HTTP/2.0"] / total:.0%} of the requests'
@@ -77,16 +79,30 @@ def _arrivals(profile: Profile) -> Iterator[str]:
         yield "# Times are whole seconds. Add $msec to log_format for shorter bursts."
 
 
-def _connections(profile: Profile) -> Iterator[str]:
+def _recorded(profile: Profile, recording: Recording) -> Iterator[str]:
+    yield 'arrivals = "recorded"'
+    about = f"{recording.requests:,} requests of {recording.seconds:,.0f} s, beside the study"
+    yield f"recording = {json.dumps(recording.path)}        # {about}"
+    if not profile.has_parts:
+        yield "# Times are whole seconds: the recording draws them within each second. Add $msec to"
+        yield "# log_format for the log's own bursts."
+    if profile.secret_requests:
+        yield "# There, a request whose path may hold a secret asks for the path before it."
+
+
+def _connections(profile: Profile, recording: Recording | None) -> Iterator[str]:
     each, idle_s = profile.requests_per_connection, profile.median_idle_s
     busy_s = profile.mean_request_s
     if busy_s is None:
         yield f"connections = {DEFAULT_CONNECTIONS}        # not in the log: add $request_time"
     else:
         held_s = busy_s + (idle_s or 0.0)
-        needed = max(FEWEST_CONNECTIONS, math.ceil(1.5 * profile.rate_rps * held_s))
+        # A burst that waits for connections is no burst any more.
+        rate_rps = profile.peak_rps if recording else profile.rate_rps
+        rate = "the busiest second's rate" if recording else "rate"
+        needed = max(FEWEST_CONNECTIONS, math.ceil(1.5 * rate_rps * held_s))
         yield (
-            f"connections = {needed}        # 1.5 times rate x {1000 * held_s:.0f} ms that a "
+            f"connections = {needed}        # 1.5 times {rate} x {1000 * held_s:.0f} ms that a "
             "request holds one (Little's law)"
         )
     if each is None:
@@ -101,8 +117,7 @@ def _connections(profile: Profile) -> Iterator[str]:
 
 
 def _paths(profile: Profile, name: str) -> Iterator[str]:
-    head, rest = profile.paths[:HEAD], profile.paths[HEAD:]
-    shown = [*head, *_grouped(rest)]
+    shown = list(_shown(profile).values())
     largest = max(path.requests for path in shown)
     yield f"# {len(profile.paths):,} different paths; ids in them count as one path."
     yield f"[workload.{name}.paths]        # with weights"
@@ -113,15 +128,29 @@ def _paths(profile: Profile, name: str) -> Iterator[str]:
         yield f"{json.dumps(path.path)} = {weight}        # {size / 1000:.1f} kB{more}"
 
 
-def _grouped(rare: Sequence[PathCount]) -> list[PathCount]:
-    """Return a path for all rare ones of a type and about a size, with their requests."""
-    groups: dict[tuple[str, int], PathCount] = {}
-    for path in rare:
-        end = path.path.rpartition(".")[2] if "." in path.path.rpartition("/")[2] else ""
-        size = path.bytes / path.requests
-        group = (end.lower(), math.floor(math.log2(size + 1)) // 3)
-        known = groups.setdefault(group, PathCount(path.path, paths=0))
+def places(profile: Profile) -> dict[str, int]:
+    """Return, for each path of a profile, its place among those of the text: itself or a group."""
+    place_of = {group: place for place, group in enumerate(_shown(profile))}
+    return {path.path: place_of[_group(number, path)] for number, path in enumerate(profile.paths)}
+
+
+Group = tuple[str, int]
+
+
+def _shown(profile: Profile) -> dict[Group, PathCount]:
+    """Return the paths that are written: one for all rare ones of a type and about a size."""
+    groups: dict[Group, PathCount] = {}
+    for number, path in enumerate(profile.paths):
+        known = groups.setdefault(_group(number, path), PathCount(path.path, paths=0))
         known.requests += path.requests
         known.bytes += path.bytes
         known.paths += path.paths
-    return list(groups.values())
+    return groups
+
+
+def _group(number: int, path: PathCount) -> Group:
+    """Return the group of a path by its rank. Frequent paths are groups of their own."""
+    if number < HEAD:
+        return path.path, -1
+    end = path.path.rpartition(".")[2] if "." in path.path.rpartition("/")[2] else ""
+    return end.lower(), math.floor(math.log2(path.bytes / path.requests + 1)) // 3

@@ -92,7 +92,8 @@ PARTS = (
 
 TYPES: Mapping[str, Any] = {
     "server": ServerName,
-    "arrivals": Literal["constant", "poisson"],
+    "arrivals": Literal["constant", "poisson", "recorded"],
+    "recording": str,
 }
 """Types that a file has in place of those that they are read into."""
 

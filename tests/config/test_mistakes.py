@@ -141,7 +141,7 @@ NO_HOST = ":30: cluster.arm.backends.0.hostname: must be the name or address of 
         (SUDO, f'{SUDO}\nshare = 0.5', ":27: cluster.arm.load_balancer.share: extra inputs are"),
         (SLT, f'{SLT}\nonly_path = "/a"', ":6: workload.slt.only_path: extra inputs are not"),
         (SLT, f'{SLT}\narrivals = "closed"',
-         f":6: workload.slt.arrivals: {MUST} 'constant' or 'poisson' (got 'closed')"),
+         f":6: workload.slt.arrivals: {MUST} 'constant', 'poisson' or 'recorded' (got 'closed')"),
         (STORE, "store = 2026-11-27", ":3: study.store: is a date or a time: write it in quotes"),
     ],
 )  # fmt: skip
@@ -153,7 +153,10 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, expected: s
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('arrivals = "bursts"', f"arrivals: {MUST} 'constant' or 'poisson' (got 'bursts')"),
+        (
+            'arrivals = "bursts"',
+            f"arrivals: {MUST} 'constant', 'poisson' or 'recorded' (got 'bursts')",
+        ),
         ('check = "all"', f"check: {MUST} 'content', 'length' or 'status' (got 'all')"),
         ("requests_per_connection = 0.5", f"requests_per_connection: {AT_LEAST} 1 (got 0.5)"),
         ("requests_per_connection = nan", "requests_per_connection: must be a number, not nan"),

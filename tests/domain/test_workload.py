@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from intop.domain.workload import ALIKE, Arrivals, Clients, Workload
+from intop.domain.workload import ALIKE, Arrivals, Clients, Recording, Workload
 
 SLT = Workload(
     name="slt",
@@ -33,6 +33,7 @@ def test_dynamic_load_asks_for_the_dynamic_path() -> None:
     [
         ("constant", (ALIKE,), ""),
         ("poisson", (ALIKE,), "poisson arrivals"),
+        ("recorded", (ALIKE,), "recorded arrivals (0a1b2c3d)"),
         ("constant", (Clients(think_ms=5),), "think_ms=5"),
         (
             "poisson",
@@ -49,7 +50,9 @@ def test_dynamic_load_asks_for_the_dynamic_path() -> None:
 def test_what_differs_from_the_usual_traffic_is_said(
     arrivals: Arrivals, clients: tuple[Clients, ...], expected: str
 ) -> None:
-    assert replace(SLT, arrivals=arrivals, clients=clients).traffic == expected
+    recording = Recording(path="a", seconds=60, requests=600, digest="0a1b2c3d")
+    load = replace(SLT, arrivals=arrivals, clients=clients, recording=recording)
+    assert load.traffic == expected
 
 
 @pytest.mark.parametrize(

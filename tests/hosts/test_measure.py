@@ -1,23 +1,25 @@
 """Measuring, on hosts that answer from captured output."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from builders.loads import ENGINE, WRK2, captured, edited
 from builders.trials import cluster
 from intop.domain.cluster import HostAddress
 from intop.domain.histogram import Histogram
+from intop.domain.recording import Slots
 from intop.domain.workload import Clients, Workload
 from intop.errors import CommandError, LoadKilledError, LoadOutputError
 from intop.hosts.host import Completed
 from intop.hosts.load.types import LoadTool
 from intop.hosts.measure import START_IN_S, measure
-from intop.hosts.rig import Rig
+from intop.hosts.rig import Rig, load_directory
 from kit.local_host import LocalHost, Told
 
 HOSTS = Path(__file__).parents[1] / "data" / "hosts"
@@ -46,6 +48,7 @@ class Actor(LocalHost):
         self.answers: dict[str, Callable[[], Completed]] = {}
         self.counters = [BEFORE, AFTER]
         self.asked: list[str] = []
+        self.files: dict[str, str] = {}
 
     def run(self, command: str, *, stdin: str = "", timeout_s: float = 30.0) -> Completed:
         self._log.append((self.address.name, command))
@@ -53,6 +56,9 @@ class Actor(LocalHost):
             if part in command:
                 return answer()
         return said("")
+
+    def put(self, directory: str, files: Mapping[str, str]) -> None:
+        self.files |= {f"{directory}/{name}": text for name, text in files.items()}
 
     def converse(self, command: str) -> Told:
         return Told(self.address.name, self._counters, self.asked)
@@ -313,6 +319,29 @@ def test_generators_and_classes_share_a_load_that_begins_at_once() -> None:
         Histogram.merge(*[captured("engine-slt.txt")[1].histogram] * 4) == result.result.histogram
     )
     assert set(result.metrics) == {"lg", "lb", "lg2", "b1"}
+
+
+def test_each_generator_gets_the_slots_of_its_own_streams() -> None:
+    stage = Stage(more="lg2")
+    slots = Slots(np.arange(0, 4_000_000, 50_000), np.arange(80) % 3)
+    workload = replace(WORKLOAD, arrivals="recorded", clients=CLASSES)
+    measure(stage.rig, ENGINE, workload, seed=7, slots=slots)
+    lines: list[str] = []
+    for name in ("lg", "lg2"):
+        host = stage.hosts[name]
+        asked = {f"{load_directory(host)}/{option(load, 'slots')}" for load in stage.loads(name)}
+        assert asked == host.files.keys()
+        assert len(asked) == 2
+        lines += [line for text in host.files.values() for line in text.splitlines()]
+    assert sorted(lines) == sorted(slots.text().splitlines())
+
+
+def test_a_stream_without_any_slot_has_an_empty_file() -> None:
+    stage = Stage(more="lg2")
+    slots = Slots(np.array([0]), np.array([0]))
+    measure(stage.rig, ENGINE, replace(WORKLOAD, arrivals="recorded"), seed=7, slots=slots)
+    texts = [text for name in ("lg", "lg2") for text in stage.hosts[name].files.values()]
+    assert sorted(texts) == ["", "0 1\n"]
 
 
 def test_each_generator_has_metrics_of_its_own_streams() -> None:

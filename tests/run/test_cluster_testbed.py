@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from builders.nginx_files import FACTS, catalogue, conf
+from builders.recordings import busy_hour
 from builders.testbeds import FakeTestbed, probe_of
 from builders.trials import CONDITIONS, cluster
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.probe import probed
+from intop.domain.recording import Slots
 from intop.domain.server import NGINX
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
@@ -183,6 +185,45 @@ def test_the_arms_of_a_round_get_one_load_also_when_one_is_measured_again(
 
     assert seed(0, round=2, arm="a") == seed(1, round=2, arm="b") != seed(0, round=3, arm="a")
     assert seed(0) != seed(1)
+
+
+def test_the_arms_of_a_round_play_the_same_windows_of_a_recording_and_the_next_round_others(
+    testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hour, words = busy_hour()
+    own = replace(
+        testbed.task.workload, arrivals="recorded", recording=hour, rate_rps=hour.rate_rps
+    )
+    guard = SimpleNamespace(apply=lambda _: None, draining=0, as_found=DEFAULT)
+    ready = measuring(testbed, guard)
+    sent = replace(ready.loads.ready(own), words=words)
+    ready = replace(
+        ready,
+        task=replace(testbed.task, workload=own),
+        loads=SimpleNamespace(ready=lambda _: sent),  # type: ignore[arg-type]
+    )
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+
+    def slots(attempt: int = 0, **place: Any) -> list[int] | None:
+        asked: list[Slots | None] = []
+
+        def measure(*_: Any, slots: Slots | None, **__: Any) -> Any:
+            asked.append(slots)
+            raise CommandError("lg", "that is all")
+
+        monkeypatch.setattr(cluster_testbed, "measure", measure)
+        planned = PlannedTrial(**{"index": 3, "role": "sentinel", "configuration": DEFAULT} | place)
+        ready.trial(planned, "judge", attempt)
+        return None if asked[0] is None else asked[0].due_us.tolist()
+
+    first = slots(round=1, arm="a")
+    assert first == slots(round=1, arm="b", index=4) == slots(attempt=1, round=1, arm="b")
+    others = [slots(round=2), slots(round=1, series=2), slots(), slots(index=4)]
+    assert all(other != first for other in others)
+    assert slots() == slots(attempt=1) != slots(index=4)
+    # A soak's blocks, and a closed loop, which has no times.
+    assert slots(role="soak", index=0) != slots(role="soak", index=1)
+    assert slots(closed_loop=True) is None
 
 
 def test_a_load_that_wrk2_can_not_send_is_refused_before_anything_is_set(

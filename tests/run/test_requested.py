@@ -9,7 +9,7 @@ from builders.shipped_studies import lab_study
 from builders.stored import WORKLOAD
 from intop.config.study import Study, load_study
 from intop.domain.job import Job, JobSettings, Spot
-from intop.domain.workload import Workload
+from intop.domain.workload import Recording, Workload
 from intop.errors import UsageError
 from intop.resources import shipped
 from intop.run.requested import NOT_COMPARED, requested_study, requested_workload
@@ -55,6 +55,19 @@ def test_the_folder_of_a_script_is_each_machines_own() -> None:
         requested_workload(job(replace(theirs, script="/here/other.lua"), study), study)
 
 
+def test_the_folder_of_a_recording_is_each_machines_own() -> None:
+    recording = Recording(path="/here/a", seconds=60, requests=9, digest="0a1b2c3d")
+    ours = replace(WORKLOAD, arrivals="recorded", recording=recording)
+    study = replace(lab_study(), workloads={"slt": ours})
+    theirs = replace(ours, recording=replace(recording, path="/there/a"))
+    own = requested_workload(job(theirs, study), study).recording
+    assert own is not None
+    assert own.path == "/here/a"
+    other = replace(ours, recording=replace(recording, digest="ffffffff"))
+    with pytest.raises(UsageError, match="slt: recording is Recording"):
+        requested_workload(job(other, study), study)
+
+
 OTHER: dict[str, object] = {
     "kind": "dlt",
     "rate_rps": 61.0,
@@ -66,6 +79,7 @@ OTHER: dict[str, object] = {
     "arrivals": "poisson",
     "clients": (replace(WORKLOAD.clients[0], headers=("A: c",)), WORKLOAD.clients[1]),
     "check": "length",
+    "recording": Recording(path="/there/a", seconds=60, requests=9, digest="0a1b2c3d"),
     "only_path": "/a",
     "scheme": "https",
 }

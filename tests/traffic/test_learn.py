@@ -1,15 +1,21 @@
 """workload learn: from logs of known traffic to a workload that a study takes."""
 
+import contextlib
 import gzip
 import json
+import math
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from builders.campaigns import LAB
+from intop.config.recording import words_of
 from intop.config.study import load_study
+from intop.domain.recording import Words, paths_of, times_us
 from intop.domain.workload import Workload
 from intop.errors import UsageError
 from intop.traffic.access_log import LONGEST, Lines
@@ -255,3 +261,125 @@ def test_a_line_of_a_megabyte_is_left_out_and_bytes_that_are_no_text_are_kept(
     lines = Lines([str(path)])
     assert [text for _, text in lines] == ["\\xff\\xfe"]
     assert lines.too_long == 1
+
+
+# Recordings ---------------------------------------------------------------------------------------
+
+
+def recorded(
+    call: Call, folder: Path, *logs: Path, line_format: str = FORMAT
+) -> tuple[Workload, Words, str]:
+    """The workload of a study beside the recording of some logs, its requests, and the text."""
+    with contextlib.chdir(folder):
+        words = ["workload", "learn", *logs, "--format", line_format, "--record", "own.recording"]
+        code, text, _ = call(*words)
+    assert code == 0
+    workload = learned(text, folder)
+    assert workload.arrivals == "recorded"
+    assert workload.recording is not None
+    return workload, words_of(workload.recording), text
+
+
+def test_a_recording_has_every_request_at_its_begin_with_its_path(
+    call: Call, tmp_path: Path
+) -> None:
+    path = log(tmp_path / "a.log")
+    workload, words, text = recorded(call, tmp_path, path)
+    lines = [line.split() for line in path.read_text().splitlines()]
+    first, last = float(lines[0][0]), float(lines[-1][0])
+    assert workload.recording is not None
+    assert len(words) == len(lines)
+    assert workload.recording.seconds == pytest.approx(last - first + 0.001)
+    assert workload.rate_rps == pytest.approx(workload.recording.rate_rps, abs=0.005)
+    # Its connections are for the busiest second: 510 ms each.
+    busiest = max(Counter(int(float(line[0])) for line in lines).values())
+    assert workload.connections == math.ceil(1.5 * busiest * 0.51)
+    # Times are ends, which are 10 ms later than begins. The first requests began before the log.
+    ends = (times_us(words) / 1e6 + 0.01) % workload.recording.seconds
+    expected = np.array([float(line[0]) - first for line in lines])
+    late = np.sort(ends) - np.sort(expected)
+    assert late.min() > -1e-5
+    assert late.max() < 0.0011
+    names = list(dict.fromkeys(workload.paths))
+    counts = {name: sum(line[5].startswith(f"{name}?") for line in lines) for name in names}
+    assert np.bincount(paths_of(words)).tolist() == list(counts.values())
+    assert "token" not in text
+    assert b"token" not in Path(workload.recording.path).read_bytes()
+
+
+def test_the_same_log_is_the_same_recording(call: Call, tmp_path: Path) -> None:
+    path = log(tmp_path / "a.log", seconds=60)
+    first = recorded(call, tmp_path, path)[0]
+    assert first == recorded(call, tmp_path, path)[0]
+
+
+def test_whole_seconds_are_said_and_times_drawn_within_them(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"{combined(second=n // 20)}\n" for n in range(1200)))
+    _, words, text = recorded(call, tmp_path, path, line_format="combined")
+    assert "Times are whole seconds: the recording draws them within each second." in text
+    assert np.bincount(times_us(words) // 1_000_000).tolist() == [20] * 60
+    parts = times_us(words) % 1_000_000
+    assert parts.mean() == pytest.approx(500_000, rel=0.05)
+    assert parts.std() == pytest.approx(1e6 / 12**0.5, rel=0.05)
+
+
+def test_of_several_hours_the_busiest_is_recorded(call: Call, tmp_path: Path) -> None:
+    counts = (100, 1000, 300, 200, 100)
+    path = tmp_path / "a.log"
+    lines = [
+        f'{START + 3600 * hour + 3599 * n / count:.3f} "GET /{hour}.css HTTP/1.1" 200\n'
+        for hour, count in enumerate(counts)
+        for n in range(count)
+    ]
+    path.write_text("".join(lines))
+    workload, words, _ = recorded(call, tmp_path, path, line_format='$msec "$request" $status')
+    assert len(words) == 1000
+    names = list(dict.fromkeys(workload.paths))
+    assert {names[place] for place in paths_of(words).tolist()} == {"/1.css"}
+
+
+def test_rare_paths_are_recorded_as_the_path_of_their_group(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    names = [f"/p{n}.css" for n in range(60)] + ["/often.html"] * 100
+    path.write_text("".join(f"{combined(f'GET {name} HTTP/1.1')}\n" for name in names))
+    workload, words, _ = recorded(call, tmp_path, path, line_format="combined")
+    own = list(dict.fromkeys(workload.paths))
+    counts = np.bincount(paths_of(words), minlength=len(own))
+    assert counts[own.index("/often.html")] == 100
+    assert sorted(counts)[-2:] == [21, 100]
+    assert counts.sum() == 160
+
+
+def test_a_request_that_may_hold_a_secret_keeps_its_time_only(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    requests = ["/a", "/b", "/token/abc", "/a"]
+    path.write_text("".join(f"{combined(f'GET {name} HTTP/1.1')}\n" for name in requests))
+    workload, words, text = recorded(call, tmp_path, path, line_format="combined")
+    assert list(dict.fromkeys(workload.paths)) == ["/a", "/b"]
+    assert np.bincount(paths_of(words)).tolist() == [2, 2]
+    assert "a request whose path may hold a secret asks for the path before it" in text
+
+
+def test_a_file_that_is_no_recording_is_never_replaced(call: Call, tmp_path: Path) -> None:
+    path = log(tmp_path / "a.log", seconds=20)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="is there, and is no recording: name another file"):
+        call("workload", "learn", path, "--format", FORMAT, "--record", path)
+    assert path.read_bytes() == before
+
+
+def test_a_recording_that_can_not_be_written_is_one_error(call: Call, tmp_path: Path) -> None:
+    path = log(tmp_path / "a.log", seconds=20)
+    with pytest.raises(UsageError, match="can't be written: No such file or directory"):
+        call("workload", "learn", path, "--format", FORMAT, "--record", tmp_path / "no/own")
+
+
+def test_a_log_without_a_path_that_may_be_written_has_no_recording(
+    call: Call, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(f"{combined('GET /token/1 HTTP/1.1')}\n" * 3)
+    with pytest.raises(UsageError, match="no GET request that was answered"):
+        call("workload", "learn", path, "--record", tmp_path / "own")
+    assert not (tmp_path / "own").exists()

@@ -34,7 +34,7 @@ def words(tool: LoadTool, load: Load) -> list[str]:
     options: dict[str, object] = {
         "script": f"{load.script_name}.lua",
         "url": load.url,
-        "rate": f"{load.rate_rps:.6f}",
+        **_pace(load),
         "duration": f"{load.duration_s:g}",
         "warmup": f"{load.warmup_s:g}",
         "drain": f"{DRAIN_S:g}",
@@ -45,8 +45,6 @@ def words(tool: LoadTool, load: Load) -> list[str]:
         "streams": load.streams,
         "arrivals": load.arrivals,
     }
-    if load.arrivals == "closed":
-        del options["rate"]
     if load.start_at is not None:
         options["start-at"] = f"{load.start_at:.6f}"
     if load.expected_file:
@@ -71,6 +69,13 @@ def words(tool: LoadTool, load: Load) -> list[str]:
     return [tool.path, SCRIPT, *listed, *flags, "--", *script_words(load)]
 
 
+def _pace(load: Load) -> dict[str, object]:
+    """Return the option that says when requests are due. A closed loop has none."""
+    if load.arrivals == "recorded":
+        return {"slots": load.slots_file}
+    return {} if load.arrivals == "closed" else {"rate": f"{load.rate_rps:.6f}"}
+
+
 def script_words(load: Load) -> list[str]:
     """Return the options of the request script, under either tool."""
     clients = load.clients
@@ -92,6 +97,9 @@ def parse(text: str, load: Load) -> LoadResult:
     errors = counts(data.get("errors"), ERROR_KINDS) | {PENDING: whole(data, PENDING)}
     counted_s, run_s = whole(data, "counted_us") / 1e6, whole(data, "run_us") / 1e6
     due, on_time = whole(data, "due"), whole(data, "on_time")
+    if load.arrivals == "recorded":
+        # A trial may end in a burst, and its warm-up in a pause.
+        on_time = whole(data, "answered")
     _check_sums(data, due, latencies.total, errors)
     if counted_s <= 0:
         raise ValueError("no time of the run was counted")

@@ -1,8 +1,8 @@
 """The streams of a workload, and their results merged.
 
 There is one stream for each class of clients on each load generator. Streams of a constant rate lie
-evenly between each other, and Poisson streams add up to a Poisson stream, so the sum of them is the
-load that one generator would send.
+evenly between each other, and Poisson streams add up to a Poisson stream. Recorded slots are shared
+out, each to one stream. So the sum of them is the load that one generator would send.
 """
 
 import math
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from intop.domain.cluster import Cluster
 from intop.domain.histogram import Histogram
+from intop.domain.recording import Slots
 from intop.domain.workload import Workload
 from intop.hosts.load.types import Load, LoadResult
 
@@ -26,14 +27,17 @@ def streams(
     seed: int = 0,
     prune_above_ms: float | None = None,
     expected: Mapping[str, str] = {},
+    slots: Slots | None = None,
 ) -> tuple[Stream, ...]:
     """Return the streams of all the cluster's load generators.
 
     Each generator has its share of rate and connections, at least one connection to each stream.
     `expected` names, by class of clients, the file by which its answers are checked.
+    `slots` are all requests of recorded arrivals.
     """
     shares = cluster.load_shares
     places = [(clients, *place) for clients in workload.clients for place in enumerate(shares)]
+    parts = slots.shared([clients.share * share for clients, _, share in places]) if slots else None
     result: list[Stream] = []
     for number, (clients, generator, share) in enumerate(places):
         connections = clients.connections or round(workload.connections * clients.share)
@@ -51,12 +55,13 @@ def streams(
             dynamic_path=cluster.dynamic_path,
             only_path=workload.only_path,
             arrivals=workload.arrivals,
+            slots=parts[number].text() if parts else "",
             clients=clients,
             stream=number,
             streams=len(places),
             expected_file=expected.get(clients.name, ""),
             prune_above_ms=prune_above_ms,
-            prune_count=_prune_count(workload),
+            prune_count=_prune_count(workload, slots),
         )
         result.append((generator, load))
     return tuple(result)
@@ -76,12 +81,15 @@ def in_whole_numbers(total: int, shares: Sequence[float]) -> list[int]:
     return whole
 
 
-def _prune_count(workload: Workload) -> int:
+def _prune_count(workload: Workload, slots: Slots | None) -> int:
     """Return how many requests may be late without P99 being certainly so: 1 % of all.
 
     By the nearest rank, P99 is above a limit when more than N - ceil(0.99 N) of N latencies are.
     """
-    return math.floor(0.01 * workload.rate_rps * workload.counted_s)
+    due = workload.rate_rps * workload.counted_s
+    if slots is not None:
+        due = slots.due_from(1e6 * workload.warmup_s)
+    return math.floor(0.01 * due)
 
 
 def starting_at(stream: Stream, start_at: float) -> Stream:

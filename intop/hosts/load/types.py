@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from intop.domain.histogram import Histogram
@@ -39,7 +39,7 @@ class Load:
     url: str
     """The server's URL, without a path."""
     rate_rps: float
-    """Requests/s over all connections; without a meaning in a closed loop."""
+    """Requests/s over all connections. A closed loop and recorded arrivals don't use it."""
     connections: int
     threads: int
     """The threads of wrk2."""
@@ -56,6 +56,11 @@ class Load:
     own_script: str = ""
     """The user's own script, without .lua, in place of `script` with the same arguments."""
     arrivals: Arrivals = "constant"
+    slots: str = field(default="", repr=False)
+    """The requests of recorded arrivals: lines of `µs path`, in the order in which they are due.
+
+    Times count from the first slot of all streams, and paths from 1.
+    """
     clients: Clients = ALIKE
     stream: int = 0
     """The number of this stream, from 0 on: it draws URLs that no other stream draws."""
@@ -80,6 +85,11 @@ class Load:
     def script_name(self) -> str:
         """The name of the script that is run, without .lua."""
         return self.own_script or self.script
+
+    @property
+    def slots_file(self) -> str:
+        """The file of its slots, in the folder of the scripts."""
+        return f"slots-{self.stream}.txt"
 
     def __post_init__(self) -> None:
         if self.url.startswith("-"):
@@ -123,6 +133,7 @@ class LoadResult:
     """The rate of right answers in the counted time.
 
     Those to requests of the warm-up are among them, since as many are under way at its end.
+    Recorded arrivals count all right answers to requests of the counted time instead.
     """
     offered_rps: float
     """The rate at which requests were due in the counted time; 0 in a closed loop.

@@ -79,6 +79,12 @@ def test_what_differs_from_the_plain_load_is_said(
     assert asked(**changes) == PLAIN | expected
 
 
+def test_recorded_arrivals_have_their_slots_in_place_of_a_rate() -> None:
+    recorded = asked(arrivals="recorded", slots="0 1\n", stream=2, streams=3)
+    assert PLAIN.keys() - {"--rate"} | {"--slots"} == recorded.keys()
+    assert (recorded["--arrivals"], recorded["--slots"]) == ("recorded", "slots-2.txt")
+
+
 def test_a_closed_loop_has_no_rate() -> None:
     closed = asked(arrivals="closed")
     assert PLAIN.keys() - {"--rate"} == closed.keys()

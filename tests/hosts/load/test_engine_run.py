@@ -17,9 +17,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from intop.domain.histogram import Histogram
+from intop.domain.recording import Slots
 from intop.domain.workload import Clients
 from intop.hosts.load.streams import merged
 from intop.hosts.load.tools import FIND_TOOL, command, parse_output, parse_tools, planned_run_s
@@ -104,6 +106,88 @@ def test_poisson_arrivals_have_exponential_gaps(server: CrookedServer, directory
     # A constant rate has 1 here, an exponential distribution ln 2. The machine's own pauses, after
     # which requests come in bunches, make it less.
     assert 0.5 < statistics.median(gaps) / statistics.mean(gaps) < 0.8
+
+
+SLOTS = [(0, 2), (20_000, 1), (20_000, 3), (300_000, 1), (900_000, 2)]
+"""Due times (us) and paths."""
+
+
+def recorded(server: CrookedServer, directory: Path, **changes: Any) -> Load:
+    """A load of SLOTS with its files: paths by number, of which one has twice the weight."""
+    names = ["/ok?file=1", "/ok?file=1", "/ok?file=2", "/ok?file=3"]
+    (directory / "paths.txt").write_text("".join(f"{name}\n" for name in names))
+    slots = "".join(f"{due_us} {path}\n" for due_us, path in SLOTS)
+    its_load = load(server, script="slt", **{"arrivals": "recorded", "slots": slots} | changes)
+    (directory / its_load.slots_file).write_text(its_load.slots)
+    return its_load
+
+
+def test_recorded_requests_are_sent_at_their_times_with_their_paths(
+    server: CrookedServer, directory: Path
+) -> None:
+    result = run(recorded(server, directory), directory)
+    assert (result.requests, result.errors, result.offered_rps) == (5, {}, 5)
+    asked = sorted(server.asked, key=lambda one: one.at)
+    for one, (due_us, _) in zip(asked, SLOTS, strict=True):
+        assert one.at - asked[0].at == pytest.approx(due_us / 1e6, abs=0.02)
+    # Two are due at once, on connections of their own.
+    asked[1:3] = sorted(asked[1:3], key=lambda one: one.path)
+    assert [one.path for one in asked] == [f"/ok?file={path}" for _, path in SLOTS]
+
+
+def test_a_warm_up_of_recorded_requests_is_not_counted(
+    server: CrookedServer, directory: Path
+) -> None:
+    result = run(recorded(server, directory, warmup_s=0.25, duration_s=0.5), directory)
+    # The last one is due after the end.
+    assert (result.requests, len(server.asked)) == (1, 4)
+    assert result.offered_rps == pytest.approx(2)
+
+
+def test_a_burst_at_the_end_misses_no_rate(server: CrookedServer, directory: Path) -> None:
+    slots = "0 1\n" + "950000 1\n" * 4
+    its_load = recorded(server, directory, slots=slots, only_path="/ok?ms=300")
+    result = run(its_load, directory)
+    assert (result.requests, result.errors) == (5, {})
+    assert result.achieved_rps == result.offered_rps == 5
+    assert {one.path for one in server.asked} == {"/ok?ms=300"}
+
+
+def test_requests_that_time_out_in_the_queue_leave_their_paths_to_nobody(
+    server: CrookedServer, directory: Path
+) -> None:
+    (directory / "paths.txt").write_text("/ok?ms=2000\n/ok?file=2\n/ok?file=3\n")
+    slots = "0 1\n0 2\n700000 3\n"
+    own: dict[str, Any] = {"script": "slt", "arrivals": "recorded", "slots": slots}
+    its_load = load(server, connections=1, timeout_s=0.3, **own)
+    (directory / its_load.slots_file).write_text(slots)
+    result = run(its_load, directory)
+    assert (result.requests, result.errors) == (3, {"timeout": 2})
+    assert [one.path for one in server.asked] == ["/ok?ms=2000", "/ok?file=3"]
+
+
+def test_streams_of_recorded_requests_are_together_what_one_would_send(
+    server: CrookedServer, directory: Path
+) -> None:
+    slots = Slots(np.sort(np.random.default_rng(1).integers(0, 2_000_000, 300)), np.arange(300) % 3)
+    parts, begin = slots.shared([0.5, 0.3, 0.2]), time.time() + 2
+    loads = [
+        recorded(
+            server, directory, slots=part.text(), duration_s=2, stream=n, streams=3, start_at=begin
+        )
+        for n, part in enumerate(parts)
+    ]
+    with ThreadPoolExecutor(3) as pool:
+        result = merged(list(pool.map(lambda one: run(one, directory), loads)))
+    assert (result.requests, result.errors) == (300, {})
+    asked = sorted(server.asked, key=lambda one: one.at)
+    lateness = [
+        one.at - asked[0].at - (due_us - slots.due_us[0]) / 1e6
+        for one, due_us in zip(asked, slots.due_us, strict=True)
+    ]
+    assert np.quantile(np.abs(lateness), 0.9) < 0.05
+    paths = [one.path for one in asked]
+    assert {path: paths.count(path) for path in paths} == {f"/ok?file={n}": 100 for n in (1, 2, 3)}
 
 
 def test_a_closed_loop_asks_again_once_it_has_an_answer(

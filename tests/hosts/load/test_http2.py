@@ -155,6 +155,18 @@ def run(its_load: Load, directory: Path) -> LoadResult:
     return finished(started(its_load, directory), its_load)
 
 
+def test_recorded_requests_have_their_paths(server: CrookedHttp2, directory: Path) -> None:
+    names = ["/ok", "/parts", "/padded"]
+    (directory / "paths.txt").write_text("".join(f"{name}\n" for name in names))
+    numbers = [3, 1, 1, 2, 3, 2]
+    slots = "".join(f"{n * 50_000} {number}\n" for n, number in enumerate(numbers))
+    its_load = load(server.url, script="slt", arrivals="recorded", slots=slots)
+    (directory / its_load.slots_file).write_text(slots)
+    result = run(its_load, directory)
+    assert (result.requests, result.errors) == (6, {})
+    assert [one.path for one in server.asked] == [names[number - 1] for number in numbers]
+
+
 def test_a_connection_begins_as_it_has_to(server: CrookedHttp2, directory: Path) -> None:
     result = run(load(server.url, "/pings"), directory)
     assert (result.requests, result.errors, server.connections) == (50, {}, 2)

@@ -283,6 +283,10 @@ def edited(old: str, new: str, text: str = GOOD) -> str:
     return text.replace(old, new)
 
 
+def recorded(slots: str) -> str:
+    return edited("--rate 100", f"--arrivals recorded --slots {slots}")
+
+
 def of_engine(*words: str) -> str:
     return edited(" -- ", f" {' '.join(words)} -- ")
 
@@ -329,8 +333,18 @@ SEED = "--seed must be a whole number from 0 to 2^32-1, not"
         (of_engine("--late-count", "5"), "missing argument --late-ms"),
         (of_engine("--late-ms", "0"), "--late-ms must be a positive number, not '0'"),
         (of_engine("--late-count", "0.5"), f"--late-count {WHOLE} '0.5'"),
-        (of_engine("--arrivals", "bursts"), "--arrivals must be constant, poisson or closed"),
+        (
+            of_engine("--arrivals", "bursts"),
+            "--arrivals must be constant, poisson, recorded or closed",
+        ),
         (of_engine("--arrivals", "closed"), "--rate: a closed loop has none"),
+        (of_engine("--arrivals", "recorded"), "missing argument --slots"),
+        (of_engine("--arrivals", "recorded", "--slots", "odd"), "--rate: recorded arrivals have"),
+        (of_engine("--slots", "odd"), "--slots needs --arrivals recorded"),
+        (recorded("none"), "--slots: none: No such file or directory"),
+        (recorded("odd"), "--slots: not US PATH: '/fine'"),
+        (recorded("backwards"), "--slots: line 2 is due before the one above"),
+        (recorded("no-path"), "--slots: line 1: paths count from 1"),
         (of_engine("--http", "3"), "--http must be 1.1 or 2, not '3'"),
         (of_engine("--concurrent", "3"), "--concurrent needs --http 2"),
         (of_engine("--http", "2", "--concurrent", "0"), "--concurrent must be at least 1"),
@@ -359,6 +373,8 @@ def test_wrong_arguments_give_one_line_and_no_load(
 ) -> None:
     (scripts / "empty").write_text("\n")
     (scripts / "odd").write_text("/fine\nno slash\n")
+    (scripts / "backwards").write_text("7 1\n6 1\n")
+    (scripts / "no-path").write_text("7 0\n")
     words = arguments.replace("URL", f"http://127.0.0.1:{listener.port}").split()
     output = ran("luajit", "engine.lua", *words, cwd=scripts, timeout=20)
     assert (output.returncode, output.stdout, len(output.stderr.splitlines())) == (2, "", 1)

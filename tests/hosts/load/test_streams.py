@@ -4,11 +4,13 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from builders.trials import cluster
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.histogram import Histogram
+from intop.domain.recording import Slots
 from intop.domain.workload import Clients, Workload
 from intop.hosts.load.streams import merged, starting_at, streams
 from intop.hosts.load.types import Load, LoadResult
@@ -143,6 +145,25 @@ def test_a_limit_is_the_same_for_all_and_one_percent_of_all_requests() -> None:
         assert (one.prune_above_ms, one.prune_count) == (450.0, 200)
     (small,) = loads(replace(WORKLOAD, rate_rps=149, duration_s=1))
     assert (small.prune_above_ms, small.prune_count) == (None, 1)
+
+
+SLOTS = Slots(np.array([0, 5, 5, 2_000_000, *range(2_000_001, 2_000_300)]), np.arange(303) % 7)
+RECORDED = replace(TWO_CLASSES, arrivals="recorded")
+
+
+def test_every_recorded_slot_is_in_one_stream_and_one_only() -> None:
+    results = loads(RECORDED, 2, slots=SLOTS)
+    lines = [line for one in results for line in one.slots.splitlines()]
+    assert sorted(lines) == sorted(SLOTS.text().splitlines())
+    assert [len(one.slots.splitlines()) for one in results] == pytest.approx(
+        [303 * 0.375, 303 * 0.375, 303 * 0.125, 303 * 0.125], abs=3
+    )
+    assert [one.slots_file for one in results] == [f"slots-{n}.txt" for n in range(4)]
+
+
+def test_the_limit_of_recorded_slots_is_one_percent_of_the_counted_ones() -> None:
+    assert {one.prune_count for one in loads(RECORDED, 2, slots=SLOTS)} == {3}
+    assert {one.slots for one in loads(RECORDED, 2)} == {""}
 
 
 def test_answers_are_checked_by_class() -> None:

@@ -96,6 +96,7 @@ INSTALL = (
     "luajit"
 )
 CANT = "wrk2 can't send poisson arrivals"
+RECORDED = load(arrivals="recorded")
 ASKED_FOR = 'and the study has load_tool = "wrk2". Set it to "auto" or "engine"'
 
 
@@ -110,6 +111,8 @@ ASKED_FOR = 'and the study has load_tool = "wrk2". Set it to "auto" or "engine"'
         ((ENGINE,), [load()], "auto", ENGINE),
         ((WRK2,), [load()], "auto", WRK2),
         (BOTH, [POISSON], "wrk2", f"{CANT}, {ASKED_FOR}"),
+        (BOTH, [RECORDED], "auto", ENGINE),
+        (BOTH, [RECORDED], "wrk2", f"wrk2 can't send recorded arrivals, {ASKED_FOR}"),
         (BOTH, [load(), HTTP2], "auto", ENGINE),
         (BOTH, [HTTP2], "wrk2", f"wrk2 can't send HTTP/2, {ASKED_FOR}"),
         ((ENGINE,), [load()], "wrk2", f"has no wrk2 on its PATH, {ASKED_FOR}"),

@@ -58,6 +58,7 @@ def test_planned_run_covers_calibration_and_counted_seconds() -> None:
         ({"clients": Clients(method="POST", body_bytes=9, headers=("A: b",))}, ""),
         ({"clients": Clients(lifetimes="geometric")}, ""),
         ({"arrivals": "poisson"}, "poisson arrivals"),
+        ({"arrivals": "recorded"}, "recorded arrivals"),
         ({"clients": Clients(requests_per_connection=1)}, "requests_per_connection"),
         (
             {"clients": Clients(method="HEAD")},
