@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from intop.domain.host_state import Answer
 
 
+reach_options = together(
+    click.option(
+        "--sudo",
+        is_flag=False,
+        flag_value="yes",
+        type=click.Choice(["yes", "ask", "doas"]),
+        help="With --host: by sudo there; --sudo=ask asks for its password; doas: by doas.",
+    ),
+    click.option("--key-file", help="With --host: the private key, else the agent's or yours."),
+    click.option("--known-hosts", help="With --host: the file of known host keys."),
+)
+"""The way to hosts that are named."""
+
 host_options = together(
     config_option,
     arch_option,
@@ -31,15 +44,7 @@ host_options = together(
         "--config-root",
         help="With --host: the folder that stands for / where its sysctl.d is.  [default: /]",
     ),
-    click.option(
-        "--sudo",
-        is_flag=False,
-        flag_value="yes",
-        type=click.Choice(["yes", "ask", "doas"]),
-        help="With --host: by sudo there; --sudo=ask asks for its password; doas: by doas.",
-    ),
-    click.option("--key-file", help="With --host: the private key, else the agent's or yours."),
-    click.option("--known-hosts", help="With --host: the file of known host keys."),
+    reach_options,
 )
 """The options that choose hosts."""
 

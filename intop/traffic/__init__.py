@@ -2,4 +2,7 @@
 
 from intop.features import Feature
 
-FEATURE = Feature(commands=("intop.traffic.command:group",))
+FEATURE = Feature(
+    commands=("intop.traffic.command:group",),
+    figures={"intop.traffic.agreement:Agreement": ("intop.traffic.figure:mixes",)},
+)

@@ -1,6 +1,7 @@
-"""workload learn: a workload from access logs."""
+"""workload: learn one from access logs, and check the load that imitates it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
@@ -8,12 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from intop.command.options import Group, examples, json_option
-from intop.command.output import print_result, say
+from intop.command.hosts import named_hosts, reach_options
+from intop.command.options import Group, examples, figures_options, json_option
+from intop.command.output import output_folder, print_result, say, say_figures, show_result
+from intop.command.passwords import connecting
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.domain.workload import Recording
+    from intop.traffic.access_log import Lines
+    from intop.traffic.host_log import HostLines
     from intop.traffic.log_format import LineFormat, Values
     from intop.traffic.profile import Profile
     from intop.traffic.recorder import Recorder
@@ -22,27 +27,47 @@ LOOK = 50
 """Lines by which a format is guessed."""
 
 
-@click.group("workload", cls=Group, epilog=examples("intop workload learn access.log"))
+format_option = click.option(
+    "--format",
+    "line_format",
+    metavar="FORMAT",
+    help="combined, common, json, or the text of nginx's log_format.  [default: as the host has it, "
+    "else guessed]",
+)
+
+
+@click.group(
+    "workload",
+    cls=Group,
+    epilog=examples(
+        "intop workload learn access.log >> intop.toml",
+        "intop workload check access.log generated.log",
+    ),
+)
 def group() -> None:
-    """Learn a workload from access logs."""
+    """Learn a workload from access logs, and check it."""
 
 
 @group.command(
     epilog=examples(
         "intop workload learn /var/log/nginx/access.log >> intop.toml",
         "intop workload learn access.log.2.gz access.log.1 access.log --name shop",
+        "intop workload learn --host root@web1                  the log that its nginx writes",
         "ssh web1 cat /var/log/nginx/access.log | intop workload learn -",
         "intop workload learn a.log --format '$msec $connection_requests \"$request\" $status'",
         "intop workload learn access.log --record shop.recording >> intop.toml",
+        "intop workload learn access.log --lab native >> intop.toml",
     )
 )
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.argument("logs", nargs=-1, metavar="[LOG]...")
 @click.option(
-    "--format",
-    "line_format",
-    metavar="FORMAT",
-    help="combined, common, json, or the text of nginx's log_format.  [default: guessed]",
+    "--host",
+    "word",
+    metavar="[USER@]HOST[:PORT]",
+    help="Read logs of this host, by SSH. Without LOG the only one that its nginx writes.",
 )
+@reach_options
+@format_option
 @click.option("--name", default="learned", show_default=True, help="The workload's name.")
 @click.option(
     "--record",
@@ -50,13 +75,21 @@ def group() -> None:
     metavar="FILE",
     help="Also write the times and paths of the busiest hour, which the workload then replays.",
 )
+@click.option(
+    "--lab",
+    metavar="CLUSTER",
+    help="Also write [cluster.CLUSTER.files], so that a lab serves these paths with their sizes.",
+)
 @json_option
 def learn(
     logs: tuple[str, ...],
+    word: str | None,
     line_format: str | None,
     name: str,
     record: Path | None,
+    lab: str | None,
     as_json: bool,
+    **reach: str | None,
 ) -> None:
     """Write a [workload.NAME] from access logs.
 
@@ -67,33 +100,107 @@ def learn(
     """
     from intop.config.workload import is_workload_name
     from intop.document.machine import to_json
-    from intop.traffic.access_log import Lines
-    from intop.traffic.profile import profile_of
-    from intop.traffic.workload_text import workload_text
+    from intop.traffic.workload_text import lab_files_text, workload_text
 
     try:
         is_workload_name(name)
     except ValueError as error:
         raise UsageError(f"--name: {error}") from error
-    lines = Lines(logs)
+    recorder = _recorder(record)
+    with _opened(logs, word, reach) as (lines, logged):
+        if logged is not None and line_format is None:
+            say(f"format: as {word} has it: {logged}")
+        profile = _profile(lines, line_format or logged, recorder)
+    recording = _recording(record, recorder, profile)
+    if as_json:
+        print_result(to_json(summary(profile)))
+        return
+    try:
+        text = workload_text(profile, name, recording)
+        if lab is not None:
+            text += f"\n{lab_files_text(profile, lab)}"
+        print_result(text.rstrip("\n"))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+@group.command(
+    epilog=examples(
+        "intop workload check access.log generated.log",
+        "intop workload check access.log generated.log --load-format '$msec \"$request\" $status'",
+        "intop workload check access.log generated.log --figures figures",
+    )
+)
+@click.argument("log")
+@click.argument("load")
+@format_option
+@click.option("--load-format", metavar="FORMAT", help="The same for LOAD.  [default: guessed]")
+@figures_options
+@json_option
+def check(
+    log: str,
+    load: str,
+    line_format: str | None,
+    load_format: str | None,
+    figures: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare a load with the log that it was learned from.
+
+    LOG is the log of the real traffic. LOAD is what the load balancer logged while intop sent the
+    load, such as during intop pilot. The result has rate, bursts, connections, times, sizes and the
+    mix of paths of both.
+    """
+    from intop.traffic.access_log import Lines
+    from intop.traffic.agreement import agreement
+    from intop.traffic.agreement_view import agreement_section
+
+    folder = output_folder(figures, "--figures") if figures else None
+    own = _profile(Lines((log,)), line_format)
+    result = agreement(own, _profile(Lines((load,)), load_format))
+    title = f"{Path(log).name} and {Path(load).name}"
+    show_result(result, lambda made: [agreement_section(title, made)], as_json=as_json)
+    if folder:
+        say_figures(folder, {title: result})
+
+
+@contextmanager
+def _opened(
+    logs: tuple[str, ...], word: str | None, reach: Mapping[str, str | None]
+) -> "Iterator[tuple[Lines | HostLines, str | None]]":
+    """Yield the lines of these logs, and their log_format where a host's nginx has it."""
+    from intop.traffic.access_log import Lines
+    from intop.traffic.host_log import HostLines, log_of, logs_on
+
+    addresses = named_hosts([] if word is None else [word], **reach)
+    if not addresses:
+        if not logs:
+            raise UsageError("name a log, or the host that has it by --host")
+        yield Lines(logs), None
+        return
+    (address,) = addresses
+    with closing(connecting(addresses)(address)) as host:
+        log = log_of(logs_on(host), logs)
+        paths = logs or ((log.path,) if log else ())
+        yield HostLines(host, paths), log.text if log and log.text else None
+
+
+def _profile(
+    lines: "Lines | HostLines", line_format: str | None, recorder: "Recorder | None" = None
+) -> "Profile":
+    """Return the profile of logs, and say what could not be read. Raises UsageError."""
+    from intop.traffic.profile import profile_of
+
     places = iter(lines)
     first = list(islice(places, LOOK))
     chosen = _format([text for _, text in first], line_format)
-    recorder = _recorder(record)
     profile = profile_of(_read(chain(first, places), chosen), recorder)
     for note in lines.notes:
         say(note)
     if lines.too_long:
         say(f"{lines.too_long:,} lines are longer than any request, and were left out")
     _check(profile, chosen)
-    recording = _recording(record, recorder, profile)
-    if as_json:
-        print_result(to_json(summary(profile)))
-        return
-    try:
-        print_result(workload_text(profile, name, recording).rstrip("\n"))
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    return profile
 
 
 def _recorder(file: Path | None) -> "Recorder | None":

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from intop.domain.nginx.access_logs import COMBINED, parts
 from intop.errors import UsageError
 
-COMBINED = (
-    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent '
-    '"$http_referer" "$http_user_agent"'
-)
 COMMON = '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent'
 JSON = "json"
 
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _ALIASES: Mapping[str, str] = {
     "ts": "msec",
     "time": "time",
@@ -49,7 +45,7 @@ class LineFormat:
 
 def text_format(text: str, name: str = "") -> LineFormat:
     """Return a format by the text of nginx's `log_format`. Raises UsageError without variables."""
-    literals, variables = _parts(text)
+    literals, variables = parts(text)
     if not variables:
         raise UsageError(f"{text!r} is no log_format: it has no variable, such as $request")
     quick = re.compile(_pattern(literals, _bounded))
@@ -60,16 +56,6 @@ def text_format(text: str, name: str = "") -> LineFormat:
         return None if match is None else dict(zip(variables, match.groups(), strict=True))
 
     return LineFormat(name or text, frozenset(variables), parse)
-
-
-def _parts(text: str) -> tuple[list[str], list[str]]:
-    """Return the texts around the variables, one more than these, and their names."""
-    literals, variables, end = [], [], 0
-    for match in _VARIABLE.finditer(text):
-        literals.append(text[end : match.start()])
-        variables.append(match[1] or match[2])
-        end = match.end()
-    return [*literals, text[end:]], variables
 
 
 def _pattern(literals: Sequence[str], value: Callable[[str, str], str]) -> str:

@@ -132,6 +132,11 @@ class Profile:
         return sorted(everything, key=lambda path: -path.requests)
 
     @property
+    def requests_by_path(self) -> Mapping[str, int]:
+        """The requests of each path that is counted by itself; ids in it are a star."""
+        return {name: path.requests for name, path in self._paths.items()}
+
+    @property
     def secret_requests(self) -> int:
         """Requests for paths that may hold a token or a person's address."""
         return self._secret

@@ -26,6 +26,16 @@ def workload_text(profile: Profile, name: str, recording: Recording | None = Non
     return "\n".join([*lines, "", *_paths(profile, name)]) + "\n"
 
 
+def lab_files_text(profile: Profile, cluster: str) -> str:
+    """Return the table of a lab's files: the paths of the workload with their mean sizes."""
+    lines = [f"[cluster.{cluster}.files]        # KB by path, served by a lab"]
+    lines += [
+        f"{json.dumps(path.path)} = {max(path.bytes / path.requests, 1) / 1000:.3f}"
+        for path in _shown(profile).values()
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def _about(profile: Profile) -> Iterator[str]:
     """Yield what was read, and what is left out."""
     yield f"# Learned by intop workload learn from {profile.lines:,} lines."
