@@ -45,6 +45,7 @@ def learned(make_study: Make) -> Study:
     words = ("learn", str(log), "--format", FORMAT, "--name", "mine", "--lab", "x86")
     text, _ = study.run("workload", *words)
     workload, _, files = text.partition("[cluster.x86.files]")
+    workload = workload.replace("[workload.mine]", "[workload.mine]\nduration_s = 4", 1)
     path = study.folder / "intop.toml"
     old = path.read_text().replace("machines = [", 'access_log = "disk"\nmachines = [')
     before, _, rest = old.partition("[workload.slt]")
@@ -63,7 +64,7 @@ def test_the_lab_serves_the_logs_files_and_the_load_asks_for_them(learned: Study
         url = f"http://{host}{asked}"
         body = subprocess.run([*command, url], capture_output=True, check=True, timeout=20).stdout
         assert len(body) == size, asked
-    learned.run("pilot")
+    learned.run("collect", "--samples", "8")
     generated = folders_of(lab).host("lb") / "disk/access.log"
     checked = learned.run("workload", "check", "access.log", str(generated), "--format", FORMAT,
                           "--load-format", LOG_FORMAT, "--json")[0]  # fmt: skip
