@@ -38,7 +38,6 @@ from intop.report.findings import (
     RefusedTrials,
     Report,
     StageRecord,
-    Step,
 )
 from intop.run import prerequisites, registry
 from intop.run.available_space import probed_of
@@ -77,7 +76,6 @@ def gather(context: Context) -> Report:
             dict.fromkeys(t.tool_version for outlines in attempts.values() for t in outlines)
         ),
         level=context.study.budget.level,
-        pipeline=steps(),
         findings=findings,
         compared=compared,
         not_compared=why,
@@ -208,23 +206,6 @@ def _missing(task: Task) -> tuple[Missing, ...]:
                 command=f"{command} --workload {task.workload.name}",
             )
     return tuple(missing.values())
-
-
-def steps() -> tuple[Step, ...]:
-    """Return a step for each command of `tune`. Where stages share one, the last describes it."""
-    by_command: dict[str, Step] = {}
-    for stage in registry.in_tune():
-        by_command[stage.command] = Step(
-            command=stage.command,
-            does=stage.description,
-            kind="computed"
-            if not stage.measures
-            else "measured"
-            if stage.is_of_the_paper
-            else "measured, not in the paper",
-            hands_on=stage.hands_on,
-        )
-    return tuple(by_command.values())
 
 
 def stage_records(
