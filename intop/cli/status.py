@@ -48,9 +48,6 @@ def command(campaign: bool, workers: bool, as_json: bool, **options: Any) -> Non
     status changes nothing, with one exception. A host whose session was silent for its lease, and
     whose watchdog is dead, restores itself when it is asked.
     """
-    from intop.inspect import host_states_view as report
-    from intop.inspect.host_states import states
-
     if campaign and workers:
         raise UsageError("--campaign and --workers exclude each other")
     with interruptible("nothing was changed"):
@@ -60,6 +57,9 @@ def command(campaign: bool, workers: bool, as_json: bool, **options: Any) -> Non
         if campaign:
             _show_only_campaign(as_json=as_json, **options)
             return
+        from intop.inspect import host_states_view as report
+        from intop.inspect.host_states import states
+
         addresses, missing = chosen_hosts(**options)
         answers = states(addresses, connecting(addresses))
     show_result([*missing, *answers], report.states, as_json=as_json)

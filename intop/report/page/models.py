@@ -87,28 +87,17 @@ def _importance_table(ranking: Ranking) -> Table:
 
 def all_models(report: Report) -> Iterator[Block]:
     """Return the held-out errors of all families of models, and the worth of their winners."""
-    trained = {
-        subject.title: subject.training
-        for subject in report.findings
-        if subject.training is not None
-    }
-    if any(training.errors for training in trained.values()):
-        yield Figure(
-            title="Model error by family and architecture",
-            draw=drawing("intop.campaign.train.bars:errors", report.study, trained),
-            label="Held-out error of each family of models, by architecture and workload",
-            caption=(
-                "MAPE: by how many percent a prediction is off, on average, for configurations "
-                "that the model has not seen. The line of the noise ceiling is what a perfect "
-                "model would have, since trials scatter by themselves. A model proposes; whether "
-                "it was right, only the verdict's measurements say."
-            ),
-            tables=tuple(
-                _errors(subject, subject.training)
-                for subject in report.findings
-                if subject.training is not None
-            ),
+    trained = [f.training for f in report.findings if f.training is not None]
+    if any(training.errors for training in trained):
+        yield Paragraph(
+            "MAPE: by how many percent a prediction is off, on average, for configurations that "
+            "the model has not seen. The noise ceiling is what a perfect model would have, since "
+            "trials scatter by themselves. A model proposes; whether it was right, only the "
+            "verdict's measurements say."
         )
+        for subject in report.findings:
+            if subject.training is not None:
+                yield _errors(subject, subject.training)
     yield from _own_winners(report)
 
 
@@ -191,20 +180,16 @@ def _held_out(training: Training) -> Iterator[tuple[str, int, HeldOut]]:
 # Search -------------------------------------------------------------------------------------------
 
 
-def search(title: str, search: Search) -> Iterator[Block]:
+def search(_title: str, search: Search) -> Iterator[Block]:
     """Return one subject's search, and its candidates."""
     if search.convergences:
-        yield Figure(
-            title=f"Convergence of the search ({algorithms(search)})",
-            draw=drawing("intop.campaign.search.figure:convergence", title, search),
-            label=f"Best predicted {search.quantity} by generation of the search for {title}",
-            caption=(
-                f"The best {search.quantity} that a model predicts, after each generation "
-                "of the search. A dot is where it improved no more. Predicted, all of it: the "
-                "candidates were measured afterwards, and that is what the verdict rests on."
-            ),
-            tables=(run_table(search), _generations(search)),
+        yield Paragraph(
+            f"The search ({algorithms(search)}) goes by what models predict. The candidates were "
+            "measured afterwards, and that is what the verdict rests on."
         )
+        yield run_table(search)
+        heading = f"Best predicted {search.quantity} by generation"
+        yield Section(title=heading, blocks=(_generations(search),), folded=True)
     candidates = _candidates(search)
     heading = f"Candidates ({len(candidates.rows)})"
     yield Section(title=heading, blocks=(candidates,), folded=True)
