@@ -84,7 +84,8 @@ def gather(context: Context) -> Report:
 
 def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
     """Return the findings of one subject by all attempts at its trials."""
-    compared = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
+    apart = {stage.name for stage in registry.stages() if stage.is_apart}
+    compared = [t for t in latest(attempts) if t.stage not in apart]
     get, subject = task.store.get, task.subject
     verdict, explanation = get(subject, Verdict), get(subject, Explanation)
     if verdict is None or (explanation and explanation.winner != verdict.configuration):

@@ -243,21 +243,17 @@ def _candidates(search: Search) -> Table:
 # Refinement ---------------------------------------------------------------------------------------
 
 
-def refined(title: str, refined: Refined) -> Iterator[Block]:
+def refined(_title: str, refined: Refined) -> Iterator[Block]:
     """Return the measurements that the models asked for, and the best known after them."""
     if refined.steps:
-        yield Figure(
-            title=f"Refinement ({refined.spent} of {refined.budget} trials)",
-            draw=drawing("intop.campaign.search.figure:refinement", title, refined),
-            label=f"Best known P99 by the number of measurements for {title}",
-            caption=(
-                "The lowest P99 that was known after so many measurements, beside the default's. "
-                "The first design fills the space; after it, each step goes where the models "
-                "expect most or know least. The best known was chosen by its own trials, which "
-                "flatters it."
-            ),
-            tables=(step_table(refined), _expected(refined)),
+        yield Paragraph(
+            f"Refinement ({refined.spent} of {refined.budget} trials): the first design fills the "
+            "space; after it, each step goes where the models expect most or know least. The best "
+            "known was chosen by its own trials, which flatters it."
         )
+        yield step_table(refined)
+        heading = "What each step was expected to bring"
+        yield Section(title=heading, blocks=(_expected(refined),), folded=True)
     yield Paragraph(" ".join(ending(refined)))
 
 
