@@ -30,6 +30,7 @@ QUESTIONS = {
     "search-algorithms": "search_speed.Algorithms",
     "search-noise": "search_noise.NoisySearch",
     "search-speed": "search_speed.Speed",
+    "startup": "startup.Startup",
     "truth": "truth.Truth",
     "truth-look": "truth.Look",
     "trim": "trim.Trim",

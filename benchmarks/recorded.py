@@ -102,11 +102,10 @@ def offer(catalogue: Catalogue, defaults: Mapping[str, str]) -> Offer:
         recorded_study(whole),
         name="recorded",
         max_risk="high",
-        catalogue=catalogue,
+        own_catalogue=catalogue,
         clusters={arch: (LabSpec(name="recorded", arch=arch),)},
         workloads={"slt": whole.workloads["slt"]},
         optional=frozenset(),
-        baselines={},
     )
     facts = HostFacts(
         machine="recorded",

@@ -42,6 +42,7 @@ def features() -> tuple[Feature, ...]:
     return tuple(import_module(folder).FEATURE for folder in FEATURES)
 
 
+@cache
 def stage_places() -> dict[str, str]:
     """Return the place of each stage, by name."""
     return {name: place for feature in features() for name, place in feature.stages.items()}

@@ -13,9 +13,8 @@ from intop.config.counters import load_counters
 from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
 from intop.frame import Part, fields_of
-from intop.report.gather import steps
-from intop.report.pipeline_figure import pipeline
 from scripts.references import commands, counters, nginx, parameters, study, trials
+from scripts.references.pipeline import pipeline, steps
 
 ROOT = Path(__file__).parents[1]
 CATALOGUE = ROOT / "configs" / "parameters.toml"

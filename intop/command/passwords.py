@@ -11,7 +11,7 @@ from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.domain.cluster import HostAddress
-    from intop.hosts.host import Connect
+    from intop.hosts.host import Connect, Host
     from intop.hosts.ssh import Secret
 
 MOST_OF_A_PASSWORD = 255
@@ -23,8 +23,6 @@ def connecting(hosts: "Iterable[HostAddress]") -> "Connect":
 
     Raises UsageError when nobody is there to ask.
     """
-    from intop.hosts.ssh import with_passwords
-
     # Taken away, so that no program we start inherits it.
     given = os.environ.pop(PASSWORD_VARIABLE, "") or None
     passwords: dict[tuple[object, ...], Secret] = {}
@@ -39,7 +37,14 @@ def connecting(hosts: "Iterable[HostAddress]") -> "Connect":
         if (place := _place(host)) not in passwords:
             before = list(passwords.values())
             passwords[place] = _asked(host, before) if given is None else _secret(given)
-    return with_passwords(lambda address: passwords[_place(address)])
+
+    def connect_to(address: "HostAddress") -> "Host":
+        # Imported here: a command whose hosts are not up does without paramiko.
+        from intop.hosts.ssh import with_passwords
+
+        return with_passwords(lambda asked: passwords[_place(asked)])(address)
+
+    return connect_to
 
 
 def _place(host: "HostAddress") -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,8 +13,8 @@ from pydantic import Field
 from intop.config.source import Place, Source, Table
 from intop.domain.constraints import Constraint, Exclusion, Order, Requirement
 from intop.domain.parameter import Parameter, barred
-from intop.domain.space import parameter_columns
 from intop.errors import ConfigurationError
+from intop.resources import shipped
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,12 @@ def load_catalogue(path: Path) -> Catalogue:
     if source.problems:
         raise ConfigurationError(source.problems)
     return Catalogue(tuple(parameters.values()), constraints, former)
+
+
+@cache
+def shipped_catalogue() -> Catalogue:
+    """Return the catalogue that comes with intop. It is read when something asks for it."""
+    return load_catalogue(shipped("configs") / "parameters.toml")
 
 
 def _parameters(source: Source) -> dict[str, Parameter]:
@@ -206,9 +212,9 @@ def _constraint(
             key=table.key, values=table.values, needs=table.needs, to_be=table.to_be, why=table.why
         )
     if isinstance(table, _Increasing):
-        names = tuple(c.name for c in parameter_columns(_known(table.key, parameters)))
+        names = tuple(_known(table.key, parameters).numbers)
         return Order(columns=names, gap=table.gap, why=table.why)
-    columns = {c.name for p in parameters.values() for c in parameter_columns(p) if c.component}
+    columns = {name for parameter in parameters.values() for name in parameter.numbers}
     for name in (table.low, table.high):
         if name not in columns:
             raise ValueError(f"{name} is not a number of the catalogue")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Len, MinLen
 
 from intop.config.baselines import load_baselines
-from intop.config.catalogue import Catalogue, load_catalogue
+from intop.config.catalogue import Catalogue, load_catalogue, shipped_catalogue
 from intop.config.cluster import Replicas, clusters_of, without_nginx
 from intop.config.directives import load_directives
 from intop.config.source import LocalPath, Source
@@ -70,7 +70,6 @@ class Study(Settings):
     """One configuration file: what to tune, where, under which load, with which budget."""
 
     path: str
-    catalogue: Catalogue
     clusters: Mapping[str, Replicas]
     """The clusters by architecture, with all replicas, which are measured in parallel.
 
@@ -83,8 +82,21 @@ class Study(Settings):
     """Architectures that are left out where they can't be brought up."""
     wanted: tuple[str, ...] = ("*",)
     """Patterns of keys; parameters that match none of them are left alone."""
-    baselines: Mapping[str, Baseline] = field(default_factory=dict)
-    """Baselines by name."""
+    own_catalogue: Catalogue | None = None
+    """The catalogue of its file, in place of intop's."""
+    own_baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    """The baselines of its own folder, by name."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The catalogue of parameters."""
+        return self.own_catalogue or shipped_catalogue()
+
+    @cached_property
+    def baselines(self) -> Mapping[str, Baseline]:
+        """Baselines by name. The study's own stand for intop's of the same name."""
+        known = self.catalogue.parameters, self.catalogue.constraints
+        return {**load_baselines(_OUR_BASELINES, *known), **self.own_baselines}
 
     @property
     def without_nginx(self) -> Mapping[str, Server]:
@@ -104,6 +116,9 @@ class Study(Settings):
         return (*kernel, *nginx)
 
 
+EVERYTHING = ("*",)
+"""The patterns of a study without patterns."""
+_OUR_BASELINES = shipped("configs") / "baselines"
 _Arch = Literal["x86", "arm", "native", "other"]
 _Table = dict[str, Any]
 
@@ -126,33 +141,28 @@ def load_study(path: Path) -> Study:
     workloads = workloads_of(source)
     clusters, optional = clusters_of(source)
     own = file.study if file else None
-    catalogue_path = shipped("configs") / "parameters.toml"
+    catalogue: Catalogue | None = None
     if own and own.catalogue:
-        catalogue_path = path.parent / own.catalogue
-    catalogue = source.check(lambda: load_catalogue(catalogue_path), ())
-    if own and catalogue:
-        _check_patterns(source, own, catalogue)
+        catalogue = source.check(partial(load_catalogue, path.parent / own.catalogue), ())
+    if own and own.parameters != EVERYTHING:
+        _check_patterns(source, own, catalogue or shipped_catalogue())
     if own and "nginx" in own.tunes:
         _check_servers(source, clusters)
-    baselines: dict[str, Baseline] = {}
-    known = (catalogue.parameters, catalogue.constraints) if catalogue else ()
-    for folder in _baseline_folders(path, own):
-        more = source.check(partial(load_baselines, folder, *known), ("study", "baselines"))
-        baselines |= more or {}
-    if file is None or own is None or catalogue is None or source.problems:
+    baselines = _own_baselines(source, own, catalogue)
+    if file is None or own is None or source.problems:
         raise ConfigurationError(source.problems)
     settings = {f.name: getattr(own, f.name) for f in fields(Settings)}
     return Study(
         **settings | {"tunes": tuple(dict.fromkeys(own.tunes))},
         path=str(path),
-        catalogue=catalogue,
         clusters=clusters,
         workloads=workloads,
         budget=file.budget,
         guardrails=file.guardrails,
         optional=optional,
         wanted=own.parameters,
-        baselines=baselines,
+        own_catalogue=catalogue,
+        own_baselines=baselines,
     )
 
 
@@ -191,7 +201,18 @@ def _check_servers(source: Source, clusters: Mapping[str, Replicas]) -> None:
         )
 
 
-def _baseline_folders(path: Path, own: _StudyTable | None) -> list[Path]:
-    """Ours, and then the study's own, so that theirs replace ours of the same name."""
-    ours = shipped("configs") / "baselines"
-    return [ours, path.parent / own.baselines] if own and own.baselines else [ours]
+def _own_baselines(
+    source: Source, own: _StudyTable | None, catalogue: Catalogue | None
+) -> Mapping[str, Baseline]:
+    """Return the baselines of the study's own folder, after noting the problems of them.
+
+    Ours are looked into only for a catalogue that is not ours: tests have done the rest.
+    """
+    folders = [_OUR_BASELINES] if catalogue else []
+    folders += [source.path.parent / own.baselines] if own and own.baselines else []
+    baselines: Mapping[str, Baseline] = {}
+    for folder in folders:
+        known = catalogue or shipped_catalogue()
+        load = partial(load_baselines, folder, known.parameters, known.constraints)
+        baselines = source.check(load, ("study", "baselines")) or {}
+    return baselines if own and own.baselines else {}

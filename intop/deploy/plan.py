@@ -155,7 +155,8 @@ def _named(
 def _replicas(context: Context, deployment: Deployment, *, persist: bool) -> list[Answer[HostPlan]]:
     """The plan of the study's load balancers, in the order of its file."""
     task = task_of(context, deployment)
-    if task.workload.duration_s is None and task.store.trials(task.subject):
+    has_trials = any(place.attempts for place in task.store.places(task.subject))
+    if task.workload.duration_s is None and has_trials:
         task = timed(task)  # there are trials, so the pilot was made: nothing is measured
     up: list[tuple[str, Cluster | None, str]] = []
     for replica in context.study.clusters[deployment.arch]:

@@ -73,6 +73,8 @@ class Section:
     """Anchor in HTML, unique in a document."""
     folded: bool = False
     """Whether it stands behind its title, where it can: few want to see it."""
+    beside: bool = False
+    """Whether its other blocks stand beside its figure, where there is room."""
 
 
 def tabled(

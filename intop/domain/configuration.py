@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from intop.domain.parameter import normalised
@@ -40,3 +40,12 @@ class Configuration:
 
 DEFAULT = Configuration()
 """The host as it was found."""
+
+
+def mixture(
+    configuration: Configuration, base: Configuration, keys: Iterable[str]
+) -> Configuration:
+    """Return the base with these keys as the configuration has them."""
+    chosen = set(keys)
+    ours = {k: v for k, v in configuration.values.items() if k in chosen}
+    return Configuration({k: v for k, v in base.values.items() if k not in chosen} | ours)

@@ -256,6 +256,11 @@ class Parameter:
         """Whether values are numbers on a scale, rather than names."""
         return self.kind in ("integer", "vector")
 
+    @property
+    def numbers(self) -> Mapping[str, Component]:
+        """The components by name: the key, with the component in brackets where it has a name."""
+        return {f"{self.key}[{c.name}]" if c.name else self.key: c for c in self.components}
+
     def beyond(self, value: str) -> str:
         """Return which hard bound a value is beyond, such as `512 is below 1024`, or ""."""
         for part, component in zip(value.split(), self.components, strict=False):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from intop.domain.configuration import Configuration
 from intop.domain.constraints import Capacity, Constraint, Exclusion, Order, keys_of
@@ -18,7 +18,9 @@ from intop.domain.parameter import (
     is_integer,
     normalised,
 )
-from intop.domain.space import Space
+
+if TYPE_CHECKING:
+    from intop.domain.space import Space  # with numpy, which most commands do without
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Probe:
 class Probed:
     """The space that a host offers."""
 
-    space: Space
+    space: "Space"
     refused: Mapping[str, str]
     """The reason for each key that is left out. What comes before its first ": " is its kind."""
 
@@ -145,6 +147,8 @@ def space_of(
         for key in unfit:
             del chosen[key]
         refused |= unfit
+    from intop.domain.space import Space
+
     return Probed(Space(tuple(chosen.values()), constraints, defaults), refused)
 
 
@@ -182,6 +186,8 @@ def without_room(
     followers: frozenset[str] = frozenset(),
 ) -> dict[str, str]:
     """Return why parameters can't meet a constraint in their ranges, by key; empty if they can."""
+    from intop.domain.space import Space
+
     partners = [chosen[key] for key in keys_of(constraint) if key in chosen]
     try:
         # Each by itself, too: the others may not be among those that are chosen later.

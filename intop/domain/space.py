@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from intop.domain.configuration import Configuration
+from intop.domain.configuration import Configuration, mixture
 from intop.domain.constraints import (
     Capacity,
     Constraint,
@@ -437,12 +437,3 @@ class Space:
         inactive_choices = [i for i in range(len(choices)) if i not in wanted]
         if column is not None and inactive_choices:
             values[active, column] = inactive_choices[0]
-
-
-def mixture(
-    configuration: Configuration, base: Configuration, keys: Iterable[str]
-) -> Configuration:
-    """Return the base with these keys as the configuration has them."""
-    chosen = set(keys)
-    ours = {k: v for k, v in configuration.values.items() if k in chosen}
-    return Configuration({k: v for k, v in base.values.items() if k not in chosen} | ours)

@@ -19,11 +19,6 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
-
 from intop.domain.balancing import Balancing, cpus_of
 from intop.domain.cluster import LabSpec
 from intop.domain.server import NGINX, SERVERS
@@ -213,6 +208,11 @@ def discard_disk(lab: str) -> None:
 
 def self_signed(bits: int) -> str:
     """Return an RSA key of so many bits and a certificate that nobody trusts, as one PEM text."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+    from cryptography.x509.oid import NameOID
+
     key = rsa.generate_private_key(public_exponent=65537, key_size=bits)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "intop lab")])
     now = datetime.now(UTC)

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.configuration import DEFAULT, Configuration, mixture
 from intop.domain.encoding import Matrix
 from intop.domain.search import Candidate
-from intop.domain.space import Space, mixture
+from intop.domain.space import Space
 from intop.learn.samples import Vector
 from intop.learn.searching.run import Predict, estimated
 

@@ -142,20 +142,6 @@ class Findings:
         return f"{self.arch} {self.workload}"
 
 
-StepKind = Literal["measured", "computed", "measured, not in the paper"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """A step of the pipeline: the command that carries it out, and what it does."""
-
-    command: str
-    does: str
-    kind: StepKind
-    hands_on: tuple[str, ...] = ()
-    """The paper's names of its result, for static and dynamic requests where they differ."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """A campaign as it is stored. All times are UTC in ISO 8601."""
@@ -171,8 +157,6 @@ class Report:
     tool_versions: tuple[str, ...]
     """The versions of the intop that measured its trials."""
     level: float
-    pipeline: tuple[Step, ...]
-    """The steps of any campaign."""
     findings: tuple[Findings, ...]
     compared: Compared | None
     """None where there is one architecture only, or `not_compared` says why."""

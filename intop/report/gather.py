@@ -38,7 +38,6 @@ from intop.report.findings import (
     RefusedTrials,
     Report,
     StageRecord,
-    Step,
 )
 from intop.run import prerequisites, registry
 from intop.run.available_space import probed_of
@@ -77,7 +76,6 @@ def gather(context: Context) -> Report:
             dict.fromkeys(t.tool_version for outlines in attempts.values() for t in outlines)
         ),
         level=context.study.budget.level,
-        pipeline=steps(),
         findings=findings,
         compared=compared,
         not_compared=why,
@@ -86,7 +84,8 @@ def gather(context: Context) -> Report:
 
 def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
     """Return the findings of one subject by all attempts at its trials."""
-    compared = [t for t in latest(attempts) if not registry.stage(t.stage).is_apart]
+    apart = {stage.name for stage in registry.stages() if stage.is_apart}
+    compared = [t for t in latest(attempts) if t.stage not in apart]
     get, subject = task.store.get, task.subject
     verdict, explanation = get(subject, Verdict), get(subject, Explanation)
     if verdict is None or (explanation and explanation.winner != verdict.configuration):
@@ -208,23 +207,6 @@ def _missing(task: Task) -> tuple[Missing, ...]:
                 command=f"{command} --workload {task.workload.name}",
             )
     return tuple(missing.values())
-
-
-def steps() -> tuple[Step, ...]:
-    """Return a step for each command of `tune`. Where stages share one, the last describes it."""
-    by_command: dict[str, Step] = {}
-    for stage in registry.in_tune():
-        by_command[stage.command] = Step(
-            command=stage.command,
-            does=stage.description,
-            kind="computed"
-            if not stage.measures
-            else "measured"
-            if stage.is_of_the_paper
-            else "measured, not in the paper",
-            hands_on=stage.hands_on,
-        )
-    return tuple(by_command.values())
 
 
 def stage_records(

@@ -101,9 +101,11 @@ def clusters_of(study: Study, arch: str) -> tuple[Cluster, ...]:
 
 def cluster_of(replica: Cluster | LabSpec) -> Cluster:
     """Return the cluster of a replica. Raises LabError for a lab that isn't up."""
+    if not isinstance(replica, LabSpec):
+        return replica
     from intop.lab.cluster import cluster
 
-    return cluster(replica.name) if isinstance(replica, LabSpec) else replica
+    return cluster(replica.name)
 
 
 def chosen_archs(study: Study, arch: str | None) -> tuple[str, ...]:

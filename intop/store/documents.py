@@ -18,6 +18,12 @@ class _Adapters(dict[type, TypeAdapter[Any]]):
 _ADAPTERS = _Adapters()
 
 
+def adapted(kind: type[T], values: object) -> T:
+    """Return the object of a type that these values are of. Raises ValidationError."""
+    result: T = _ADAPTERS[kind].validate_python(values)
+    return result
+
+
 def document_of(result: object) -> str:
     """Return the document of a dataclass, with infinite numbers, which pydantic has as null."""
     return json.dumps(_ADAPTERS[type(result)].dump_python(result))

@@ -9,13 +9,14 @@ from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram
 from intop.domain.trial import Conditions, Outline, PlannedTrial, Trial
 from intop.errors import StoredRowError
+from intop.store.documents import adapted
 from intop.store.packed_counters import packed, unpacked
 from intop.store.schema import planned_table
 
@@ -98,29 +99,22 @@ def loaded(text: str) -> Any:
     return json.loads(text, parse_constant=refuse)
 
 
-_CAMPAIGN = TypeAdapter(Campaign)
-_PLANNED = TypeAdapter(PlannedTrial)
-_PLACE = TypeAdapter(Place)
-_TRIAL = TypeAdapter(Trial)
-_OUTLINE = TypeAdapter(Outline)
-_CONDITIONS = TypeAdapter(Conditions)
-
-
 def campaign_of(row: Any) -> Campaign:
     """Return a campaign. Raises StoredRowError for a row that no intop writes."""
     with as_written(f"campaign {row.id}"):
-        return _CAMPAIGN.validate_python({f.name: getattr(row, f.name) for f in fields(Campaign)})
+        return adapted(Campaign, {f.name: getattr(row, f.name) for f in fields(Campaign)})
 
 
 def planned_of(row: Any) -> PlannedTrial:
     """Return a place of a plan. Raises ValueError for a row that no intop writes."""
-    return _PLANNED.validate_python(
+    return adapted(
+        PlannedTrial,
         {
             "index": row.position,
             "role": row.role,
             "configuration": configuration_of(row.configuration),
             **{name: getattr(row, name) for name in COORDINATES},
-        }
+        },
     )
 
 
@@ -146,7 +140,7 @@ def place_of(attempts: Sequence[Any]) -> Place:
             check_instant(row.started_at)
             if not 0 <= row.seconds < LONGEST_S or not (row.p99_ms is None or row.p99_ms > 0):
                 raise ValueError(f"{row.seconds} s, P99 {row.p99_ms} ms")
-        return _PLACE.validate_python(values)
+        return adapted(Place, values)
 
 
 def check_instant(text: str) -> None:
@@ -174,13 +168,14 @@ def conditions_of(text: str) -> Conditions:
     if unknown := set(values) - {field.name for field in fields(Conditions)}:
         # Left out, trials of other conditions would look alike.
         raise ValueError(f"unknown conditions {', '.join(sorted(unknown))}")
-    return _CONDITIONS.validate_python(values)
+    return adapted(Conditions, values)
 
 
 def trial_of(row: Any) -> Trial:
     """Return a trial with its place. Raises StoredRowError for a row that no intop writes."""
     with as_written(f"trial {row.trial_id}"):
-        return _TRIAL.validate_python(
+        return adapted(
+            Trial,
             {
                 "planned": planned_of(row),
                 "stage": row.stage,
@@ -190,7 +185,7 @@ def trial_of(row: Any) -> Trial:
                 "metrics": loaded(row.metrics),
                 "counters": unpacked(row.counters),
                 **{name: getattr(row, name) for name in AS_THEY_ARE},
-            }
+            },
         )
 
 
@@ -211,14 +206,15 @@ def values_of(trial: Trial) -> dict[str, Any]:
 def outline_of(row: Any) -> Outline:
     """Return a trial without what is large. Raises StoredRowError as `trial_of` does."""
     with as_written(f"trial {row.trial_id}"):
-        return _OUTLINE.validate_python(
+        return adapted(
+            Outline,
             {
                 "planned": planned_of(row),
                 "stage": row.stage,
                 "conditions": conditions_of(row.conditions),
                 "measured_p99_ms": row.p99_ms,
                 **{name: getattr(row, name) for name in OUTLINED},
-            }
+            },
         )
 
 

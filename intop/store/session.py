@@ -10,15 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from intop.store.sqlite_file import SqliteFile
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 T = TypeVar("T")
 
@@ -77,10 +79,14 @@ class Session:
         """The database: sqlite or postgresql."""
         return self._engine.dialect.name
 
-    def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+    def insert(self, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
         """An insert that can say what to do where the row is there already (ON CONFLICT)."""
         if self.dialect == "postgresql":
+            from sqlalchemy.dialects import postgresql
+
             return postgresql.insert(table)
+        from sqlalchemy.dialects import sqlite
+
         return sqlite.insert(table)
 
     def rows(self, query: sa.Executable) -> Sequence[sa.Row[Any]]:

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from intop.domain.upkeep import Amounts, Checked, Vacuumed
 from intop.errors import IntopError
@@ -143,8 +142,10 @@ def size(store: Store, url: str) -> int:
         path = file_of(parsed_url(url))
         files = [] if path is None else [path, path.with_name(f"{path.name}-wal")]
         return sum(file.stat().st_size for file in files if file.exists())
+    from sqlalchemy.dialects.postgresql import REGCLASS
+
     each = sa.func.pg_total_relation_size
-    query = sa.select(*(each(sa.cast(name, postgresql.REGCLASS)) for name in metadata.tables))
+    query = sa.select(*(each(sa.cast(name, REGCLASS)) for name in metadata.tables))
     return sum(store.session.read(lambda connection: connection.execute(query).one()))
 
 

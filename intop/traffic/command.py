@@ -31,8 +31,8 @@ format_option = click.option(
     "--format",
     "line_format",
     metavar="FORMAT",
-    help="combined, common, json, or the text of nginx's log_format.  [default: as the host has it, "
-    "else guessed]",
+    help="combined, common, json, or the text of nginx's log_format.  [default: as the host has "
+    "it, else guessed]",
 )
 
 

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from intop.report.gather import steps
-from intop.report.pipeline_figure import pipeline
 from scripts.references import commands, counters, nginx, parameters, study, trials
+from scripts.references.pipeline import pipeline, steps
 
 ROOT = Path(__file__).parents[2]
 

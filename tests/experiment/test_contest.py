@@ -31,7 +31,7 @@ def arena(testbed: FakeTestbed) -> FakeTestbed:
     """A probed host on which each of the two baselines changes one key."""
     context = testbed.task.context
     blog = replace(context.study.baselines[BLOG], values={"net.ipv4.tcp_fin_timeout": "30"})
-    study = replace(context.study, baselines={**context.study.baselines, BLOG: blog})
+    study = replace(context.study, own_baselines={BLOG: blog})
     testbed.task = replace(testbed.task, context=replace(context, study=study))
     probe = probe_of({"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"})
     testbed.task.store.put(testbed.task.subject, probe)
@@ -201,9 +201,7 @@ def test_a_baseline_whose_values_changed_meanwhile_is_refused(arena: FakeTestbed
     contest(arena.task, (BLOG,), rounds=3)
     study = arena.task.context.study
     changed = replace(study.baselines[BLOG], values={"net.ipv4.tcp_fin_timeout": "15"})
-    context = replace(
-        arena.task.context, study=replace(study, baselines={**study.baselines, BLOG: changed})
-    )
+    context = replace(arena.task.context, study=replace(study, own_baselines={BLOG: changed}))
     with pytest.raises(UsageError, match=f"{BLOG}: its values are not those of then"):
         contest(replace(arena.task, context=context), (BLOG,), rounds=3)
 

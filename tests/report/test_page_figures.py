@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 from xml.etree import ElementTree
 
@@ -24,8 +23,6 @@ from intop.domain.histogram import Histogram
 from intop.domain.sides import Latencies
 from intop.domain.stats import Interval
 from intop.domain.training import Ceiling
-from intop.report.gather import steps
-from intop.report.pipeline_figure import pipeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 BEGINNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -147,15 +144,11 @@ def words(drawn_svg: str) -> list[str]:
             {"x86 slt", "arm slt", "XGBoost", "35", "ensemble", "7"},
         ),
         (lambda: search_time("x86 and arm", SEARCHES), {"arm slt", "0.50 s", "120 s"}),
-        (
-            partial(pipeline, steps()),
-            {"screen", "explain", "winners", "measured, not in the paper"},
-        ),
     ],
     ids=[
         *("percentiles", "drift", "speedup", "guardrails", "architectures", "errors", "models"),
         "generations",
-        *("search-time", "pipeline"),
+        "search-time",
     ],
 )
 def test_a_figure_has_its_words_in_a_page_and_in_a_file(

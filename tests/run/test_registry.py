@@ -37,7 +37,7 @@ WATCH = Path(watch.__file__).parent
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(features, "FEATURES", (*features.FEATURES, "builders.watch"))
-    kept = (features.features, features._result_names)
+    kept = (features.features, features.stage_places, features._result_names)
     for function in kept:
         function.cache_clear()
     yield

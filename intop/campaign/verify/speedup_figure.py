@@ -79,12 +79,8 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
 
 def by_workload(about: str, across: Across) -> Drawing:
     """Return the speed-up under each workload. Raises NoDataError where none was measured."""
-    return speedup(about, verdicts_of(across))
-
-
-def verdicts_of(across: Across) -> dict[str, Verdict]:
-    """Return the verdicts of a configuration by workload, as far as it could be measured."""
-    return {u.workload: u.verdict for u in across.workloads if u.verdict is not None}
+    verdicts = {u.workload: u.verdict for u in across.workloads if u.verdict is not None}
+    return speedup(about, verdicts)
 
 
 def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:

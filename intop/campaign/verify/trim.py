@@ -14,8 +14,7 @@ from intop.campaign.verify.promised import by_evidence
 from intop.campaign.verify.trim_view import trim_sentence
 from intop.campaign.verify.trimming import LEVEL, MOST_ARMS, SIZES, Answers, Loss, Trimming, trim
 from intop.campaign.verify.winner import Winner
-from intop.domain.configuration import DEFAULT
-from intop.domain.space import mixture
+from intop.domain.configuration import DEFAULT, mixture
 from intop.domain.stats import Interval
 from intop.domain.trial import Trial
 from intop.domain.trimmed import MeasuredSet, Trimmed, TrimOrder

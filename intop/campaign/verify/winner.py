@@ -7,9 +7,9 @@ from operator import attrgetter
 
 from intop.campaign.verify.change_rounds import Changes, Round
 from intop.domain.baseline import HOST
-from intop.domain.configuration import Configuration
+from intop.domain.configuration import Configuration, mixture
 from intop.domain.rounds import Arms
-from intop.domain.space import Space, mixture
+from intop.domain.space import Space
 from intop.domain.trial import SeriesRound, Trial
 
 WINNER = "winner"

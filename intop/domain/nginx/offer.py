@@ -10,7 +10,6 @@ from intop.domain.nginx.probe import NginxProbe
 from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import RISKS, Parameter, Risk, barred
 from intop.domain.probing import Probed, without_room
-from intop.domain.space import Space
 
 NO_REPLICAS: Mapping[str, NginxProbe] = {}
 
@@ -63,6 +62,8 @@ def offer(
         unfit = without_room(constraint, chosen, defaults, followers)
         refused |= unfit
         chosen = {key: parameter for key, parameter in chosen.items() if key not in unfit}
+    from intop.domain.space import Space
+
     space = Space(tuple(chosen.values()), directives.constraints, defaults, followers)
     return Probed(space, refused)
 

@@ -6,6 +6,7 @@ from intop.document.model import Block, Document, Section
 from intop.report.findings import Findings, Report
 from intop.report.page import ablation, latency, models, trials, verdicts
 from intop.report.page.across import across
+from intop.report.page.cells import cells
 from intop.report.page.common import clock, of_result, of_subject
 
 
@@ -23,7 +24,8 @@ REFINED = of_result("refined", "refine", models.refined, otherwise=NO_REFINEMENT
 SECTIONS: tuple[
     tuple[str, str, Callable[[Report], Iterable[Block]], Callable[[Findings], Iterable[Block]]], ...
 ] = (
-    ("found", "What was found", verdicts.summary, _nothing),
+    ("found", "What was found", cells, _nothing),
+    ("verdicts", "The verdicts", verdicts.summary, _nothing),
     ("change", "What to change", _nothing, verdicts.changes),
     ("latency", "Latency before and after", _nothing, latency.latency),
     ("across", "Under all workloads", _nothing, across),
@@ -33,11 +35,11 @@ SECTIONS: tuple[
     ("ablation", "Where the gain comes from", _nothing, ablation.ablation),
     ("importance", "Which parameters matter", _nothing, RANKING),
     ("models", "How well the models predict", models.all_models, TRAINING),
-    ("search", "How the search converged", models.all_searches, SEARCH),
+    ("search", "How the search converged", _nothing, SEARCH),
     ("refinement", "How the measurements were chosen", _nothing, REFINED),
     ("drift", "Did the machine change meanwhile", _nothing, trials.drift),
     ("refused", "What was refused, and why", _nothing, trials.refused),
-    ("provenance", "Pipeline and provenance", trials.provenance, trials.measured),
+    ("provenance", "Trials and provenance", trials.provenance, trials.measured),
     ("checking", "How to check this", trials.checking, _nothing),
 )
 """Each with its anchor, its title, and what there is to say of all and then of each subject."""

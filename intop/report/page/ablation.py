@@ -1,16 +1,14 @@
 """The sources of the gain: the effect of each of the winner's changes."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from intop.campaign.verify.trim_view import trim_sentence, trim_tables
 from intop.document.columns import Column, Value, columns
 from intop.document.model import Block, Figure, Paragraph, Table, widened
 from intop.domain.explanation import Dependence, Explanation
-from intop.explain.figure import contributions, dependence
 from intop.explain.view import contribution_table
 from intop.report.findings import Findings
-from intop.report.page.common import as_sentence, lacking
+from intop.report.page.common import as_sentence, drawing, lacking
 from intop.sentences import kept_sentence
 
 
@@ -36,7 +34,7 @@ def ablation(findings: Findings) -> Iterator[Block]:
     )
     yield Figure(
         title="What each change does",
-        draw=partial(contributions, findings.title, explanation),
+        draw=drawing("intop.explain.figure:contributions", findings.title, explanation),
         label=f"What each change of the winner for {findings.title} does to P99",
         caption=(
             "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
@@ -50,7 +48,7 @@ def ablation(findings: Findings) -> Iterator[Block]:
     if explanation.curves:
         yield Figure(
             title="P99 about the winner",
-            draw=partial(dependence, findings.title, explanation),
+            draw=drawing("intop.explain.figure:dependence", findings.title, explanation),
             label=f"How P99 depends on the kept parameters about the winner for {findings.title}",
             caption=(
                 "Lines are what the models predict when one value moves and the winner's others "

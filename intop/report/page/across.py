@@ -1,13 +1,11 @@
 """The worth of the winner under the study's other workloads."""
 
 from collections.abc import Iterator
-from functools import partial
 
-from intop.campaign.verify.speedup_figure import speedup, verdicts_of
 from intop.document.model import Block, Figure, Paragraph, without_empty
 from intop.experiment.across.view import across_notes, across_tables
 from intop.report.findings import Findings
-from intop.report.page.common import as_sentence
+from intop.report.page.common import as_sentence, drawing
 from intop.sentences import across_sentence, worse_here
 
 
@@ -24,10 +22,14 @@ def across(findings: Findings) -> Iterator[Block]:
     yield Paragraph(as_sentence(across_sentence(result)))
     yield Paragraph(as_sentence(worse_here(result)))
     tables = tuple(without_empty(table) for table in across_tables(result))
-    if verdicts := verdicts_of(result):
+    if any(under.verdict is not None for under in result.workloads):
         yield Figure(
             title="By workload",
-            draw=partial(speedup, f"{findings.title} across", verdicts),
+            draw=drawing(
+                "intop.campaign.verify.speedup_figure:by_workload",
+                f"{findings.title} across",
+                result,
+            ),
             label=f"{findings.title}: {across_sentence(result)}",
             caption=(
                 "How many times lower P99 is under each workload, with its interval. At the left "

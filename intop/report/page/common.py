@@ -2,10 +2,22 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from intop.document.model import Block, Paragraph, renamed
+from intop.features import load
 from intop.report.findings import Findings
+
+if TYPE_CHECKING:
+    from intop.document.drawing import Drawing
+
+
+def drawing(place: str, *arguments: object) -> "Callable[[], Drawing]":
+    """Return what draws a figure, by the `module:name` of a function and its arguments.
+
+    The function is imported when it draws, so a page without figures needs no matplotlib.
+    """
+    return lambda: load(place)(*arguments)
 
 
 def lacking(findings: Findings, stage: str) -> tuple[Paragraph, ...]:

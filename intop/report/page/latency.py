@@ -1,9 +1,7 @@
 """Latency before and after: the verdict's sides, their causes, other loads, and hours of load."""
 
 from collections.abc import Iterator
-from functools import partial
 
-from intop.campaign.verify.percentiles_figure import percentiles
 from intop.campaign.verify.view import (
     cause_notes,
     cause_table,
@@ -14,25 +12,37 @@ from intop.campaign.verify.view import (
     side_table,
 )
 from intop.document.columns import Column, numbers
-from intop.document.model import Block, Figure, Paragraph, Table
+from intop.document.model import Block, Figure, Paragraph, Section, Table
 from intop.domain.histogram import Histogram, reliable_ms
 from intop.domain.mediation import Mediation
-from intop.domain.sides import merged
+from intop.domain.sides import Latencies, merged
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
-from intop.domain.verdict import Verdict
-from intop.experiment.sweep.figure import curves
+from intop.domain.verdict import PairwiseLatency, Verdict
 from intop.experiment.sweep.view import sweep_notes, sweep_tables
 from intop.explain.causes.view import mediation_notes, mediation_table
 from intop.explain.causes.view import sentence as mediation_sentence
 from intop.report.findings import Findings, Judged
-from intop.report.page.common import as_sentence
+from intop.report.page.common import as_sentence, drawing
 from intop.sentences import soak_sentence, sweep_sentence
-from intop.soak.figure import soak as soak_figure
 from intop.soak.view import soak_notes, soak_tables
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Percentiles of the table of latencies; 100 is the slowest request."""
+
+
+def percentile_figure(title: str, verdict: Verdict, latencies: Latencies) -> Figure:
+    """Return the latencies of both sides of a verdict. Their tables are in `latency`."""
+    p99s = _p99s(verdict.sides.latencies_ms.get("P99"))
+    return Figure(
+        title="Latency by percentile",
+        draw=drawing("intop.campaign.verify.percentiles_figure:percentiles", title, latencies),
+        label=f"Latency by percentile for {title}, {verdict.reference} and the winner{p99s}",
+        caption=(
+            "To the right are rarer, slower requests. Where the lines lie apart, users feel it; "
+            "where they meet, nothing changed."
+        ),
+    )
 
 
 def latency(findings: Findings) -> Iterator[Block]:
@@ -41,23 +51,9 @@ def latency(findings: Findings) -> Iterator[Block]:
         return
     verdict, latencies = findings.verdict, findings.judged.latencies
     default, tuned = merged(latencies.default), merged(latencies.tuned)
-    yield Figure(
-        title="Latency by percentile",
-        draw=partial(percentiles, findings.title, latencies),
-        label=(
-            f"Latency by percentile for {findings.title}, {verdict.reference} and the winner"
-            f"{_p99s(default, tuned)}"
-        ),
-        caption=(
-            "Latency of all requests of the judging trials, put together. Both axes are "
-            "logarithmic: to the right are rarer, slower requests, and equal steps upwards are "
-            "equal ratios. Where the lines lie apart, users feel it; where they meet, nothing "
-            "changed. Lines end where fewer than ten requests are slower; the slowest one is a "
-            "mark."
-        ),
-        tables=(_percentile_table(verdict, default, tuned), _pairs(verdict, findings.judged)),
-    )
     yield side_table(verdict)
+    tables = (_percentile_table(verdict, default, tuned), _pairs(verdict, findings.judged))
+    yield Section(title="More percentiles, and the pairs one by one", blocks=tables, folded=True)
     yield Paragraph(
         "Latencies are of all requests put together, so P99 is not quite the mean "
         f"over trials that the verdict has. Ratios are {verdict.reference} / tuned, over "
@@ -88,7 +84,7 @@ def _sweep(findings: Findings, sweep: Sweep) -> Iterator[Block]:
         return
     yield Figure(
         title="Along the " + sweep.axis,
-        draw=partial(curves, findings.title, sweep),
+        draw=drawing("intop.experiment.sweep.figure:curves", findings.title, sweep),
         label=f"{findings.title}: {sweep_sentence(sweep)}",
         caption=(
             "P99 with its intervals, the rate that was reached, processor and memory of the load "
@@ -106,11 +102,10 @@ def _mediation(mediation: Mediation) -> Iterator[Block]:
     yield from map(Paragraph, mediation_notes(mediation))
 
 
-def _p99s(default: Histogram, tuned: Histogram) -> str:
-    before, after = reliable_ms(default, 99), reliable_ms(tuned, 99)
-    if before is None or after is None:
+def _p99s(both: PairwiseLatency | None) -> str:
+    if both is None or both.default is None or both.tuned is None:
         return ""
-    return f": P99 {before:.1f} ms against {after:.1f} ms"
+    return f": P99 {both.default:.1f} ms against {both.tuned:.1f} ms"
 
 
 def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) -> Table:
@@ -161,7 +156,7 @@ def soaked(title: str, soak: Soak) -> Iterator[Block]:
     if any(block.p99_ms for block in soak.blocks):
         yield Figure(
             title="Load over time",
-            draw=partial(soak_figure, title, soak),
+            draw=drawing("intop.soak.figure:soak", title, soak),
             label=f"{title}: {soak_sentence(soak)}",
             caption=(
                 "P50 and P99 of each block, the rate that was reached, nginx's memory, its open "

@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import zip_longest
 
 from intop.campaign.refine.view import ending, step_table
-from intop.campaign.screen.figure import importance
 from intop.campaign.screen.view import (
     EFFECT,
     IMPORTANCE,
@@ -15,12 +13,10 @@ from intop.campaign.screen.view import (
     importance_cells,
     power_sentences,
 )
-from intop.campaign.search.figure import convergence, refinement
 from intop.campaign.search.view import algorithms, run_table
-from intop.campaign.train.bars import errors, generations, search_time
-from intop.campaign.train.figure import predictions
 from intop.campaign.train.view import error_table, judgement
-from intop.document.columns import Column, numbers
+from intop.campaign.verify.view import LUCK, model_table, models_sentence
+from intop.document.columns import Column, Value, numbers, texts
 from intop.document.model import (
     Block,
     Figure,
@@ -30,12 +26,12 @@ from intop.document.model import (
     Table,
     without_empty,
 )
-from intop.domain.comparison import converged
 from intop.domain.ranking import Ranking, Screening
 from intop.domain.refined import Refined, expected_percent
 from intop.domain.search import Search
 from intop.domain.training import HeldOut, Training
 from intop.report.findings import Findings, Report
+from intop.report.page.common import drawing
 
 # Importance ---------------------------------------------------------------------------------------
 
@@ -46,7 +42,7 @@ def ranking(title: str, ranking: Ranking) -> Iterator[Block]:
         return
     yield Figure(
         title=f"Importance of parameters ({ranking.trials} trials)",
-        draw=partial(importance, title, ranking),
+        draw=drawing("intop.campaign.screen.figure:importance", title, ranking),
         label=(
             f"Importance of the parameters for {title}: {ranking.importances[0].key} comes first"
         ),
@@ -90,48 +86,55 @@ def _importance_table(ranking: Ranking) -> Table:
 
 
 def all_models(report: Report) -> Iterator[Block]:
-    """Return the held-out errors of all families of models."""
-    trained = {
-        subject.title: subject.training
-        for subject in report.findings
-        if subject.training is not None
-    }
-    if any(training.errors for training in trained.values()):
-        yield Figure(
-            title="Model error by family and architecture",
-            draw=partial(errors, report.study, trained),
-            label="Held-out error of each family of models, by architecture and workload",
-            caption=(
-                "MAPE: by how many percent a prediction is off, on average, for configurations "
-                "that the model has not seen. The line of the noise ceiling is what a perfect "
-                "model would have, since trials scatter by themselves. A model proposes; whether "
-                "it was right, only the verdict's measurements say."
-            ),
-            tables=tuple(
-                _errors(subject, subject.training)
-                for subject in report.findings
-                if subject.training is not None
-            ),
+    """Return the held-out errors of all families of models, and the worth of their winners."""
+    trained = [f.training for f in report.findings if f.training is not None]
+    if any(training.errors for training in trained):
+        yield Paragraph(
+            "MAPE: by how many percent a prediction is off, on average, for configurations that "
+            "the model has not seen. The noise ceiling is what a perfect model would have, since "
+            "trials scatter by themselves. A model proposes; whether it was right, only the "
+            "verdict's measurements say."
         )
+        for subject in report.findings:
+            if subject.training is not None:
+                yield _errors(subject, subject.training)
+    yield from _own_winners(report)
+
+
+def _own_winners(report: Report) -> Iterator[Block]:
+    """Return the speed-ups of the tree models' own winners, where they were measured."""
+    measured = [
+        (subject, subject.verdict.models)
+        for subject in report.findings
+        if subject.verdict is not None and subject.verdict.models is not None
+    ]
+    if not measured:
+        return
+    rows: list[tuple[Value, ...]] = []
+    for subject, speed_ups in measured:
+        mean = (f"mean over {speed_ups.counted}", None, speed_ups.mean, speed_ups.rounds, None)
+        rows += [
+            (subject.arch, subject.workload, *row) for row in (*model_table(speed_ups).rows, mean)
+        ]
+    yield Table(
+        name="model-speed-ups",
+        title="Speed-up of each model's own winner over the default",
+        origin="measured",
+        columns=(*texts("architecture", "workload"), *model_table(measured[0][1]).columns),
+        rows=tuple(rows),
+    )
+    for subject, speed_ups in measured:
+        yield Paragraph(models_sentence(speed_ups), lead=f"{subject.title}:")
+    yield Paragraph(LUCK)
 
 
 def models(title: str, training: Training) -> Iterator[Block]:
-    """Return the errors of one subject's models, and their predictions."""
+    """Return how good one subject's models are, and their predictions row by row."""
     yield Paragraph(" ".join(judgement(training)))
     if any(error.held_out for error in training.errors):
-        yield Figure(
-            title="Predicted against measured",
-            draw=partial(predictions, title, training),
-            label=(
-                f"Predicted against measured {training.target} for {title}, a panel for each family"
-            ),
-            caption=(
-                "Each dot is a configuration that the model had not seen. On the diagonal the "
-                "prediction was right; a bar is its interval. The band is the mean error that a "
-                "perfect model would have."
-            ),
-            tables=(_measured_rows(training), _predicted_rows(training)),
-        )
+        tables = (_measured_rows(training), _predicted_rows(training))
+        heading = f"Predicted against measured, row by row, for {title}"
+        yield Section(title=heading, blocks=tables, folded=True)
 
 
 def _errors(findings: Findings, training: Training) -> Table:
@@ -177,50 +180,16 @@ def _held_out(training: Training) -> Iterator[tuple[str, int, HeldOut]]:
 # Search -------------------------------------------------------------------------------------------
 
 
-def all_searches(report: Report) -> Iterator[Block]:
-    """Return all searches. The data are below the convergence of each search."""
-    runs = {
-        subject.title: searches
-        for subject in report.findings
-        if (searches := converged(subject.search))
-    }
-    if not runs:
-        return
-    yield Figure(
-        title="Generations until the search converged",
-        draw=partial(generations, report.study, runs),
-        label="Generations until the search converged, by model and architecture",
-        caption=(
-            "After how many generations the best prediction improved no more. The models that are "
-            "searched by themselves, as in the paper, are blue; the candidates come from all of "
-            "them together."
-        ),
-    )
-    yield Figure(
-        title="Time of the search",
-        draw=partial(search_time, report.study, runs),
-        label="Time of the search, by model and architecture",
-        caption=(
-            "How long the whole search of each model took on the machine that ran intop, with the "
-            "generations in which it waited for a further improvement."
-        ),
-    )
-
-
-def search(title: str, search: Search) -> Iterator[Block]:
+def search(_title: str, search: Search) -> Iterator[Block]:
     """Return one subject's search, and its candidates."""
     if search.convergences:
-        yield Figure(
-            title=f"Convergence of the search ({algorithms(search)})",
-            draw=partial(convergence, title, search),
-            label=f"Best predicted {search.quantity} by generation of the search for {title}",
-            caption=(
-                f"The best {search.quantity} that a model predicts, after each generation "
-                "of the search. A dot is where it improved no more. Predicted, all of it: the "
-                "candidates were measured afterwards, and that is what the verdict rests on."
-            ),
-            tables=(run_table(search), _generations(search)),
+        yield Paragraph(
+            f"The search ({algorithms(search)}) goes by what models predict. The candidates were "
+            "measured afterwards, and that is what the verdict rests on."
         )
+        yield run_table(search)
+        heading = f"Best predicted {search.quantity} by generation"
+        yield Section(title=heading, blocks=(_generations(search),), folded=True)
     candidates = _candidates(search)
     heading = f"Candidates ({len(candidates.rows)})"
     yield Section(title=heading, blocks=(candidates,), folded=True)
@@ -274,21 +243,17 @@ def _candidates(search: Search) -> Table:
 # Refinement ---------------------------------------------------------------------------------------
 
 
-def refined(title: str, refined: Refined) -> Iterator[Block]:
+def refined(_title: str, refined: Refined) -> Iterator[Block]:
     """Return the measurements that the models asked for, and the best known after them."""
     if refined.steps:
-        yield Figure(
-            title=f"Refinement ({refined.spent} of {refined.budget} trials)",
-            draw=partial(refinement, title, refined),
-            label=f"Best known P99 by the number of measurements for {title}",
-            caption=(
-                "The lowest P99 that was known after so many measurements, beside the default's. "
-                "The first design fills the space; after it, each step goes where the models "
-                "expect most or know least. The best known was chosen by its own trials, which "
-                "flatters it."
-            ),
-            tables=(step_table(refined), _expected(refined)),
+        yield Paragraph(
+            f"Refinement ({refined.spent} of {refined.budget} trials): the first design fills the "
+            "space; after it, each step goes where the models expect most or know least. The best "
+            "known was chosen by its own trials, which flatters it."
         )
+        yield step_table(refined)
+        heading = "What each step was expected to bring"
+        yield Section(title=heading, blocks=(_expected(refined),), folded=True)
     yield Paragraph(" ".join(ending(refined)))
 
 

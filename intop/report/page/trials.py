@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import datetime
-from functools import partial
 
-from intop.campaign.collect.figure import default_drift
 from intop.campaign.collect.view import drift_sentence, replica_sentences
 from intop.document.columns import Column, Value, columns, numbers, texts
 from intop.document.model import (
@@ -19,8 +17,7 @@ from intop.document.model import (
 )
 from intop.domain.trial import Conditions, Status
 from intop.report.findings import Findings, Reason, Report, StageRecord
-from intop.report.page.common import as_sentence, clock
-from intop.report.pipeline_figure import pipeline
+from intop.report.page.common import as_sentence, clock, drawing
 from intop.words import percent
 
 NOUNS = {
@@ -62,7 +59,7 @@ def drift(findings: Findings) -> Iterator[Block]:
         return
     yield Figure(
         title=f"P99 of the default over the campaign ({len(sentinels.sentinels)} trials)",
-        draw=partial(default_drift, findings.title, sentinels),
+        draw=drawing("intop.campaign.collect.figure:default_drift", findings.title, sentinels),
         label=f"P99 of the default over the time of the campaign for {findings.title}",
         caption=(
             "The default was measured again and again between all else. If its P99 stays, the "
@@ -153,16 +150,7 @@ def refused(findings: Findings) -> Iterator[Block]:
 
 
 def provenance(report: Report) -> Iterator[Block]:
-    """Return the pipeline and the campaign."""
-    yield Figure(
-        title="The pipeline",
-        draw=partial(pipeline, report.pipeline),
-        label="The stages of the pipeline, and what each hands on to the next",
-        caption=(
-            "Each stage reads the store and writes to it. The paper's method ends with the search; "
-            "what it promises is measured here, and cut to what matters."
-        ),
-    )
+    """Return the campaign: its place in the store, its times and versions."""
     yield Table(
         name="campaign",
         title="Campaign",

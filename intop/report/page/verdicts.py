@@ -1,55 +1,29 @@
 """The verdicts, the keys to change, architectures and the paper: measured, all of it."""
 
 from collections.abc import Iterator
-from functools import partial
 
-from intop.campaign.verify.speedup_figure import architectures, speedup
-from intop.campaign.verify.view import LUCK, model_table, models_sentence
 from intop.document.columns import Column, Value, columns, numbers, texts
-from intop.document.model import Block, Figure, Paragraph, Table, Verbatim, without_empty
+from intop.document.model import Block, Paragraph, Table, Verbatim, without_empty
 from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Explanation
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
-from intop.explain.view import smallest
 from intop.report import paper
 from intop.report.compare_view import matrix
 from intop.report.findings import Findings, Report
-from intop.report.page.common import as_sentence, lacking
-from intop.sentences import kept_sentence, verdict_sentence
-from intop.words import LOADS, counted, percent
+from intop.report.page.common import lacking
+from intop.sentences import kept_sentence
+from intop.words import counted, percent
 
-# What was found -----------------------------------------------------------------------------------
+# The verdicts -------------------------------------------------------------------------------------
 
 
 def summary(report: Report) -> Iterator[Block]:
-    """A sentence for each architecture and workload, and all verdicts in a table."""
-    yield from map(_finding, report.findings)
+    """All verdicts in a table, and how to read them."""
     if any(subject.verdict for subject in report.findings):
         yield _verdicts(report)
-        yield _speedup(report)
-        yield from _models(report)
         yield from map(Paragraph, _scope(report))
-
-
-def _finding(findings: Findings) -> Block:
-    load, verdict = LOADS.get(findings.workload), findings.verdict
-    lead = f"{findings.arch}, {load} ({findings.workload})" if load else findings.title
-    if verdict is None:
-        state = "no verdict yet" if findings.stages else "nothing measured yet"
-        command = f"intop tune --resume --arch {findings.arch} --workload {findings.workload}"
-        return Paragraph(f"{lead}: {state}. Make it with", command=command)
-    sentences = [as_sentence(verdict_sentence(verdict))]
-    if verdict.p99_outcome == "gain":
-        sentences.append(
-            f"{verdict.against or 'The default'} has {verdict.default_p99_ms:.1f} ms, the winner "
-            f"{verdict.tuned_p99_ms:.1f} ms, over {verdict.pairs} interleaved pairs of fresh "
-            "trials."
-        )
-    if findings.explanation is not None:
-        sentences.append(as_sentence(smallest(findings.explanation)))
-    return Paragraph(" ".join(sentences), lead=f"{lead}:")
 
 
 def _whole_and_smallest(report: Report) -> Iterator[tuple[Findings, str, Verdict]]:
@@ -96,52 +70,6 @@ def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
     )
 
 
-def _speedup(report: Report) -> Figure:
-    verdicts = {
-        subject.title if name == "whole winner" else f"{subject.title}, {name}": verdict
-        for subject, name, verdict in _whole_and_smallest(report)
-    }
-    return Figure(
-        title="Speed-up over the default",
-        draw=partial(speedup, report.study, verdicts),
-        label="Speed-up over the default with intervals, by architecture and workload",
-        caption=(
-            "How many times lower P99 is than with the default, or the set of values that stood "
-            "for it: the geometric mean over the pairs, with its interval. Above 1 it is a gain "
-            "of P99, which guardrails may put in doubt or undo; "
-            "an interval that holds 1 shows no difference. Mean and best of the models' own "
-            "winners are from the rounds in which the winner was picked."
-        ),
-    )
-
-
-def _models(report: Report) -> Iterator[Block]:
-    """Return the speed-ups of the tree models' own winners, where they were measured."""
-    measured = [
-        (subject, subject.verdict.models)
-        for subject in report.findings
-        if subject.verdict is not None and subject.verdict.models is not None
-    ]
-    if not measured:
-        return
-    rows: list[tuple[Value, ...]] = []
-    for subject, speed_ups in measured:
-        mean = (f"mean over {speed_ups.counted}", None, speed_ups.mean, speed_ups.rounds, None)
-        rows += [
-            (subject.arch, subject.workload, *row) for row in (*model_table(speed_ups).rows, mean)
-        ]
-    yield Table(
-        name="model-speed-ups",
-        title="Speed-up of each model's own winner over the default",
-        origin="measured",
-        columns=(*texts("architecture", "workload"), *model_table(measured[0][1]).columns),
-        rows=tuple(rows),
-    )
-    for subject, speed_ups in measured:
-        yield Paragraph(models_sentence(speed_ups), lead=f"{subject.title}:")
-    yield Paragraph(LUCK)
-
-
 def _scope(report: Report) -> Iterator[str]:
     """Return the scope and the limits of the figures."""
     levels = sorted({percent(f.verdict.level) for f in report.findings if f.verdict})
@@ -149,7 +77,8 @@ def _scope(report: Report) -> Iterator[str]:
         "P99 is the time within which 99 of 100 requests are answered, counted from when each was "
         "due. The default and the tuned configuration were measured in turn, in random order, so "
         "that whatever else went on hit both alike. An interval says how far a ratio may be off by "
-        f"chance, at {' and '.join(levels)}."
+        f"chance, at {' and '.join(levels)}. Above 1 P99 is lower; one with 1 in it shows no "
+        "difference."
     )
     for subject in report.findings:
         if subject.judged is not None:
@@ -176,36 +105,20 @@ def _scope(report: Report) -> Iterator[str]:
 
 
 def changes(findings: Findings) -> Iterator[Block]:
-    """The keys to set, the fewest that keep the gain, and how to set them."""
+    """The worth of each key to set, where the set comes from, and the commands that set it."""
     verdict, deployment = findings.verdict, findings.deployment
-    subject = f"--arch {findings.arch} --workload {findings.workload}"
-    if verdict is None:
+    if verdict is None or deployment is None:
         return
-    if verdict.outcome == "no gain: it costs":
-        yield Paragraph(
-            f"Nothing: keep the defaults. P99 was shown to be lower, at more than was accepted: "
-            f"{verdict.costs}. Whoever accepts that, deploys it with",
-            command=f"intop plan --accept-costs {subject}",
+    subject = f"--arch {findings.arch} --workload {findings.workload}"
+    yield from _origin(findings, verdict, deployment)
+    yield _changes(deployment)
+    yield Verbatim(
+        (
+            f"intop plan {subject}",
+            f"intop apply {subject}",
+            f"intop export {subject} --format sysctl",
         )
-    elif verdict.outcome == "undecided":
-        pairs = verdict.further.pairs if verdict.further else verdict.pairs
-        command = f"intop verify --more {pairs} {subject}"
-        yield Paragraph("Nothing yet: the verdict is undecided. Go on with", command=command)
-    elif not verdict.is_gain:
-        yield Paragraph("Nothing: keep the defaults. No configuration was shown to be better.")
-    elif deployment is None:
-        yield Paragraph(findings.undeployable)
-        yield _configuration(verdict)
-    else:
-        yield from _origin(findings, verdict, deployment)
-        yield _changes(deployment)
-        yield Verbatim(
-            (
-                f"intop plan {subject}",
-                f"intop apply {subject}",
-                f"intop export {subject} --format sysctl",
-            )
-        )
+    )
 
 
 def _origin(findings: Findings, verdict: Verdict, deployment: Deployment) -> Iterator[Block]:
@@ -238,7 +151,7 @@ def _changes(deployment: Deployment) -> Table:
     return without_empty(
         Table(
             name="changes",
-            title="Keys to set on the load balancer",
+            title="What each key does",
             origin="measured",
             columns=(
                 *columns("key", "key", "default", "set to"),
@@ -274,16 +187,6 @@ def _change_cells(change: Change) -> tuple[Value, ...]:
     )
 
 
-def _configuration(verdict: Verdict) -> Table:
-    return Table(
-        name="changes",
-        title="Keys to set on the load balancer",
-        origin="measured",
-        columns=(Column("key", "key"), Column("set to", "key")),
-        rows=tuple(verdict.configuration.values.items()),
-    )
-
-
 # Architectures ------------------------------------------------------------------------------------
 
 
@@ -292,16 +195,10 @@ def compared(report: Report) -> Iterator[Block]:
     if report.compared is None:
         yield from map(Paragraph, report.not_compared.splitlines())
         return
-    yield Figure(
-        title="P99 by architecture",
-        draw=partial(architectures, report.study, report.compared),
-        label="P99 of the default and of the tuned configuration by architecture",
-        caption=(
-            "P99 of the default and of the winner on each architecture, with intervals. The sides "
-            "were measured one after the other, so what changed in between is in no interval."
-        ),
-    )
     yield matrix(report.compared)
+    yield Paragraph(
+        "The sides were measured one after the other, so what changed in between is in no interval."
+    )
 
 
 # The paper ----------------------------------------------------------------------------------------

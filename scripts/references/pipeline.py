@@ -1,15 +1,31 @@
 """The pipeline as a block diagram: the stages, and what each hands on to the next."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from textwrap import fill
+from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from intop.document.axes import is_narrow, legend_below
+from intop.document.axes import legend_below
 from intop.document.drawing import BLUE, GREY, INK, Drawing, drawn
-from intop.report.findings import Step, StepKind
+from intop.run import registry
+
+StepKind = Literal["measured", "computed", "measured, not in the paper"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A step of the pipeline: the command that carries it out, and what it does."""
+
+    command: str
+    does: str
+    kind: StepKind
+    hands_on: tuple[str, ...] = ()
+    """The paper's names of its result, for static and dynamic requests where they differ."""
+
 
 STYLES: dict[StepKind, tuple[str, str]] = {
     "measured": (BLUE, "-"),
@@ -25,21 +41,36 @@ KEY = (
     "RP: parameters, DS: trials, TM: models",
 )
 """Meaning of the names on the arrows."""
-WIDE, NARROW = (8.8, 2.1), 5.6
-"""Width and height of the wide form, and height of the narrow one, in inches."""
+WIDTH, HEIGHT = 8.8, 2.1
+"""Inches."""
 GAP = 0.6
-"""The space between two boxes of the wide form, in widths of a box."""
-BOX = 0.6
-"""The height of a box of the narrow form, whose rows are 1 high."""
+"""The space between two boxes, in widths of a box."""
+
+
+def steps() -> tuple[Step, ...]:
+    """Return a step for each command of `tune`. Where stages share one, the last describes it."""
+    by_command: dict[str, Step] = {}
+    for stage in registry.in_tune():
+        by_command[stage.command] = Step(
+            command=stage.command,
+            does=stage.description,
+            kind="computed"
+            if not stage.measures
+            else "measured"
+            if stage.is_of_the_paper
+            else "measured, not in the paper",
+            hands_on=stage.hands_on,
+        )
+    return tuple(by_command.values())
 
 
 def pipeline(steps: Sequence[Step]) -> Drawing:
-    """The steps from left to right, or from top to bottom where that is narrow."""
+    """Return the steps from left to right."""
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         axes.set_axis_off()
-        (_down if is_narrow(figure) else _across)(axes, steps)
+        _across(axes, steps)
         legend_below(figure, axes)
 
     return drawn(
@@ -47,9 +78,8 @@ def pipeline(steps: Sequence[Step]) -> Drawing:
         "from a hundred parameters to the few that help",
         paint,
         about="intop",
-        width=WIDE[0],
-        height=WIDE[1],
-        narrow_height=NARROW,
+        width=WIDTH,
+        height=HEIGHT,
     )
 
 
@@ -67,20 +97,6 @@ def _across(axes: Axes, steps: Sequence[Step]) -> None:
     axes.text(0, 1.35, "   ".join(KEY), fontsize=7.5)
     axes.set_xlim(-0.05, len(steps) * (1 + GAP) - GAP + 0.05)
     axes.set_ylim(-1.4, 1.6)
-
-
-def _down(axes: Axes, steps: Sequence[Step]) -> None:
-    labelled: set[StepKind] = set()
-    for place, step in enumerate(steps):
-        _box(axes, step, (0, place), (1, BOX), labelled)
-        axes.text(1.12, place + BOX / 2, step.does, va="center", fontsize=8)
-        if step.hands_on:
-            _arrow(axes, (0.5, place + BOX), (0.5, place + 1))
-            words = ", ".join(step.hands_on)
-            axes.text(0.58, place + (1 + BOX) / 2, words, va="center", fontsize=8)
-    axes.text(0, len(steps) - 0.25, "\n".join(KEY), va="top", fontsize=8)
-    axes.set_xlim(-0.03, 3.6)
-    axes.set_ylim(len(steps) + 0.6, -0.05)
 
 
 def _box(
