@@ -28,8 +28,8 @@ NOTHING = "python -c pass"
 MODELS = "models"
 PAGE = "report"
 COMMANDS = (
-    "status --campaign",
-    "status --workers",
+    "progress",
+    "progress --all",
     "status",
     "plan --arch x86",
     "report --json",

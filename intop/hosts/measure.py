@@ -5,10 +5,10 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.counters import HostCounters
-from intop.domain.recording import Slots
 from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadKilledError, UnreachableError
@@ -22,6 +22,9 @@ from intop.hosts.processes import TICKS_PER_S
 from intop.hosts.reader import Reading, Wanted, series
 from intop.hosts.rig import Rig, clock_offsets, load_directory
 from intop.hosts.sockets import port_of
+
+if TYPE_CHECKING:
+    from intop.domain.recording import Slots
 
 POINTS = 10
 """Points of the series of a trial's counters; the last one is the reading after the load."""
@@ -54,7 +57,7 @@ def measure(
     seed: int,
     prune_above_ms: float | None = None,
     expected: Mapping[str, str] = {},
-    slots: Slots | None = None,
+    slots: "Slots | None" = None,
     points: int = POINTS,
     footprint: bool = False,
 ) -> Measurement:

@@ -3,15 +3,17 @@
 import time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from intop.domain.recording import Slots
 from intop.domain.trial import Conditions, PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.hosts.measure import Measurement
 from intop.run.loads import Sent
 from intop.run.validity import Validity
 from intop.version import __version__
+
+if TYPE_CHECKING:
+    from intop.domain.recording import Slots
 
 UNCOUNTED = 0.005
 """The share of requests that wrk2 may leave out without a word: half of those that make P99."""
@@ -29,7 +31,7 @@ class Attempt:
     workload: Workload
     """The load: its workload's, with what the planned trial has of its own."""
     seed: int
-    slots: Slots | None
+    slots: "Slots | None"
     """The requests of recorded arrivals; None for others."""
     prune_above_ms: float | None
     started: datetime

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from intop.domain.applied import title_of
 from intop.domain.concurrency import saturated
@@ -14,7 +15,6 @@ from intop.domain.probing import (
     Probed,
     unfit,
 )
-from intop.domain.recording import Slots, trial_slots
 from intop.domain.trial import Conditions, PlannedTrial, Trial, TrialRole
 from intop.domain.workload import Workload
 from intop.errors import (
@@ -37,6 +37,9 @@ from intop.run.available_space import probed_of
 from intop.run.context import Task
 from intop.run.loads import Loads, Sent, load_of, workload_of
 from intop.run.validity import Validity, disturbance, judge
+
+if TYPE_CHECKING:
+    from intop.domain.recording import Slots
 
 QUIET_S = 1.0
 """Seconds over which it is seen whether hosts are quiet."""
@@ -124,7 +127,9 @@ class ClusterTestbed:
             started_s=started_s,
         )
 
-    def _slots(self, planned: PlannedTrial, stage: str, load: Workload, sent: Sent) -> Slots | None:
+    def _slots(
+        self, planned: PlannedTrial, stage: str, load: Workload, sent: Sent
+    ) -> "Slots | None":
         """Return the requests of recorded arrivals; None for others.
 
         The arms of a round get the same ones. So does a trial that is measured again: windows
@@ -132,6 +137,8 @@ class ClusterTestbed:
         """
         if load.arrivals != "recorded" or load.recording is None or sent.words is None:
             return None
+        from intop.domain.recording import trial_slots
+
         number = planned.index if planned.round is None else planned.round
         seed = self.task.seed("windows", stage, planned.series)
         return trial_slots(sent.words, load.recording, load, seed=seed, number=number)

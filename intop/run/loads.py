@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from intop.config.recording import words_of
 from intop.config.workload import load_problem
-from intop.domain.recording import Words
 from intop.domain.sweep import is_in_reach
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
@@ -20,6 +18,9 @@ from intop.resources import shipped
 from intop.run import load_paths
 from intop.run.comparability import of_workload
 from intop.run.context import Task
+
+if TYPE_CHECKING:
+    from intop.domain.recording import Words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ class Sent:
     """The answers that a right one has to equal."""
     conditions: Mapping[str, Any]
     """The conditions that follow from the workload (`comparability.OF_WORKLOAD`)."""
-    words: Words | None = None
+    words: "Words | None" = None
     """The requests of its recording; None without one."""
 
 
@@ -81,13 +82,18 @@ class Loads:
         expected = (
             self._expected(workload, rig, paths) if tool.name == "engine" else ExpectedAnswers()
         )
+        words = None
+        if workload.recording is not None:
+            from intop.config.recording import words_of
+
+            words = words_of(workload.recording)
         return Sent(
             rig=rig,
             tool=tool,
             paths=paths,
             expected=expected,
             conditions=of_workload(workload, cluster, tool),
-            words=words_of(workload.recording) if workload.recording else None,
+            words=words,
         )
 
     def _check_paths(self, workload: Workload, rig: Rig) -> None:

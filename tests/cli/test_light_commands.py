@@ -30,9 +30,9 @@ INTERVALS = {"numpy", "scipy"}
 NEEDED = {
     "completion bash": set[str](),
     "models models": {"pydantic", "numpy"} | TEXT,
-    "status --campaign": STORE | TEXT | STAGES,
-    "status --campaign --json": STORE | STAGES,
-    "status --workers": STORE | TEXT,
+    "progress": STORE | TEXT | STAGES,
+    "progress --json": STORE | STAGES,
+    "progress --all": STORE | TEXT,
     "status": STORE | TEXT | STAGES,
     "plan --arch x86": STORE | TEXT | STAGES,
     "report --json": STORE | HISTOGRAMS | INTERVALS,

@@ -9,12 +9,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from intop.domain.cluster import Cluster
 from intop.domain.histogram import Histogram
-from intop.domain.recording import Slots
 from intop.domain.workload import Workload
 from intop.hosts.load.types import Load, LoadResult
+
+if TYPE_CHECKING:
+    from intop.domain.recording import Slots
 
 Stream = tuple[int, Load]
 """The number of a load generator, from 0 on, and its load."""
@@ -27,7 +30,7 @@ def streams(
     seed: int = 0,
     prune_above_ms: float | None = None,
     expected: Mapping[str, str] = {},
-    slots: Slots | None = None,
+    slots: "Slots | None" = None,
 ) -> tuple[Stream, ...]:
     """Return the streams of all the cluster's load generators.
 
@@ -81,7 +84,7 @@ def in_whole_numbers(total: int, shares: Sequence[float]) -> list[int]:
     return whole
 
 
-def _prune_count(workload: Workload, slots: Slots | None) -> int:
+def _prune_count(workload: Workload, slots: "Slots | None") -> int:
     """Return how many requests may be late without P99 being certainly so: 1 % of all.
 
     By the nearest rank, P99 is above a limit when more than N - ceil(0.99 N) of N latencies are.
