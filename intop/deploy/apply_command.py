@@ -75,8 +75,8 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     the file of intop plan --output, and refuses it when a host has changed since. While anything is
     in the way on any host, none is touched (exit code 1).
 
-    The first load balancer of an architecture is the canary. On each host the values are compared
-    with the default. They stay only if that is a gain that breaks no guardrail. Otherwise the host
+    intop takes the load balancers of an architecture one by one. It compares the values with the
+    default on each host. They stay only if that is a gain that breaks no guardrail. Otherwise the host
     is restored, and the roll-out stops (exit code 3). The values last until a reboot, or for good
     with --persist.
     """

@@ -195,7 +195,7 @@ def _step(plan: Plan, number: int, host: HostPlan) -> Iterator[str]:
     if host.has_it:
         yield "apply: it has these values already, and is left alone"
         return
-    first = "the canary, " if number == 0 else ""
+    first = "the first one, " if number == 0 else ""
     written = ", ".join(filter(None, [host.file, *(edit.path for edit in host.edits)]))
     stays = f"write {written}" if plan.persist else "until a reboot"
     yield (

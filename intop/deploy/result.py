@@ -120,7 +120,7 @@ class HostPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A deployment on each host of an architecture, the first one being the canary.
+    """A deployment on each host of an architecture, one after the other.
 
     On each it is measured against the host's own values. What stays, lasts until a reboot.
     """

@@ -1,4 +1,4 @@
-"""Roll-outs: what became of a plan on the load balancers of an architecture, the canary first."""
+"""Roll-outs: the outcome of a plan on the load balancers of an architecture, one by one."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -41,7 +41,7 @@ def _host_line(host: HostRollout) -> str:
 
 def _stopped(rollout: Rollout) -> str:
     *earlier, last = rollout.hosts
-    which = "the canary" if not earlier else last.host
+    which = "the first one" if not earlier else last.host
     costs = last.verdict is not None and last.verdict.broken
     why = f"breaks a guardrail ({COSTS})" if costs else "shows too little"
     parts = [f"the roll-out stops, since {which} {why}"]

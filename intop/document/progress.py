@@ -58,11 +58,13 @@ class _Disturbed:
         self._reasons: Counter[str] = Counter()
         self._words: dict[str, str] = {}
 
-    def add(self, reason: str) -> None:
-        """Count one."""
+    def add(self, reason: str) -> bool:
+        """Count one. Return whether it is the first of its kind in all of the work."""
         kind = re.sub(r"[0-9.]+", "#", reason)
         self._reasons[kind] += 1
+        is_new = kind not in self._words
         self._words.setdefault(kind, reason)
+        return is_new
 
     def __str__(self) -> str:
         """Return such as: 3 disturbed; empty without any."""
@@ -100,9 +102,10 @@ class LineProgress(_Ended):
         stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} " if self._stamped else ""
         print(f"{stamp}{inert(text)}", file=self._stream, flush=True)
 
-    def disturbed(self, title: str, reason: str) -> None:  # noqa: ARG002
-        """Count it, for the next line."""
-        self._disturbed.add(reason)
+    def disturbed(self, title: str, reason: str) -> None:
+        """Count it, for the next line. The first of a kind has a line at once."""
+        if self._disturbed.add(reason):
+            self.say(f"{title} disturbed: {reason}")
 
     def end(self) -> None:
         """Say how many trials were disturbed."""
@@ -193,9 +196,10 @@ class LiveProgress(_Ended):
         self._title = ""
         self._disturbed = _Disturbed()
 
-    def disturbed(self, title: str, reason: str) -> None:  # noqa: ARG002
-        """Count it beside the bar."""
-        self._disturbed.add(reason)
+    def disturbed(self, title: str, reason: str) -> None:
+        """Count it beside the bar. The first of a kind has a line at once."""
+        if self._disturbed.add(reason):
+            self.say(f"{title} disturbed: {reason}")
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""

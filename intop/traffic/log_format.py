@@ -13,6 +13,7 @@ from intop.errors import UsageError
 COMMON = '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent'
 JSON = "json"
 
+_WHOLE = re.compile(r"\d+|-")
 _ALIASES: Mapping[str, str] = {
     "ts": "msec",
     "time": "time",
@@ -103,13 +104,18 @@ def format_of(text: str) -> LineFormat:
     return next((known for known in KNOWN if known.name == text), None) or text_format(text)
 
 
+def _is_sound(values: Values | None) -> bool:
+    """Return whether a line has the format, rather than one that begins alike."""
+    return values is not None and bool(_WHOLE.fullmatch(values.get("body_bytes_sent", "-")))
+
+
 def guessed(lines: Sequence[str]) -> LineFormat:
     """Return the known format that most of these lines have. Raises UsageError for none."""
-    counts = [sum(known.parse(line) is not None for line in lines) for known in KNOWN]
+    counts = [sum(_is_sound(known.parse(line)) for line in lines) for known in KNOWN]
     best = max(range(len(KNOWN)), key=counts.__getitem__)
     if not lines or counts[best] * 2 < len(lines):
         raise UsageError(
             "the log has none of the known formats (combined, common, json). Give its log_format, "
-            "as nginx -T shows it: --format '$remote_addr ...'"
+            "as nginx -T shows it, or read it by --host: --format '$remote_addr ...'"
         )
     return KNOWN[best]

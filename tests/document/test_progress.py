@@ -142,7 +142,7 @@ def test_durations_as_a_person_says_them(seconds: float, expected: str) -> None:
 # Disturbed trials ---------------------------------------------------------------------------------
 
 
-def test_disturbed_trials_are_counted_and_told_once_with_the_commonest_reason() -> None:
+def test_disturbed_trials_are_counted_and_each_kind_is_named_once() -> None:
     stream = io.StringIO()
     shown = LineProgress(stream)
     shown.begin("x86 slt: collect", 1)
@@ -153,6 +153,8 @@ def test_disturbed_trials_are_counted_and_told_once_with_the_commonest_reason() 
     shown.end()
     shown.end()
     assert lines(stream)[1:] == [
+        "x86 slt: trial 1 disturbed: lb: 0.31 foreign cores, limit 0.2",
+        "x86 slt: trial 4 disturbed: the load was late by 3 ms",
         "x86 slt: collect: 1/1, 0 s left, 3 disturbed",
         (
             "x86 slt: collect: 3 trials were disturbed: lb: 0.31 foreign cores, limit 0.2 "

@@ -75,3 +75,11 @@ def test_an_unknown_format_is_one_error() -> None:
 
 def test_the_text_of_combined_is_nginxs_own() -> None:
     assert COMBINED.count("$") == 8
+
+
+def test_a_format_with_more_at_its_end_is_not_guessed_to_be_a_shorter_one() -> None:
+    line = '::1 - - [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "agent" 0.004 17'
+    with pytest.raises(UsageError, match="none of the known formats"):
+        guessed([line] * 5)
+    shorter = line.removesuffix(' "-" "agent" 0.004 17')
+    assert guessed([shorter] * 5).name == "common"

@@ -120,7 +120,8 @@ WINNER = "winner"
 @click.option(
     "--keep",
     is_flag=True,
-    help="After a gain leave the values there, until the next reboot or intop rollback.",
+    help="After a gain leave the values there, until the next reboot or intop rollback. Not for "
+    "keys that nginx's times can't judge.",
 )
 @click.option("--again", is_flag=True, help="Begin again; what was measured stays in the store.")
 @json_option
@@ -260,7 +261,7 @@ def _measured(
             for address in hosts
         ]
         result = execute(Switchback(task, request, again=again), on=OpenTestbeds(testbeds))
-        if result.is_gain and keep:
+        if result.is_gain and keep and not result.blurred:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             for testbed in testbeds:
                 testbed.keep(values, _record(task, title, now))

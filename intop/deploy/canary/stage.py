@@ -6,7 +6,7 @@ from random import Random
 
 from intop.deploy.canary.limits import BlockLimits
 from intop.deploy.canary.verdict import Period, outcome, requests, sides, slow_limit_ms
-from intop.domain.canary import ALL_CONNECTIONS, Canary
+from intop.domain.canary import ALL_CONNECTIONS, MOVES_THE_END, Canary
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.rounds import latest_series
 from intop.domain.trial import PlannedTrial, Trial
@@ -114,6 +114,7 @@ class Switchback(Stage[Canary]):
             washout_s=self.request.washout_s,
             requests=counts["default"],
             canary_requests=counts["canary"],
+            blurred=tuple(sorted(MOVES_THE_END.keys() & self.request.configuration.values.keys())),
             only_new=all(t.conditions.traffic != ALL_CONNECTIONS for t in lead_ins),
             slow_ms=max(slow_ms.values()),
             margin=self.request.margin,

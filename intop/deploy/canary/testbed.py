@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from threading import Event
 
 from intop.deploy.canary.limits import BlockLimits
-from intop.domain.canary import ALL_CONNECTIONS
+from intop.domain.canary import ALL_CONNECTIONS, MOVES_THE_END
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.access_logs import access_logs
@@ -250,6 +250,11 @@ def canary_testbed(
             say(
                 f"{address.name}: {log.path} has requests of connections from before a block, too. "
                 "Parameters that act on new connections only look smaller than they are"
+            )
+        for key in MOVES_THE_END.keys() & configuration.values.keys():
+            say(
+                f"{address.name}: WARNING  $request_time can't judge {key}: {MOVES_THE_END[key]}. "
+                "Only the limits and the failed requests tell of it"
             )
         if log.condition:
             say(f"{address.name}: {log.path} has only the requests that {log.condition} selects")

@@ -43,6 +43,7 @@ def sides(
         _side(
             quantity,
             [[(of[quantity](d), of[quantity](c)) for d, c in period] for period in periods],
+            pooled=_pooled(quantity, [pair for period in periods for pair in period], slow_ms),
             low_rate=share,
             high_rate=error_rate / 2 if quantity == "P99" else share,
             level=level,
@@ -92,6 +93,23 @@ def _share(count: int, total: int) -> float:
     return (count + 0.5) / (total + 1)
 
 
+def _pooled(
+    quantity: Quantity, pairs: Sequence[Pair], slow_ms: Mapping[str, float]
+) -> tuple[float, float] | None:
+    """Return a share of all requests of each side, as it was; None for a percentile."""
+    counts: dict[Quantity, Callable[[Trial], int]] = {
+        "slow requests": lambda trial: _slow(trial, slow_ms),
+        "failed requests": lambda trial: trial.errors.get("status", 0),
+    }
+    if quantity not in counts:
+        return None
+    default, canary = (
+        sum(map(counts[quantity], blocks)) / max(1, sum(map(requests, blocks)))
+        for blocks in zip(*pairs, strict=True)
+    )
+    return default, canary
+
+
 @cache
 def _low(logs: tuple[float, ...], error_rate: float) -> float:
     return lower_bound(logs, error_rate)
@@ -106,6 +124,7 @@ def _side(
     quantity: Quantity,
     periods: Sequence[Sequence[tuple[float, float]]],
     *,
+    pooled: tuple[float, float] | None,
     low_rate: float,
     high_rate: float,
     level: float,
@@ -118,10 +137,13 @@ def _side(
     ratios = [math.exp(log) for log in logs]
     fixed = geometric_interval(ratios, level=level) if len(ratios) > 1 else None
     pairs = [pair for period in periods for pair in period]
+    default, canary = pooled or (
+        math.exp(fmean(math.log(pair[side]) for pair in pairs)) for side in range(2)
+    )
     return SideRatio(
         quantity=quantity,
-        default=math.exp(fmean(math.log(default) for default, _ in pairs)),
-        canary=math.exp(fmean(math.log(canary) for _, canary in pairs)),
+        default=default,
+        canary=canary,
         ratio=math.exp(fmean(logs)),
         low=math.exp(low) if math.isfinite(low) else None,
         high=math.exp(high) if math.isfinite(high) else None,

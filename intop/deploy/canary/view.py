@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from intop.document.columns import Column
 from intop.document.model import Notes, Section, Table
-from intop.domain.canary import Canary, SideRatio
+from intop.domain.canary import MOVES_THE_END, Canary, SideRatio
 from intop.words import counted, percent
 
 
@@ -19,6 +19,12 @@ def canary_section(title: str, canary: Canary) -> Section:
 
 def canary_sentence(canary: Canary) -> str:
     """Return such as: gain: P99 is 1.52 times lower, at least 1.21 times."""
+    if canary.blurred and canary.outcome in ("gain", "harm") and not canary.stopped:
+        return f"{_outcome(canary)}, by nginx's own times, which the clients may not notice"
+    return _outcome(canary)
+
+
+def _outcome(canary: Canary) -> str:
     p99 = next((side for side in canary.sides if side.quantity == "P99"), None)
     match canary.outcome:
         case "gain" if p99 is not None and p99.high is not None:
@@ -115,6 +121,11 @@ def canary_notes(canary: Canary) -> Iterator[str]:
             f"{percent(canary.level)} for all looks together, whatever the traffic does. They take "
             f"the ratio as constant. A request is slow above {canary.slow_ms:.0f} ms. A harm is a "
             f"ratio certainly above {canary.margin:g}, or a block beyond a limit."
+        )
+    for key in canary.blurred:
+        yield (
+            f"{key}: {MOVES_THE_END[key]}. So $request_time changes although the clients' "
+            "own times may not. Look at theirs before you decide."
         )
     yield (
         "nginx's $request_time ends when the last byte is in the socket's buffer, so the way to "

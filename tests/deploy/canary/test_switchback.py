@@ -196,6 +196,26 @@ def test_failures_are_a_harm_of_their_own(blocks: Blocks) -> None:
     assert canary_sentence(result).startswith("harm: failed requests are ")
 
 
+@pytest.mark.usefixtures("a_narrow_file")
+def test_a_key_that_nginxs_times_cannot_judge_is_named(
+    blocks: Blocks, capsys: pytest.CaptureFixture[str]
+) -> None:
+    testbed = blocks(noisy(1 / 1.5))
+    values = Configuration({"net.ipv4.tcp_congestion_control": "bbr"})
+    result = execute(Switchback(testbed.task, replace(REQUEST, configuration=values)))
+    assert result.blurred == ("net.ipv4.tcp_congestion_control",)
+    assert canary_sentence(result).endswith("which the clients may not notice")
+    text = " ".join(shown(capsys, canary_section("x86 slt", result)).split())
+    assert "Look at theirs before you decide" in text
+
+
+def test_shares_are_those_of_all_requests(blocks: Blocks) -> None:
+    testbed = blocks(lambda p: (100, 0.004 if p.arm == "canary" else 0, "ok"))
+    result = execute(Switchback(testbed.task, replace(REQUEST, pairs=3)))
+    failed = result.sides[4]
+    assert (failed.default, round(failed.canary, 6)) == (0, round(4 / 1004, 6))
+
+
 def test_times_below_a_millisecond_have_a_floor(testbed: FakeTestbed) -> None:
     made = testbed.trial(PlannedTrial(index=0, role="sentinel", configuration=VALUES), "canary", 0)
     instant = replace(made, histogram=Histogram.from_pairs([(0, 10)]))
