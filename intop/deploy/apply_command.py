@@ -76,9 +76,9 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     in the way on any host, none is touched (exit code 1).
 
     intop takes the load balancers of an architecture one by one. It compares the values with the
-    default on each host. They stay only if that is a gain that breaks no guardrail. Otherwise the host
-    is restored, and the roll-out stops (exit code 3). The values last until a reboot, or for good
-    with --persist.
+    default on each host. They stay only if that is a gain that breaks no guardrail. Otherwise the
+    host is restored, and the roll-out stops (exit code 3). The values last until a reboot, or for
+    good with --persist.
     """
     from intop.deploy import rollouts_view as report
     from intop.deploy.apply import check, roll_out

@@ -63,7 +63,7 @@ def _host(plan: Plan, number: int) -> Section:
         )
         for key in host.keys
     )
-    lines = (*_step(plan, number, host), *_remarks(host, persist=plan.persist))
+    lines = (*_step(plan, host), *_remarks(host, persist=plan.persist))
     edits = (
         Section(title=f"in {edit.path}", blocks=(Verbatim(tuple(edit.diff.split("\n"))),))
         for edit in host.edits
@@ -187,7 +187,7 @@ def _now(key: PlannedKey) -> str:
     return key.now or "empty"
 
 
-def _step(plan: Plan, number: int, host: HostPlan) -> Iterator[str]:
+def _step(plan: Plan, host: HostPlan) -> Iterator[str]:
     """Return the steps of apply on a host, or all that prevents them."""
     yield from (f"IMPOSSIBLE  {why}" for why in host.problems)
     if host.problems or host.obstacles or plan.for_review:
@@ -195,11 +195,10 @@ def _step(plan: Plan, number: int, host: HostPlan) -> Iterator[str]:
     if host.has_it:
         yield "apply: it has these values already, and is left alone"
         return
-    first = "the first one, " if number == 0 else ""
     written = ", ".join(filter(None, [host.file, *(edit.path for edit in host.edits)]))
     stays = f"write {written}" if plan.persist else "until a reboot"
     yield (
-        f"apply: {first}measure them against its own values in up to {plan.rounds} rounds; if that "
+        f"apply: measure them against its own values in up to {plan.rounds} rounds; if that "
         f"is a gain, set {counted(len(host.keys), 'key')}, {stays}"
     )
 
