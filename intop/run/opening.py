@@ -189,7 +189,7 @@ def _tell_left_out(task: Task, probe: Probe) -> None:
     say, probed = task.context.progress.say, probed_of(task.context.study, probe)
     say(
         f"{task.title}: {len(probed.space.parameters)} parameters can be tuned, and "
-        f"{len(probed.refused)} can't: intop doctor --arch {task.subject.arch} says why"
+        f"{len(probed.refused)} can't: intop doctor --arch {task.subject.arch} --details says why"
     )
     for key in probed.refused:
         if probe.readings.get(key, MISSING).refusal:
