@@ -156,8 +156,17 @@ def test_all_commands_are_swept() -> None:
     """Those that print the study's store, or may fail at it; the others touch no store."""
     swept = {words[0] for words in READING} | {"store"}
     apart = {
-        *("lab", "doctor", "completion", "rollback", "init", "workload"),  # which have no store
-        *("pilot", "refine", "verify", "explain", "contest", "sweep", "soak", "transfer"),
+        *(
+            "lab",
+            "doctor",
+            "completion",
+            "status",
+            "rollback",
+            "init",
+            "workload",
+        ),  # without a store
+        *("pilot", "refine", "verify", "explain", "causes", "contest", "across", "sweep", "soak"),
+        *("transfer", "canary"),
         # ... and these open it as `screen` does.
     }
     assert set(cli.commands) == swept | apart
