@@ -6,8 +6,10 @@ import socket
 from pathlib import Path
 
 PROC = Path("/proc")
-_START_TIME = 19
-"""The place of the start time in /proc/PID/stat, after the command's name. See proc(5)."""
+_START_TIME = 18
+"""The place of the start time in /proc/PID/stat, after the process's state. See proc(5)."""
+ENDED = "ZX"
+"""The states of a process that has ended, and whose parent has not asked for its exit code yet."""
 
 
 def title() -> str:
@@ -46,13 +48,14 @@ def _place() -> str:
 
 
 def _started(pid: int) -> str:
-    """Return a process's start time in clock ticks since boot; "" where there is no such one."""
+    """Return a process's start time in clock ticks since boot; "" where none runs."""
     try:
         text = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return ""
     # A command's name may contain blanks and parentheses.
-    return text.rpartition(")")[2].split()[_START_TIME]
+    state, *fields = text.rpartition(")")[2].split()
+    return "" if state in ENDED else fields[_START_TIME]
 
 
 def _user() -> str:

@@ -19,6 +19,15 @@ def test_one_that_has_ended_is_gone() -> None:
     assert process.is_gone(done.stdout.strip())
 
 
+def test_one_that_waits_for_its_parent_is_gone() -> None:
+    text = "from intop import process; print(process.identity(), flush=True)"
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        identity = other.stdout.readline().strip()
+        os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+        assert process.is_gone(identity)
+
+
 def test_another_process_with_the_same_number_is_not_the_same() -> None:
     place, pid, started = process.identity().split("/")
     assert process.is_gone(f"{place}/{pid}/{int(started) - 1}")
