@@ -105,7 +105,7 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     out, _ = study.run("apply", "--persist", "--dry-run")
     assert out == study.run("plan", "--persist")[0]
     output = " ".join(out.split())
-    assert "apply: the canary, measure them against its own values in up to 10 rounds" in output
+    assert "apply: measure them against its own values in up to 10 rounds" in output
     assert f"set 2 keys, write {ours}" in output
     assert (before, False) == (values(study), ours.exists())
 
