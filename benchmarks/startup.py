@@ -4,8 +4,8 @@
 
 Each command runs as it is typed, in a process of its own, on the recorded campaign of
 `tests/data/campaign`, whose labs are not up. Commands take turns with `python -c pass`, and their
-first round does not count, since it compiles modules. The claim: the median of each light command
-is at most LIGHT_S seconds, and that of the whole page PAGE_S.
+first round does not count, since it compiles modules. The claim: each light command
+takes at most LIGHT_S seconds, and the whole page at most PAGE_S, both as medians.
 """
 
 import argparse

@@ -122,7 +122,7 @@ def _checked(words: Words, head: Head) -> str:
     for part in chunks(words):
         own_us, paths = times_us(part), paths_of(part)
         steps = np.diff(own_us, prepend=latest_us)
-        _refuse(steps < 0, before, "its time is before that of the request above")
+        _refuse(steps < 0, before, "it is earlier than the request before it")
         _refuse(own_us >= head.length_us, before, "its time is after the end of the recording")
         _refuse(paths >= head.paths, before, f"its path is none of the {head.paths:,}")
         crc = zlib.crc32(part.data, crc)

@@ -160,8 +160,8 @@ def _recording(workload: Workload, file: object, folder: Path) -> Recording:
         raise ValueError("it needs the workload's paths: copy them from intop workload learn")
     if count != (own := len(set(workload.paths))):
         raise ValueError(
-            f"{file} counts {count:,} paths, and the workload has {own:,}: bring back those of "
-            "intop workload learn, in their order"
+            f"{file} counts {count:,} paths, and the workload has {own:,}: copy the paths again "
+            "from intop workload learn, in the same order"
         )
     return recording
 

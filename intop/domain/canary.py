@@ -68,7 +68,7 @@ class Canary:
     requests: int
     """Counted requests of blocks with the default."""
     canary_requests: int
-    """Those that met the configuration."""
+    """Counted requests of blocks with the configuration."""
     blurred: tuple[str, ...]
     """The keys among MOVES_THE_END: their effect on $request_time is not the clients'."""
     only_new: bool

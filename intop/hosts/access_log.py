@@ -1,4 +1,4 @@
-"""What requests came to on a host with real traffic, by its access log.
+"""Times and failures of the requests on a host with real traffic, by its access log.
 
 The host reduces the log to counts: no line leaves it.
 """

@@ -77,7 +77,7 @@ def word(time_us: int, path: int) -> bytes:
         ),
         (
             patched(HEAD_BYTES + 8, word(3_000_000, 2)),
-            f"request 3: its time is before that of the request above: {MAKE}",
+            f"request 3: it is earlier than the request before it: {MAKE}",
         ),
         (
             patched(HEAD_BYTES + 24, word(4_000_000, 1)),
@@ -107,7 +107,11 @@ def test_a_damaged_recording_says_where_and_what_to_do(
         ('"own.recording"', '"other"', "there is no file "),
         ('"recorded"', '"poisson"', 'it is for arrivals = "recorded", not "poisson"'),
         ('arrivals = "recorded"\n', "", 'it is for arrivals = "recorded", not "constant"'),
-        (', "/d" = 1', "", "own.recording counts 4 paths, and the workload has 3: bring back"),
+        (
+            ', "/d" = 1',
+            "",
+            "own.recording counts 4 paths, and the workload has 3: copy the paths again",
+        ),
         ('paths = { "/a" = 9, "/b" = 3, "/c" = 1, "/d" = 1 }\n', "", "it needs the workload's pa"),
     ],
 )

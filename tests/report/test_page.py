@@ -40,7 +40,7 @@ FIRST = """(cell => JSON.stringify({
     bottom: cell.getBoundingClientRect().bottom,
     screen: innerHeight,
 }))(document.querySelector('article'))"""
-"""What the first cell of the page has, and where it ends on the screen, in CSS pixels."""
+"""The content of the page's first cell, and where it ends on the screen, in CSS pixels."""
 BAD = """<!DOCTYPE html><html lang="en"><meta name="viewport" content="width=device-width">
 <body><p style="width:60rem">wide<script>console.error("wrong"); nowhere()</script>
 <img src="http://127.0.0.1:9/x.png"></body></html>"""

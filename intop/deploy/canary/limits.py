@@ -24,8 +24,9 @@ class BlockLimits:
     def broken_by(self, default: LoggedRequests, canary: LoggedRequests, share: float) -> str:
         """Return which limit a block is beyond, in words; "" for none or too few requests.
 
-        The canary's requests are those of a `share` of a block (0 to 1). Clients that wait for
-        answers ask less: a third of the requests is as much as three times the P99.
+        `share` is the part of a block (0 to 1) that the canary's requests come from. Clients
+        that wait for answers ask less often: a third of the requests counts like three times
+        the P99.
         """
         if canary.failed >= FEWEST_FAILURES:
             more = 100 * (canary.failed_share - default.failed_share)

@@ -59,7 +59,7 @@ class _Block:
     broken: str
     """The limit that it broke; "" for none."""
     notes: tuple[str, ...]
-    """What happened to the log meanwhile."""
+    """Events of the log in the block, such as a rotation."""
 
 
 @dataclass(kw_only=True)

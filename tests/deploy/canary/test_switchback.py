@@ -142,7 +142,7 @@ def test_a_pair_counts_only_with_both_blocks_and_none_is_measured_again(blocks: 
 
 
 def test_hosts_have_opposite_orders_at_the_same_time(blocks: Blocks) -> None:
-    """What slows all hosts at once cancels; without that it would be most of the noise."""
+    """A change that slows all hosts at once cancels; else it would be most of the noise."""
 
     def of(planned: PlannedTrial) -> Block:
         own = 0.8 if planned.arm == "canary" else 1.0
