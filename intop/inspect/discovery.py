@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from intop.domain.cluster import MACHINES, HostAddress
+from intop.domain.nginx.access_logs import access_logs
 from intop.domain.nginx.conf import Conf, parse_shown
 from intop.errors import NginxFileError
 from intop.hosts.facts import facts_and_conf
@@ -60,7 +61,7 @@ def _discovered(host: Host) -> Discovered:
         known,
         urls=tuple(dict.fromkeys(urls_of(conf, host.address.hostname))),
         backends=tuple(dict.fromkeys(backends_of(conf))),
-        access_logs=tuple(dict.fromkeys(logs_of(conf))),
+        access_logs=tuple(dict.fromkeys(log.path for log in access_logs(conf))),
     )
 
 
@@ -97,11 +98,3 @@ def _hosts(arguments: Sequence[str], pattern: re.Pattern[str]) -> Iterator[str]:
         match = pattern.match(argument)
         if match and not argument.startswith("unix:"):
             yield match["host"].strip("[]")
-
-
-def logs_of(conf: Conf) -> Iterator[str]:
-    """Yield the paths of access logs."""
-    for place in conf.named("access_log"):
-        path = place.statement.arguments[0] if place.statement.arguments else "off"
-        if path != "off" and "$" not in path and not path.startswith("syslog:"):
-            yield path

@@ -167,6 +167,7 @@ stream { server { listen 53; proxy_pass 10.0.0.50:53; } }
 
 
 def test_a_configuration_names_ports_backends_and_logs() -> None:
+    from intop.domain.nginx.access_logs import access_logs
     from intop.domain.nginx.conf import parse_shown
 
     conf = parse_shown(CONF)
@@ -175,7 +176,7 @@ def test_a_configuration_names_ports_backends_and_logs() -> None:
         "https://web1",
     ]
     assert list(discovery.backends_of(conf)) == ["10.0.0.31", "fd00::2", "10.0.0.40"]
-    assert list(discovery.logs_of(conf)) == ["/var/log/nginx/access.log"]
+    assert [log.path for log in access_logs(conf)] == ["/var/log/nginx/access.log"]
     assert next(iter(discovery.urls_of(conf, "fd00::9"))) == "http://[fd00::9]"
 
 
