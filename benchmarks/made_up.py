@@ -156,6 +156,60 @@ def like_lab(seed: int) -> MadeUp:
     return MadeUp(offered, frozenset(effects), answer, log_p99)
 
 
+# A strong effect that hides others ----------------------------------------------------------------
+
+HIDDEN_TRUE = ("cc", "s0", "n0")
+HIDDEN_ACTS = frozenset({*HIDDEN_TRUE, "s1", "s2", "s3", "n1", "n2", "c0"})
+HIDDEN_SWITCHES, HIDDEN_CHOICES, HIDDEN_NUMBERS = 34, 5, 62
+
+
+def hidden(seed: int, *, noise: float) -> MadeUp:
+    """102 parameters in the shape of static-wan's truth: a strong one hides the others' effects.
+
+    `cc` = b (as bbr) takes P99 down 1.97 times, and what `s0` = 0 (1.33 times) and a high `n0`
+    (1.35 times, less with the former) do is seen without it only. `s1` = 0 does harm, and five
+    others do little, more together. Trials have heavy-tailed noise of this standard deviation, of
+    which the tail has half. Some are overloaded.
+    """
+    rng = np.random.default_rng([9, seed])
+    parameters = [choice(f"s{n}", "01") for n in range(HIDDEN_SWITCHES)]
+    parameters += [choice("cc", "abc")]
+    parameters += [choice(f"c{n}", "abc") for n in range(HIDDEN_CHOICES)]
+    parameters += [number(f"n{n}") for n in range(HIDDEN_NUMBERS)]
+    order = rng.permutation(len(parameters)).tolist()
+    defaults = {"n0": "700", "s0": "1", "s1": "1", "cc": "a"}
+    offered = offered_by([parameters[n] for n in order], defaults, seed)
+
+    def log_p99(configuration: Configuration) -> float:
+        of = places(offered, configuration)
+        is_harmed = of["s1"] == 0
+        weak = sum((of["s2"] == 1, of["s3"] == 1, of["n1"] > 0.75, of["n2"] < 0.25, of["c0"] == 1))
+        log = 0.065 * (of["n0"] < 0.3)
+        log += (0.03 * weak + 0.05 * max(0, weak - 1)) * (1.6 if is_harmed else 1.0)
+        if of["cc"] == 1:
+            return float(log - 0.68)
+        is_awake = of["s0"] == 0
+        log -= 0.285 * is_awake + 0.3 * (of["n0"] > 0.85) * (0.55 if is_awake else 1.0)
+        return float(log + 0.2 * is_harmed)
+
+    def answer(planned: PlannedTrial, stage: str) -> Shot:
+        drawn = drawn_for(seed, planned, stage)
+        log = log_p99(planned.configuration)
+        own, shared = noise / math.sqrt(3) * drawn.standard_t(3, 2)
+        is_overloaded = planned.role == "design" and drawn.random() < OVERLOADED
+        more = math.log(drawn.uniform(5, 20)) if is_overloaded else 0.0
+        tail = 0.8 * log + 0.5 * shared + more
+        p99 = log + 0.5 * shared + math.sqrt(0.75) * own + more
+        return Shot(
+            planned.configuration,
+            p99_ms=min(LONGEST_US / 1_000, BASE_MS * math.exp(p99)),
+            tail_ms=min(LONGEST_US / 1_000, 0.8 * BASE_MS * math.exp(tail)),
+            status="overloaded" if is_overloaded else "ok",
+        )
+
+    return MadeUp(offered, HIDDEN_ACTS, answer, log_p99)
+
+
 def _level(which: int) -> Effect:
     return lambda x: np.asarray(x == which, dtype=np.float64)
 

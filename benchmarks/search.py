@@ -222,17 +222,22 @@ def read_table(
     values = np.array(rows)
     used = [n for n in range(len(names) - 1) if np.ptp(values[:, n]) > 0]
     try:
-        samples = Samples(
-            variables=tuple(variable(names[n], values[:, n]) for n in used),
-            values=values[:, used],
-            measured=tuple((float(target),) for target in values[:, -1]),
-        )
+        samples = samples_in([names[n] for n in used], values[:, used], values[:, -1])
         table_offer(samples, 0)
     except ValueError as error:
         raise UnusableError(f"{path}: {error}") from error
     if not first <= budget <= len(samples):
         raise UnusableError(f"{path}: {len(samples)} rows, and {budget} are to be measured")
     return Table(name, samples, first, budget, different)
+
+
+def samples_in(names: Sequence[str], values: Matrix, target: Vector) -> Samples:
+    """Return the samples of columns by name (n, names) and their target (n,)."""
+    return Samples(
+        variables=tuple(map(variable, names, values.T)),
+        values=values,
+        measured=tuple((float(value),) for value in target),
+    )
 
 
 def variable(name: str, levels: Matrix) -> Variable:

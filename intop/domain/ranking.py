@@ -82,6 +82,17 @@ class Screening:
         """Whether it would have found what matters."""
         return self.detectable is not None and self.detectable <= SHARP
 
+    @property
+    def sharp_configurations(self) -> int | None:
+        """Return how many configurations would find effects of SHARP times.
+
+        None where these do, or find no effect however strong. An estimate's error falls with the
+        square root of their number.
+        """
+        if self.detectable is None or self.is_sharp:
+            return None
+        return math.ceil(self.configurations * (math.log(self.detectable) / math.log(SHARP)) ** 2)
+
     def keys(self, *states: State) -> tuple[str, ...]:
         """Return the parameters in these states, the surest first."""
         return tuple(e.key for e in self.effects if e.state in states)

@@ -193,6 +193,11 @@ class Training:
         return min(known, key=lambda e: e.mape).family if known else ""
 
     @property
+    def explains(self) -> bool:
+        """Whether the best family predicts unseen configurations better than their mean does."""
+        return not self.errors or any(e.r2 > 0 for e in self.errors if e.family == self.best)
+
+    @property
     def is_at_ceiling(self) -> bool:
         """Whether the best family errs by hardly more than a perfect model would."""
         mapes = [e.mape for e in self.errors if e.family == self.best]

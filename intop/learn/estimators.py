@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.feature_selection import SelectPercentile, f_regression
 from sklearn.model_selection import KFold
 from sklearn.neural_network import MLPRegressor
@@ -30,6 +30,8 @@ FEWEST_MEMBERS = 3
 STEEPNESS = 32
 """The steepness of weights in a blend: a tenth more error means a twentieth of the weight. Where a
 model is worse, its errors are mostly those of the other, and more. So a mean gains nothing."""
+GUARD = 5
+"""The errors of a process and of trees, together, beyond which one of them is in a wrong mode."""
 
 
 # -- before every regressor ----------------------------------------------------------------------
@@ -178,10 +180,13 @@ class EarlyStoppedNetworks(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class Blend(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """The weighted mean of a Gaussian process and a random forest.
+    """The weighted mean of a Gaussian process and a random forest, with a guard.
 
     They are wrong in different ways: one smooths, the other averages neighbours. Weights are by
     the mean absolute error on rows that are left out, which both have without being fitted again.
+    Where the target has modes, a process may be sure of the wrong one. So where extremely
+    randomised trees (Geurts, Ernst and Wehenkel, Machine Learning 63, 2006, 3-42) are farther from
+    it than GUARD times both errors, the median of all three counts.
     """
 
     def __init__(self, trees: int = 150, min_samples_leaf: int = 2, seed: int = 0) -> None:
@@ -210,9 +215,17 @@ class Blend(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ]
         self.models_ = (process, forest)
         self.weights_ = weights_by_error(errors, STEEPNESS)
+        self.guard_ = ExtraTreesRegressor(
+            n_estimators=self.trees, n_jobs=1, random_state=self.seed
+        ).fit(features, target)
+        self.reach_ = GUARD * float(np.sum(errors))
         return self
 
     def predict(self, features: Matrix) -> Vector:
-        """Return the weighted mean of both predictions (n,) for features (n, f)."""
-        both = [model.predict(features) for model in self.models_]
-        return np.asarray(self.weights_ @ np.array(both), dtype=np.float64)
+        """Return the weighted mean (n,), or the median of all three, for features (n, f)."""
+        process, forest = (model.predict(features) for model in self.models_)
+        guard = self.guard_.predict(features)
+        mean = self.weights_ @ np.array([process, forest])
+        median = np.median([process, forest, guard], axis=0)
+        is_doubtful = np.abs(process - guard) > self.reach_
+        return np.asarray(np.where(is_doubtful, median, mean), dtype=np.float64)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from intop.campaign.screen import view as screen
+from intop.campaign.train.view import CEILING
 from intop.campaign.verify.view import reference_metrics
 from intop.document.columns import Column, Form, Value, columns, texts
 from intop.document.model import Section, tabled
@@ -15,6 +16,7 @@ from intop.domain.comparison import (
     Side,
 )
 from intop.domain.ranking import Importance
+from intop.domain.training import Ceiling, ModelError
 from intop.domain.trial import Conditions
 from intop.domain.verdict import Verdict
 
@@ -97,7 +99,10 @@ def _references(c: Comparison) -> list[Section]:
 def _errors(c: Comparison) -> Section:
     """Held-out errors by family."""
     by_side = (
-        {e.family: (f"{e.mape:.0f} %", f"{e.r2:z.2f}", f"{e.spearman:z.2f}") for e in side.errors}
+        {
+            name: (f"{e.mape:.0f} %", f"{e.r2:z.2f}", f"{e.spearman:z.2f}")
+            for name, e in _accuracies(side).items()
+        }
         for side in c.sides
     )
     return tabled(
@@ -111,6 +116,14 @@ def _errors(c: Comparison) -> Section:
             for side in c.sides
         ),
     )
+
+
+def _accuracies(side: Side) -> dict[str, ModelError | Ceiling]:
+    """Return the accuracy of each family, and of a perfect model where the noise is known."""
+    accuracies: dict[str, ModelError | Ceiling] = {e.family: e for e in side.errors}
+    if side.training and side.training.ceiling:
+        accuracies[CEILING] = side.training.ceiling
+    return accuracies
 
 
 def _convergences(c: Comparison) -> Section:

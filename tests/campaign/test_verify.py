@@ -10,7 +10,7 @@ import pytest
 from benchmarks.campaign import measured
 from builders.nginx_files import FACTS, conf
 from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import HOSTS, METRICS, search
+from builders.trials import HOSTS, METRICS, model_error, search, training
 from intop.campaign import collected
 from intop.campaign.sentinels import with_sentinels
 from intop.campaign.verify import judge as verify
@@ -659,6 +659,22 @@ def test_the_best_measured_is_not_the_luckiest_trial(
     measured(testbed.task, "collect", [])
     finalists = pick.finalists(testbed.task, 2)
     assert {"candidate 1": QUICK, pick.MEASURED_BEST: steady} == finalists
+
+
+@pytest.mark.parametrize(("r2", "count"), [(0.4, 3), (-0.02, 1)])
+def test_models_that_explain_nothing_have_one_candidate(
+    testbed: FakeTestbed, r2: float, count: int
+) -> None:
+    searched(testbed)
+    task = testbed.task
+    candidates = tuple(
+        Candidate(configuration=c, predicted_p99_ms=1.0, model="ensemble")
+        for c in configurations(9)[5:]
+    )
+    task.store.put(task.subject, search(candidates=candidates))
+    task.store.put(task.subject, training(model_error("RFR", r2=r2)))
+    names = [name for name in pick.finalists(task, 4) if name != pick.MEASURED_BEST]
+    assert count == len(names)
 
 
 def test_an_unknown_default_is_refused_before_anything_is_measured(testbed: FakeTestbed) -> None:

@@ -143,6 +143,19 @@ def test_both_are_in_what_is_predicted() -> None:
     assert model.predict(features) == pytest.approx(share * process + other * forest)
 
 
+def test_where_a_process_is_far_from_the_trees_the_median_of_three_is_predicted() -> None:
+    rng = np.random.default_rng(4)
+    features = rng.normal(0, 1, (40, 3))
+    model = Blend(trees=30).fit(features, features.sum(axis=1))
+    process, forest = (part.predict(features) for part in model.models_)
+    usual = model.predict(features)
+    assert usual == pytest.approx(model.weights_ @ np.array([process, forest]))
+    model.reach_ = 0.0
+    median = np.median([process, forest, model.guard_.predict(features)], axis=0)
+    assert median == pytest.approx(model.predict(features))
+    assert not np.allclose(usual, median)
+
+
 def test_a_constant_is_predicted_as_it_is() -> None:
     features = np.random.default_rng(3).normal(0, 1, (9, 4))
     model = Blend(trees=30).fit(features, np.full(9, 2.5))

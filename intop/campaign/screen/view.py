@@ -3,7 +3,15 @@
 from intop.campaign.collect.view import drift_sentence
 from intop.document.columns import Column, Value, numbers
 from intop.document.model import Notes, Section, Table, tabled
-from intop.domain.ranking import Effect, Importance, RankAgreement, Ranking, RankPair, Screening
+from intop.domain.ranking import (
+    SHARP,
+    Effect,
+    Importance,
+    RankAgreement,
+    Ranking,
+    RankPair,
+    Screening,
+)
 from intop.words import counted, few
 
 MOST_OPEN = 8
@@ -119,6 +127,11 @@ def power_sentences(screening: Screening) -> list[str]:
         else f"No effect, however strong, would have been found with {power}: measure more trials "
         "(screen_trials) or longer ones (duration_s).",
     ]
+    if (count := screening.sharp_configurations) is not None:
+        lines.append(
+            f"Effects of {SHARP:g} times need some {count} configurations: intop screen --new "
+            f"--samples {count}"
+        )
     if frozen := len(screening.keys("frozen")):
         lines.append(
             f"Frozen at their defaults: {counted(frozen, 'parameter')}. By the data, each changes "

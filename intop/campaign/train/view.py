@@ -12,6 +12,8 @@ from intop.domain.table import Table as ForeignTable
 from intop.domain.training import NEAR_CEILING, Components, Objective, Training
 from intop.words import counted, few, percent_change
 
+CEILING = "noise ceiling"
+"""The row of a perfect model."""
 STRONG = 0.5
 """The correlation from which on a metric is named in a component's sentence."""
 SHOWN_COLUMNS = 8
@@ -30,7 +32,8 @@ def errors(title: str, training: Training) -> Section:
 
 
 def error_table(training: Training) -> Table:
-    """A row for each family."""
+    """A row for each family, and one for a perfect model."""
+    top = training.ceiling
     return Table(
         name="model-errors",
         title="Errors on configurations that were held out",
@@ -41,9 +44,12 @@ def error_table(training: Training) -> Table:
             *(Column(name, unit="%") for name in ("coverage", "regret")),
             Column("time", unit="s"),
         ),
-        rows=tuple(
-            (e.family, e.mape, e.r2, e.spearman, 100 * e.coverage, e.regret, e.seconds)
-            for e in training.errors
+        rows=(
+            *(
+                (e.family, e.mape, e.r2, e.spearman, 100 * e.coverage, e.regret, e.seconds)
+                for e in training.errors
+            ),
+            *([(CEILING, top.mape, top.r2, top.spearman, None, None, None)] if top else []),
         ),
     )
 
@@ -58,6 +64,11 @@ def judgement(training: Training) -> Iterator[str]:
         )
     if training.best:
         yield f"Best by cross-validation: {training.best}."
+    if not training.explains:
+        yield (
+            "The models explain nothing (R² at most 0), so their predictions are guesses. Only the "
+            "first of their candidates is measured."
+        )
     yield from _ceiling(training)
 
 

@@ -14,6 +14,7 @@ from intop.domain.replicates import by_configuration
 from intop.domain.rounds import Cells, cell, first_problem, p99_by_round, paired, planned_arms
 from intop.domain.search import Search
 from intop.domain.speedups import SpeedUps, speed_ups
+from intop.domain.training import Training
 from intop.domain.trial import SeriesRound, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError
@@ -79,9 +80,10 @@ class Pick(InRounds[Picked]):
 def finalists(task: Task, count: int) -> dict[str, Configuration]:
     """Return promising candidates, the best measured one, and each model's own winner.
 
-    `count` is how many there are without the models' own. The lowest of single trials would be the
-    luckiest, so the best is what is believed to be, given how noisy trials are, among those that
-    never failed. A configuration has one arm only, the first that it would have.
+    `count` is how many there are without the models' own. Models that explain nothing have one
+    candidate. The lowest of single trials would be the luckiest, so the best is what is believed to
+    be, given how noisy trials are, among those that never failed. A configuration has one arm only,
+    the first that it would have.
     """
     search = task.store.get(task.subject, Search)
     if search is None or not search.candidates:
@@ -89,6 +91,9 @@ def finalists(task: Task, count: int) -> dict[str, Configuration]:
     best = best_measured(task, collected_trials(task))
     predicted = [c.configuration for c in search.candidates]
     room = count if best is None or count == 1 else count - 1
+    training = task.store.get(task.subject, Training)
+    if training is not None and not training.explains:
+        room = min(room, 1)
     named = [(f"candidate {n}", c) for n, c in enumerate(predicted[:room], start=1)]
     if best is not None and room < count:
         named.append((MEASURED_BEST, best.configuration))
