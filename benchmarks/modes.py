@@ -8,8 +8,8 @@ which mode a row is in. All other options change the target smoothly, and there 
 24 asks for this. Tables, draws and terms were committed before anything was measured (ac05814):
 
 models   draws of 40 to 100 rows, from draw 100 on once more; each family is tuned as `intop train`
-         does it, and one is selected, all on the drawn rows alone. The error (MRE, in percent) is of all other rows.
-         The selected model's worst draw must be no worse than XGBoost's worst.
+         does it, and one is selected, all on the drawn rows alone. The error (MRE, in percent) is
+         of all other rows. The selected model's worst draw must be no worse than XGBoost's worst.
 search   10 random rows first, then up to 100 different ones by `intop refine`, one at a time and
          four at once. Random search has the same first rows. After 25, 50, 75 and 100 rows the
          mean best value of `intop refine` must not be above the mean of random search.
