@@ -97,13 +97,13 @@ def screening(
     second time, by the configurations in which the dominant parameter does not act: what it does
     may hide a weaker one. Chosen are those that pass Benjamini's and Hochberg's procedure at
     DISCOVERY_RATE (Journal of the Royal Statistical Society B 57, 1995, 289-300). The keys that are
-    `hinted` were expected to act before anybody looked at these responses. So they get HINTED_SHARE of what that allows: it is carried out on
-    p-values divided by weights whose mean is 1 (Genovese, Roeder and Wasserman, Biometrika 93,
-    2006, 509-524). Of the others those are frozen whose effect is below MATTERS with a confidence
-    of LEVEL, whatever shape it has, by every response, given FREEZES configurations; the rest stays
-    open, and at least LEAST_LEFT parameters are chosen or open. Those with a larger weight for
-    being hinted are not frozen: where two of them hide each other, few configurations of a design
-    ease both, and their trials look like bad luck.
+    `hinted` were expected to act before anybody looked at these responses. So they get HINTED_SHARE
+    of what that allows: it is carried out on p-values divided by weights whose mean is 1 (Genovese,
+    Roeder and Wasserman, Biometrika 93, 2006, 509-524). Of the others those are frozen whose effect
+    is below MATTERS with a confidence of LEVEL, whatever shape it has, by every response, given
+    FREEZES configurations; the rest stays open, and at least LEAST_LEFT parameters are chosen or
+    open. Those with a larger weight for being hinted are not frozen: where two of them hide each
+    other, few configurations of a design ease both, and their trials look like bad luck.
 
     Raises ValueError for fewer configurations than FEWEST_ROWS, and for no response.
     """
