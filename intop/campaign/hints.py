@@ -28,7 +28,8 @@ OF_TIME_MS = 1.0
 INITIAL_WINDOW = 10
 """Segments (RFC 6928). Levels of which more is better are congestion windows."""
 IDLE = "slow-start-after-idle"
-LEAST_RTO_S = 0.2
+RTO_MS = "clients.rto_ms.p50"
+LEAST_RTO_MS = 200.0
 """Linux's own. A connection that was idle for its time-out begins with a small window again."""
 
 
@@ -80,8 +81,8 @@ def hints(task: Task, space: Space, count: int) -> list[Configuration]:
 def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workload) -> set[str]:
     """Return the mechanisms that the default shows in these trials, by the balancers' counters.
 
-    Where sockets are not listed, as on an emulated machine, the load tells whether connections are
-    idle.
+    The load tells whether connections are idle for longer than their time-outs. Their windows alone
+    don't: they have grown again by the end of an answer.
     """
     counted = [
         (trial.histogram.total if trial.histogram else 0, trial.counters[trial.replica])
@@ -89,7 +90,6 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
         if trial.usable and trial.configuration.is_default and trial.replica in trial.counters
     ]
     shown: set[str] = set()
-    counts_idle = False
     for name in {name for _, counters in counted for name in counters.totals}:
         entry = catalogue.find(name)
         if entry is None or not entry.mechanism:
@@ -99,7 +99,6 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
         # Windows towards upstreams stay small since requests are.
         if entry.size or (entry.direction == "better" and name.startswith("upstreams.")):
             continue
-        counts_idle = counts_idle or entry.mechanism == IDLE
         mean = fmean(own_total(counters, name) for _, counters in counted)
         if entry.direction == "better":
             is_sign = entry.level and mean <= INITIAL_WINDOW
@@ -109,15 +108,17 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
             is_sign = entry.direction == "worse" and mean >= least
         if is_sign:
             shown.add(entry.mechanism)
-    if counted and not counts_idle and _idles(workload):
+    # On an emulated machine no sockets are listed. Its time-outs are as short as Linux has them.
+    rtos_ms = [own_total(counters, RTO_MS) for _, counters in counted if RTO_MS in counters.totals]
+    if counted and _idles(workload, fmean(rtos_ms) if rtos_ms else LEAST_RTO_MS):
         shown.add(IDLE)
     return shown
 
 
-def _idles(workload: Workload) -> bool:
+def _idles(workload: Workload, rto_ms: float) -> bool:
     """Whether connections that are kept wait longer for a request than for a time-out."""
     is_kept = any(clients.requests_per_connection != 1 for clients in workload.clients)
-    return is_kept and workload.connections / workload.rate_rps > LEAST_RTO_S
+    return is_kept and 1_000 * workload.connections / workload.rate_rps > rto_ms
 
 
 def _is_in(space: Space, values: Mapping[str, str]) -> bool:

@@ -97,10 +97,12 @@ def test_what_is_too_rare_for_a_p99_or_not_there_gives_no_hint(
         ({}, 80.0, None, True),
         ({}, 80.0, 1.0, False),  # each request has a connection of its own
         ({}, 1000.0, None, False),
-        ({"clients.cwnd.p10": 11.0}, 80.0, None, False),  # the sockets say that it is none
+        ({"clients.cwnd.p10": 11.0}, 80.0, None, True),  # grown again by the end of an answer
+        ({"clients.rto_ms.p50": 264.0}, 80.0, None, True),
+        ({"clients.rto_ms.p50": 600.0}, 80.0, None, False),
     ],
 )
-def test_where_no_sockets_are_listed_the_load_says_whether_they_are_idle(
+def test_the_load_and_the_time_outs_say_whether_connections_are_idle(
     testbed: FakeTestbed,
     counted: dict[str, float],
     rate: float,
@@ -113,7 +115,9 @@ def test_where_no_sockets_are_listed_the_load_says_whether_they_are_idle(
     task = replace(task, workload=replace(task.workload, rate_rps=rate, clients=clients))
     space = required_space(task)
     assert ([{IDLE: "0"}] if hint else []) == [dict(c.values) for c in hints(task, space, 16)]
-    assert ((IDLE,) if hint else ()) == hinted(task, task.trials("screen"), space)
+    # A longer time-out takes it away, too.
+    keys = {IDLE, RTO} if hint else set()
+    assert keys == set(hinted(task, task.trials("screen"), space))
 
 
 def test_connections_that_the_accept_queue_drops_say_nothing_of_handshakes(
