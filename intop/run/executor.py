@@ -6,16 +6,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 from intop.domain.agreement import Agreement
-from intop.domain.cluster import LabSpec
 from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import HostError, IncomparableError, LabError, UnreachableError
+from intop.errors import HostError, IncomparableError, UnreachableError
 from intop.features import result_name
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
 from intop.run.distrust import distrusted, set_aside
 from intop.run.measuring import is_settled, measure
-from intop.run.opening import cluster_testbed
+from intop.run.opening import cluster_testbed, start_guests
 from intop.run.remote import RemoteTestbed, as_opened, known, opened_by_workers
 from intop.run.replicas import Replicas, check_alike, in_common
 from intop.run.stage import SoFar, Stage
@@ -79,7 +78,7 @@ class OpenTestbeds:
         with suppress(HostError):
             self.close()
         self._ready, self._task = (), None
-        _start_guests(task)
+        start_guests(task)
         deadline = time.monotonic() + RECONNECT_S
         while True:
             try:
@@ -152,22 +151,6 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
         if shown:
             task.context.progress.end()
     return [trials[p.index] for p in plan if p.index in trials]
-
-
-def _start_guests(task: Task) -> None:
-    """Start the virtual machines of the task's labs again that have ended, such as by a panic."""
-    from intop.lab.cluster import up
-    from intop.lab.guest import last_words, problem
-
-    say = task.context.progress.say
-    for replica in task.context.study.clusters.get(task.subject.arch, ()):
-        if not isinstance(replica, LabSpec) or replica.kind == "namespaces":
-            continue
-        if (gone := problem(replica.name)) is not None:
-            for line in (gone, *last_words(replica.name)):
-                say(f"lab {replica.name}: {line}")
-            with suppress(LabError):  # connecting says so again
-                up(replica, say)
 
 
 def _stored(stage: Stage[Any]) -> dict[int, Trial]:

@@ -17,7 +17,7 @@ from intop.experiment.across import stage as across
 from intop.experiment.contest import stage as contest
 from intop.experiment.sweep import request as sweep_request
 from intop.explain.ablation import ablate
-from intop.explain.causes import stage as mediation
+from intop.causes import stage as mediation
 from intop.explain.stage import explained, explained_at_most
 from intop.run import registry
 from intop.run.prospect import Prospect, designed
