@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from builders.testbeds import FakeTestbed
 from intop.domain.host_state import Answer, Rollback, RolledBack
 from intop.errors import UsageError
 from intop.inspect import host_states
