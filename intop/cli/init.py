@@ -79,7 +79,11 @@ def command(lab: bool, output: Path, checks: bool, **options: Any) -> None:
             f"{output} is there already. Name another file. Run: intop init --output FILE"
         )
     if lab:
-        given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value and name != "name"]
+        given = [
+            f"--{name.replace('_', '-')}"
+            for name, value in options.items()
+            if value and name != "name"
+        ]
         if given:
             raise UsageError(f"--lab needs no hosts: leave {', '.join(given)} out")
         _write(output, (shipped("configs") / "lab.toml").read_text())

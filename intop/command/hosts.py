@@ -74,9 +74,7 @@ def chosen_hosts(
     return hosts, []
 
 
-def named_hosts(
-    words: Sequence[str], config: Path | None, **options: Any
-) -> list["HostAddress"]:
+def named_hosts(words: Sequence[str], config: Path | None, **options: Any) -> list["HostAddress"]:
     """Return the hosts of --host, with the study's settings for those that are the study's.
 
     Options come before these settings. Raises UsageError for options without --host, and
@@ -114,9 +112,7 @@ def _study(config: Path | None) -> "Study | None":
         return None
 
 
-def _named_host(
-    word: str, study: "Study | None", given: Mapping[str, Any]
-) -> "HostAddress":
+def _named_host(word: str, study: "Study | None", given: Mapping[str, Any]) -> "HostAddress":
     from intop.config.cluster import host_address
 
     named = host_address(word, **given)

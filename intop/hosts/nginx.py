@@ -87,9 +87,7 @@ def serving_conf(host: Host, confs: Sequence[str]) -> Conf:
     """
     text = next(filter(None, confs), "")
     if not text:
-        raise CommandError(
-            host.address.name, "no nginx runs there that shows its configuration"
-        )
+        raise CommandError(host.address.name, "no nginx runs there that shows its configuration")
     try:
         return parse_conf(text)
     except NginxFileError as error:

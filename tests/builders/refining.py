@@ -1,9 +1,8 @@
 """A campaign that refines, on a testbed and with models that are made up."""
 
-import math
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,30 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders.results import VERDICT
 from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import ranking, screening, search, training
 from intop.campaign import collected
 from intop.campaign.collect.stage import collect
-from intop.campaign.collected import collected_samples
 from intop.campaign.refine import stage as refine_stage
-from intop.campaign.refine.stage import refine
-from intop.campaign.search.stage import GlobalSearch
 from intop.campaign.sentinels import with_sentinels
-from intop.campaign.train.stage import Train
-from intop.campaign.tune import tune
 from intop.domain.configuration import Configuration
-from intop.domain.histogram import Histogram, bucket_us
-from intop.domain.refined import Refined
 from intop.domain.space import Space
-from intop.domain.training import Training
-from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import IntopError, ResultMissingError, UsageError
-from intop.learn import active
+from intop.domain.trial import PlannedTrial
 from intop.learn.active import Pool, Proposal, Step
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
-from intop.store import Store, opened
+from intop.store import opened
 
 COUNT = 8
 EVERY = 4
@@ -163,4 +150,3 @@ def in_a_copy(testbed: FakeTestbed, path: Path) -> Iterator[None]:
         yield
     testbed.task = task
     testbed.measured = []
-

@@ -2,35 +2,21 @@
 
 import itertools
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.campaign import measured
-from builders.nginx_files import FACTS, conf
 from builders.searched import QUICK, configurations, probe_with, searched
-from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import HOSTS, METRICS, search
+from builders.testbeds import FakeTestbed
 from intop.campaign import collected
-from intop.campaign.sentinels import with_sentinels
 from intop.campaign.verify import judge as verify
 from intop.campaign.verify import pick
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.guardrails import NO_GUARDRAILS
-from intop.domain.halves import KERNEL, NGINX
-from intop.domain.nginx.probe import probed
-from intop.domain.probing import Probe
-from intop.domain.rounds import planned_arms
 from intop.domain.search import Candidate, Search
-from intop.domain.sides import judged_pairs
-from intop.domain.stats import paired_ratio
-from intop.domain.trial import PlannedTrial, Trial
+from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
-from intop.errors import BaselineError, IntopError, ResultMissingError, UsageError
-from intop.run.campaigns import new
-from intop.run.context import Task
-from intop.run.executor import execute
+from intop.errors import UsageError
 from intop.run.rounds import series_plan
 
 SOMAXCONN, RMEM = "net.core.somaxconn", "net.ipv4.tcp_rmem"
@@ -60,7 +46,6 @@ def test_a_disturbed_trial_does_not_count_against_its_finalist(testbed: FakeTest
     picked = measured(testbed.task, "pick", made)
     assert "disturbed" in {t.status for t in picked}
     assert ("quick", quick) == pick.best_finalist(testbed.task, picked)
-
 
 
 def with_winners(testbed: FakeTestbed, **winners: Configuration) -> None:

@@ -1,21 +1,37 @@
 """Refinement: steps are functions of the trials before them; testbeds and models are made up."""
 
 import math
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
+from builders.refining import (  # noqa: F401  pytest finds fixtures here
+    COUNT,
+    DESIGN,
+    EVERY,
+    KEYS,
+    NOISE,
+    PROBE,
+    Fitted,
+    Models,
+    _models,
+    _ready,
+    another_campaign,
+    in_a_copy,
+    latency,
+    plan,
+    with_budget,
+    with_context,
+    with_design,
+    with_study,
+)
 from builders.results import VERDICT
-from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import ranking, screening, search, training
+from builders.testbeds import FakeTestbed
+from builders.trials import ranking, search, training
 from intop.campaign import collected
-from intop.campaign.collect.stage import collect
 from intop.campaign.collected import collected_samples
 from intop.campaign.refine import stage as refine_stage
 from intop.campaign.refine.stage import refine
@@ -26,17 +42,12 @@ from intop.campaign.tune import tune
 from intop.domain.configuration import Configuration
 from intop.domain.histogram import Histogram, bucket_us
 from intop.domain.refined import Refined
-from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
 from intop.learn import active
-from intop.learn.active import Pool, Proposal, Step
-from intop.learn.samples import Samples
-from intop.run.campaigns import new
-from intop.store import Store, opened
-from builders.refining import _models, _ready  # noqa: F401  pytest finds fixtures here
-from builders.refining import (COUNT, DESIGN, EVERY, KEYS, NOISE, PROBE, Fitted, Models, another_campaign, in_a_copy, latency, plan, with_budget, with_context, with_design, with_study)
+from intop.learn.active import Pool, Step
+from intop.store import Store
 
 # Steps --------------------------------------------------------------------------------------------
 

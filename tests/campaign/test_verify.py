@@ -4,30 +4,24 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from benchmarks.campaign import measured
 from builders.nginx_files import FACTS, conf
 from builders.searched import QUICK, searched
 from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import HOSTS, METRICS, search
-from intop.campaign import collected
-from intop.campaign.sentinels import with_sentinels
+from builders.trials import HOSTS, METRICS
 from intop.campaign.verify import judge as verify
 from intop.campaign.verify import pick
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.guardrails import NO_GUARDRAILS
 from intop.domain.halves import KERNEL, NGINX
 from intop.domain.nginx.probe import probed
-from intop.domain.probing import Probe
 from intop.domain.rounds import planned_arms
-from intop.domain.search import Candidate, Search
 from intop.domain.sides import judged_pairs
 from intop.domain.stats import paired_ratio
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
-from intop.errors import BaselineError, IntopError, ResultMissingError, UsageError
+from intop.errors import BaselineError, IntopError, ResultMissingError
 from intop.run.campaigns import new
 from intop.run.context import Task
 from intop.run.executor import execute
@@ -442,5 +436,3 @@ def test_a_gain_that_is_excluded_asks_for_no_pairs(testbed: FakeTestbed) -> None
     searched(testbed)
     verdict = verify.verify(testbed.task)
     assert (verdict.outcome, verdict.further) == ("no significant gain", None)
-
-

@@ -71,9 +71,7 @@ def test_what_the_balancer_shows_is_the_default(
     assert study.workloads["slt"].rate_rps == 100
 
 
-def test_the_keys_are_those_of_all_hosts(
-    call: Call, shows: Callable[[Discovered], None]
-) -> None:
+def test_the_keys_are_those_of_all_hosts(call: Call, shows: Callable[[Discovered], None]) -> None:
     shows(SHOWN)
     files = ("--key-file", "~/.ssh/intop", "--known-hosts", "~/.ssh/known")
     code, *_ = call("init", *HOSTS, *files, "--sudo", "--no-doctor")

@@ -35,7 +35,9 @@ def named(word: str, **options: Any) -> HostAddress:
     return host
 
 
-@pytest.mark.parametrize("word", ["192.0.2.20", "x86-balancer", "192.0.2.20:22", "intop@192.0.2.20"])
+@pytest.mark.parametrize(
+    "word", ["192.0.2.20", "x86-balancer", "192.0.2.20:22", "intop@192.0.2.20"]
+)
 @pytest.mark.usefixtures("study")
 def test_a_host_of_the_study_has_its_settings(
     word: str, capsys: pytest.CaptureFixture[str]
@@ -95,7 +97,9 @@ def test_a_study_that_cannot_be_read_keeps_nobody_from_a_host(
 ) -> None:
     study.write_text("nonsense")
     assert named("192.0.2.20").state_dir == "/var/lib/intop"
-    assert "intop.toml can't be read, so --host does without its settings" in capsys.readouterr().err
+    assert (
+        "intop.toml can't be read, so --host does without its settings" in capsys.readouterr().err
+    )
 
 
 def test_a_study_that_config_names_must_be_one(study: Path) -> None:

@@ -3,39 +3,27 @@
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from math import nan
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builders.hosts import address, refuse
-from builders.results import BROKEN_CPU, COSTLY, DEPLOYMENT, DOUBTED, SWEEP, VERDICT
+from builders.results import DEPLOYMENT
 from builders.testbeds import FakeTestbed, probe_of
 from builders.trials import trial
 from intop.config.catalogue import load_catalogue
-from intop.deploy.deployable import deployments
 from intop.deploy.host_plans import Seen, SeenCluster, host_plan, look, look_around, replica_plan
-from intop.deploy.plan import plan, plan_again
-from intop.deploy.result import HostPlan, Plan, SavedPlan, planned_key
+from intop.deploy.result import HostPlan
 from intop.domain.applied import Applied, StayingKey
-from intop.domain.cluster import Cluster, HostAddress, LabSpec, native_arch, other_arch
-from intop.domain.configuration import Configuration
-from intop.domain.explanation import Explanation, Kept
-from intop.domain.host_state import Answer, HostState
+from intop.domain.cluster import Cluster, native_arch, other_arch
+from intop.domain.host_state import HostState
 from intop.domain.persistent import Persistent
-from intop.domain.stats import Interval
-from intop.domain.sweep import Arm, Sweeps
-from intop.errors import IntopError, LabError, ResultMissingError, UnreachableError, UsageError
 from intop.hosts.guard import unwritable
-from intop.hosts.host import Host
 from intop.hosts.load.types import LoadTool
 from intop.hosts.rig import ClusterFacts
-from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run.comparability import conditions_of
-from intop.run.context import Context
-from kit.golden import Golden
 from kit.namespace_host import LONG, NamespaceHost, namespace_host
 
 CATALOGUE = {p.key: p for p in load_catalogue(shipped("configs") / "parameters.toml").parameters}
@@ -295,4 +283,3 @@ def done() -> SeenCluster:
 
 
 NAMES = ("lg", "web")
-

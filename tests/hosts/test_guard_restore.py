@@ -1,6 +1,5 @@
 """The real guard.sh: what it restores, what it leaves to others, what it says of both."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -10,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.host_state import ForeignChange, KeyChange, KeyValue, RolledBack
+from intop.domain.host_state import ForeignChange, KeyValue
 from intop.errors import ForeignChangeError, HostError, RefusedValueError, UsageError
 from intop.hosts.guard import guarded, rollback, status
-from intop.hosts.guard.script import FOREIGN, HELD, NOT_BACK, NOT_OURS, NOTHING, UNWRITABLE
-from intop.hosts.guard.state import parse_status
+from intop.hosts.guard.script import FOREIGN, NOT_OURS, NOTHING, UNWRITABLE
 from intop.hosts.host import Completed
 from kit.namespace_host import (
     CONGESTION,
@@ -31,8 +29,6 @@ from kit.namespace_host import (
     died,
     end_processes,
     identity,
-    identity_of_nobody,
-    lapse,
     set_by_somebody,
     wait_until,
 )

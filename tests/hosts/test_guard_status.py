@@ -2,26 +2,19 @@
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from intop.domain.configuration import DEFAULT, Configuration
-from intop.domain.host_state import ForeignChange, KeyChange, KeyValue, RolledBack
-from intop.errors import ForeignChangeError, HostError, RefusedValueError, UsageError
+from intop.domain.configuration import Configuration
+from intop.domain.host_state import KeyChange, KeyValue, RolledBack
+from intop.errors import HostError
 from intop.hosts.guard import guarded, rollback, status
-from intop.hosts.guard.script import FOREIGN, HELD, NOT_BACK, NOT_OURS, NOTHING, UNWRITABLE
+from intop.hosts.guard.script import HELD, NOT_BACK, NOT_OURS, NOTHING
 from intop.hosts.guard.state import parse_status
-from intop.hosts.host import Completed
 from kit.namespace_host import (
-    CONGESTION,
     FIN,
     KEYS,
     LONG,
-    PORTS,
     RMEM,
     SCRIPTS,
     SOMAXCONN,
@@ -188,5 +181,3 @@ def test_what_a_host_prints_beside_the_protocol_is_left_out() -> None:
     assert parse_status("Welcome!\n\tholder\nlease_s\tmany\nkey\tonly\nwatchdog\t?\n") == (
         parse_status("")
     )
-
-

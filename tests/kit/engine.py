@@ -1,33 +1,14 @@
 """The load engine of this machine, run on a load in a process of its own."""
 
-import os
-import shutil
-import signal
-import socket
-import ssl
-import statistics
 import subprocess
-import time
-import zlib
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-import pytest
-
 from intop.domain.histogram import Histogram
-from intop.domain.recording import Slots
-from intop.domain.workload import Clients
-from intop.hosts.load.streams import merged
 from intop.hosts.load.tools import FIND_TOOL, command, parse_output, parse_tools, planned_run_s
 from intop.hosts.load.types import Load, LoadResult, LoadTool
 from kit.commands import ran
-from kit.crooked_server import BODY, CrookedServer, crooked_server
+from kit.crooked_server import CrookedServer
 
 
 def engine() -> LoadTool:
@@ -61,4 +42,3 @@ def run(its_load: Load, directory: Path, *more: str) -> LoadResult:
 
 def share_above(histogram: Histogram, ms: float) -> float:
     return sum(n for value, n in histogram.pairs() if value > ms * 1000) / histogram.total
-

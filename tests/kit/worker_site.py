@@ -1,12 +1,9 @@
 """A worker whose host only notes what it gets, and a store to which somebody else writes rows."""
 
-import json
-import math
 import re
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +13,7 @@ import pytest
 
 from builders.nginx_files import FACTS, catalogue, conf
 from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import CONDITIONS, trial
+from builders.trials import CONDITIONS
 from intop.config.study import Study
 from intop.domain.configuration import Configuration
 from intop.domain.job import JobSettings, Spot
@@ -25,7 +22,7 @@ from intop.domain.nginx.standing import Directives
 from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial
 from intop.domain.workload import Workload
-from intop.errors import CommandError, HostError, RefusedValueError
+from intop.errors import CommandError, RefusedValueError
 from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.load.types import LoadTool
 from intop.run import cluster_testbed, worker
@@ -216,9 +213,10 @@ class Clock:
         self.now += seconds
 
 
-
 @contextmanager
-def worker_site(testbed: FakeTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def worker_site(
+    testbed: FakeTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Site]:
     monkeypatch.setattr(worker, "time", Clock())
     monkeypatch.setattr(worker, "LINGER_S", 0.5)
     monkeypatch.setattr("intop.config.study.load_directives", lambda _: SOME)
@@ -278,7 +276,6 @@ def worker_site(testbed: FakeTestbed, tmp_path: Path, monkeypatch: pytest.Monkey
     )
     with closing(connection):
         yield made
-
 
 
 def check(site: Site) -> None:

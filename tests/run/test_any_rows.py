@@ -2,43 +2,28 @@
 
 import json
 import math
-import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from types import SimpleNamespace
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builders.nginx_files import FACTS, catalogue, conf
-from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import CONDITIONS, trial
-from intop.config.study import Study
-from intop.domain.configuration import Configuration
-from intop.domain.job import JobSettings, Spot
-from intop.domain.nginx.probe import probed
-from intop.domain.nginx.standing import Directives
-from intop.domain.probing import Probe
-from intop.domain.trial import PlannedTrial
-from intop.domain.workload import Workload
-from intop.errors import CommandError, HostError, RefusedValueError
-from intop.hosts.expected import ExpectedAnswers
-from intop.hosts.load.types import LoadTool
-from intop.run import cluster_testbed, worker
-from intop.run.available_space import probed_of
-from intop.run.cluster_testbed import ClusterTestbed
-from intop.run.comparability import check_same
-from intop.run.context import Task
-from intop.run.worker import Worker
-from intop.store import Campaign, Subject
 from intop.store.documents import document_of
-from kit.worker_site import (PORTS,PROBING, OVERCOMMIT,LINGER,WORKERS, SENDFILE,OWN,SOME,PROBE,ENGINE,is_fit,is_allowed,Host,Site,Broken,Clock,worker_site,check)
+from kit.worker_site import (
+    LINGER,
+    OVERCOMMIT,
+    OWN,
+    PORTS,
+    PROBING,
+    SENDFILE,
+    WORKERS,
+    Broken,
+    Site,
+    check,
+)
 
 pytestmark = pytest.mark.timeout(600)
 

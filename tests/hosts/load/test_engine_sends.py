@@ -1,15 +1,8 @@
 """What the engine sends, and when, to a server that does everything wrong."""
 
-import os
-import shutil
-import signal
 import socket
-import ssl
 import statistics
-import subprocess
 import time
-import zlib
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
@@ -20,15 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from intop.domain.histogram import Histogram
 from intop.domain.recording import Slots
 from intop.domain.workload import Clients
 from intop.hosts.load.streams import merged
-from intop.hosts.load.tools import FIND_TOOL, command, parse_output, parse_tools, planned_run_s
-from intop.hosts.load.types import Load, LoadResult, LoadTool
-from kit.commands import ran
-from kit.crooked_server import BODY, CrookedServer, crooked_server
-from kit.engine import engine, finished, load, run, share_above, started
+from intop.hosts.load.types import Load
+from kit.crooked_server import CrookedServer
+from kit.engine import load, run, share_above
 
 # What is sent ------------------------------------------------------------------------------------
 
@@ -279,5 +269,3 @@ def test_slt_asks_for_all_paths_alike(server: CrookedServer, directory: Path) ->
     assert (result.requests, result.errors) == (400, {})
     counts = [sum(a.path == path for a in server.asked) for path in ("/ok", "/chunked", "/nothing")]
     assert all(60 < count < 140 for count in counts)
-
-
