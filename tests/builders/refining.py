@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from builders.testbeds import FakeTestbed, probe_of
-from intop.campaign import collected
 from intop.campaign.collect.stage import collect
-from intop.campaign.refine import stage as refine_stage
 from intop.campaign.sentinels import with_sentinels
 from intop.domain.configuration import Configuration
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial
+from intop.learn import active
 from intop.learn.active import Pool, Proposal, Step
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
@@ -87,11 +86,11 @@ class Models:
 @pytest.fixture(name="models")
 def _models(monkeypatch: pytest.MonkeyPatch) -> Models:
     made = Models()
-    monkeypatch.setattr(refine_stage, "learned", made.learned)
-    monkeypatch.setattr(refine_stage, "pool", made.pool)
-    monkeypatch.setattr(refine_stage, "propose", made.propose)
+    monkeypatch.setattr(active, "learned", made.learned)
+    monkeypatch.setattr(active, "pool", made.pool)
+    monkeypatch.setattr(active, "propose", made.propose)
     monkeypatch.setattr(
-        collected, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
+        active, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
     )
     return made
 

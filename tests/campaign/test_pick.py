@@ -9,7 +9,6 @@ import pytest
 from benchmarks.campaign import measured
 from builders.searched import QUICK, configurations, probe_with, searched
 from builders.testbeds import FakeTestbed
-from intop.campaign import collected
 from intop.campaign.verify import judge as verify
 from intop.campaign.verify import pick
 from intop.domain.configuration import DEFAULT, Configuration
@@ -17,6 +16,7 @@ from intop.domain.search import Candidate, Search
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
+from intop.learn import active
 from intop.run.rounds import series_plan
 
 SOMAXCONN, RMEM = "net.core.somaxconn", "net.ipv4.tcp_rmem"
@@ -200,7 +200,7 @@ def test_the_best_measured_is_not_the_luckiest_trial(
     """One trial of the first is the lowest of all, but not the mean of its trials."""
     searched(testbed)
     monkeypatch.setattr(
-        collected, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
+        active, "best_known", lambda samples, seed: int(np.argmin(samples.log_target))
     )
     lucky, steady, failing = configurations(3)
     places = [(lucky, 500), (lucky, 8_000), (steady, 1_500), (steady, 1_600), (failing, 100)]

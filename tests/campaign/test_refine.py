@@ -49,6 +49,8 @@ from intop.learn import active
 from intop.learn.active import Pool, Step
 from intop.store import Store
 
+REAL = {name: getattr(active, name) for name in ("learned", "pool", "propose", "best_known")}
+
 # Steps --------------------------------------------------------------------------------------------
 
 
@@ -109,7 +111,7 @@ def test_the_default_stands_first_and_at_its_distance(ready: FakeTestbed) -> Non
 def test_it_ends_where_steps_in_a_row_promise_next_to_nothing_also_when_it_was_killed(
     ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collected, "best_known", lambda samples, seed: 0)
+    monkeypatch.setattr(active, "best_known", lambda samples, seed: 0)
     with_budget(ready, refine_trials=100)
     models.improvements = [0.3, 0.2, 0.009, 0.001, 0.002, 0.003, 0.004, 0.0099]
     ready.dies_after = 33
@@ -139,7 +141,7 @@ def test_steps_go_on_while_they_change_what_is_best(
     ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     best = iter([0, 0, 0, 1, 1, 1, 1, 1, 1])
-    monkeypatch.setattr(collected, "best_known", lambda samples, seed: next(best))
+    monkeypatch.setattr(active, "best_known", lambda samples, seed: next(best))
     with_budget(ready, refine_trials=100)
     models.improvements = [0.0] * 9
     assert refine(ready.task).spent == 32
@@ -149,7 +151,7 @@ def test_models_are_told_how_many_steps_have_changed_nothing(
     ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     best = iter([0, 0, 0, 1, 1])
-    monkeypatch.setattr(collected, "best_known", lambda samples, seed: next(best))
+    monkeypatch.setattr(active, "best_known", lambda samples, seed: next(best))
     with_budget(ready, refine_trials=16)
     refine(ready.task)
     assert models.fruitless == [0, 1, 2, 0]
@@ -180,10 +182,8 @@ def test_it_needs_a_first_design_and_trials(testbed: FakeTestbed) -> None:
 def test_the_real_choice_is_carried_out(
     ready: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refine_stage, "learned", active.learned)
-    monkeypatch.setattr(refine_stage, "pool", active.pool)
-    monkeypatch.setattr(refine_stage, "propose", active.propose)
-    monkeypatch.setattr(collected, "best_known", active.best_known)
+    for name, function in REAL.items():
+        monkeypatch.setattr(active, name, function)
     with_budget(ready, refine_trials=3, refine_batch=2)
     result = refine(ready.task)
     assert (len(result.steps), result.spent) == (2, 3)
@@ -215,7 +215,7 @@ def test_what_failed_is_neither_proposed_again_nor_best(ready: FakeTestbed, mode
     nothing: Any = None
     fixed = models.pool(collected.collected_space(ready.task), Fitted(nothing, seed=1))
     models.pool = lambda *_: fixed  # type: ignore[method-assign]
-    refine_stage.pool, refine_stage.propose = models.pool, noted  # put back by the fixture
+    active.pool, active.propose = models.pool, noted  # put back by the fixture
     result = refine(ready.task)
     (failing,) = bad
     assert [p.configuration for p in plan(ready)].count(failing) == 1
