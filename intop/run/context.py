@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from intop.config.study import Study
 from intop.document.progress import Progress
@@ -11,11 +12,13 @@ from intop.domain.cluster import Cluster, LabSpec
 from intop.domain.trial import Trial, latest
 from intop.domain.workload import Workload
 from intop.errors import LabError, UsageError
-from intop.hosts.expected import ExpectedAnswers
-from intop.hosts.host import Connect
 from intop.run.at_work import AtWork
 from intop.run.testbed import Testbed
 from intop.store import Campaign, Store, Subject
+
+if TYPE_CHECKING:
+    from intop.hosts.expected import ExpectedAnswers
+    from intop.hosts.host import Connect
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +28,7 @@ class Context:
     study: Study
     store: Store
     campaign: Campaign
-    connect: Connect
+    connect: "Connect"
     progress: Progress
     archs: tuple[str, ...]
     workloads: tuple[Workload, ...]
@@ -39,7 +42,7 @@ class Context:
     """The look at all hosts before the first trial; None for none."""
     testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
     """Opens what trials are measured on, if that is not the replicas of the task's cluster."""
-    expected: dict[tuple[str, str], ExpectedAnswers] = field(default_factory=dict, compare=False)
+    expected: "dict[tuple[str, str], ExpectedAnswers]" = field(default_factory=dict, compare=False)
     """The answers of replicas before their first trial, by the task's title and the balancer."""
 
     def subjects(self) -> Iterator["Task"]:
