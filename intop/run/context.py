@@ -12,13 +12,13 @@ from intop.domain.cluster import Cluster, LabSpec
 from intop.domain.trial import Trial, latest
 from intop.domain.workload import Workload
 from intop.errors import LabError, UsageError
-from intop.run.at_work import AtWork
-from intop.run.testbed import Testbed
-from intop.store import Campaign, Store, Subject
 
 if TYPE_CHECKING:
     from intop.hosts.expected import ExpectedAnswers
     from intop.hosts.host import Connect
+    from intop.run.at_work import AtWork
+    from intop.run.testbed import Testbed
+    from intop.store import Campaign, Store, Subject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,8 @@ class Context:
     """A study with its store, one campaign of it, a way to its hosts, and who hears of it."""
 
     study: Study
-    store: Store
-    campaign: Campaign
+    store: "Store"
+    campaign: "Campaign"
     connect: "Connect"
     progress: Progress
     archs: tuple[str, ...]
@@ -36,7 +36,7 @@ class Context:
     """Whether a campaign begins in spite of what `intop doctor` calls a problem."""
     dask: str | None = None
     """The address of the Dask scheduler that fits models; None for processes of this machine."""
-    at_work: AtWork | None = None
+    at_work: "AtWork | None" = None
     """Tells others by the store what is under way; None where nobody is to hear of it."""
     check_ready: "Callable[[Task], None] | None" = None
     """The look at all hosts before the first trial; None for none."""
@@ -47,6 +47,8 @@ class Context:
 
     def subjects(self) -> Iterator["Task"]:
         """Yield a task for each architecture with each workload."""
+        from intop.store import Subject
+
         for arch in self.archs:
             for workload in self.workloads:
                 subject = Subject(campaign=self.campaign, arch=arch, workload=workload.name)
@@ -58,7 +60,7 @@ class Task:
     """One architecture under one workload."""
 
     context: Context
-    subject: Subject
+    subject: "Subject"
     workload: Workload
     tries_durations: bool = False
     """Whether its trials have other durations than the campaign's, as those of a pilot."""
@@ -69,7 +71,7 @@ class Task:
         return f"{self.subject.arch} {self.workload.name}"
 
     @property
-    def store(self) -> Store:
+    def store(self) -> "Store":
         """The store of its trials and results."""
         return self.context.store
 
