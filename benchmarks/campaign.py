@@ -19,9 +19,10 @@ from intop.inspect.doctor import check_ready
 from intop.lab import cluster as lab
 from intop.resources import shipped
 from intop.run import registry
+from intop.run.all_replicas import replicas
 from intop.run.campaigns import latest_or_new, new
 from intop.run.context import Context, Task
-from intop.run.executor import OpenTestbeds, execute, replicas
+from intop.run.executor import OpenTestbeds, execute
 from intop.run.stage import Batch, SoFar, Stage
 from intop.run.testbed import Testbed
 from intop.store import Campaign, Store

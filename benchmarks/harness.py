@@ -28,7 +28,7 @@ from intop.learn.parallel import each, processes
 from intop.store import Store, opened
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("domain", "run", "campaign", "explain", "experiment")
+PRODUCT = ("domain", "run", "campaign", "explain", "causes", "experiment")
 """Folders of intop that decide what stages find."""
 
 Cell = TypeVar("Cell")
@@ -238,9 +238,7 @@ class Kept:
 def product_revision() -> str:
     """Return a name that changes with the models, and with the code of the stages that use them."""
     known = hashlib.sha256(code_fingerprint().encode())
-    folders = (
-        ROOT / "intop" / name for name in ("domain", "run", "campaign", "explain", "experiment")
-    )
+    folders = (ROOT / "intop" / name for name in PRODUCT)
     for source in sorted(path for folder in folders for path in folder.rglob("*.py")):
         known.update(source.read_bytes())
     return known.hexdigest()

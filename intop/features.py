@@ -13,6 +13,7 @@ from typing import Any
 FEATURES = (
     "intop.campaign",
     "intop.explain",
+    "intop.causes",
     "intop.experiment",
     "intop.soak",
     "intop.deploy",

@@ -1,6 +1,7 @@
 """The collected trials, as models learn from them."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from intop.domain.parameter import barred
 from intop.domain.performance import performance
@@ -10,19 +11,21 @@ from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.domain.trial import Conditions, Trial
 from intop.errors import IntopError, ResultMissingError, UsageError
-from intop.learn.active import best_known
-from intop.learn.components import p99_equivalent
-from intop.learn.samples import Samples
 from intop.run import prerequisites
 from intop.run.available_space import stored_probed
 from intop.run.comparability import COMMON
 from intop.run.context import Task
 
+if TYPE_CHECKING:
+    from intop.learn.samples import Samples
+
 
 def samples_of(
     space: Space, measured: Sequence[Measured], *, lent: Sequence[Measured] = ()
-) -> Samples:
+) -> "Samples":
     """Return measured configurations as models learn from them, followed by lent ones."""
+    from intop.learn.samples import Samples
+
     rows = [*measured, *lent]
     return Samples(
         variables=space.variables,
@@ -81,6 +84,8 @@ def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
     Of those that never failed. The lowest of many that were measured once would be the luckiest.
     None where there is none.
     """
+    from intop.learn.active import best_known
+
     measured = [
         (candidate, tail)
         for candidate, tail in zip(by_configuration(trials), tails_of(trials), strict=True)
@@ -139,7 +144,7 @@ def check_samples(task: Task, stage: str, samples: int | None) -> None:
         )
 
 
-def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
+def collected_samples(task: Task) -> "tuple[Space, Samples, list[Trial]]":
     """Return what was collected and refined, as models are trained on it, and the trials.
 
     Raises ResultMissingError, or IntopError where the study's objective is a component, and there
@@ -155,7 +160,7 @@ def collected_samples(task: Task) -> tuple[Space, Samples, list[Trial]]:
 
 def learned_samples(
     task: Task, training: Training | None = None
-) -> tuple[Space, Samples, list[Trial]]:
+) -> "tuple[Space, Samples, list[Trial]]":
     """Return what models learn from: collected and refined trials, and as lent rows the screening.
 
     Models are fitted again to what their `training` had, which may be without the screening.
@@ -188,6 +193,8 @@ def equivalents(task: Task) -> dict[tuple[str, int], float]:
 
     Raises ResultMissingError, and IntopError where there is no such component.
     """
+    from intop.learn.components import p99_equivalent
+
     trials = usable(collected_trials(task), task)
     try:
         values = p99_equivalent(performance(trials))

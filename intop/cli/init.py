@@ -1,7 +1,7 @@
 """init: a study's file, from a few answers and what the load balancer shows."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import click
 from intop.cli import doctor
 from intop.command.options import subcommand
 from intop.command.output import say
-from intop.errors import IntopError, UsageError
+from intop.errors import HostError, IntopError, UsageError
 from intop.resources import shipped
 
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ RATE = 100
     metavar=HOST,
     help="A backend, which intop only reads.  [default: nginx's upstreams]",
 )
-@click.option("--url", help="The load balancer's address.  [default: by what nginx listens on]")
+@click.option(
+    "--url",
+    help="The load balancer as the load generator reaches it.  [default: by what nginx listens on]",
+)
 @click.option("--path", "paths", multiple=True, help="A static file to ask for.  [default: /]")
 @click.option("--dynamic", "dynamic_path", help="A page that is made on request.  [default: none]")
 @click.option("--restart", help="The command that restarts nginx.  [default: by systemd]")
@@ -51,6 +54,8 @@ RATE = 100
     type=click.Choice(["yes", "ask", "doas"]),
     help="Become root on the load balancer by sudo; --sudo=ask asks for its password.",
 )
+@click.option("--key-file", help="The private key for all hosts, else the agent's or yours.")
+@click.option("--known-hosts", help="The file of known host keys, else yours.")
 @click.option("--name", default="tuning", show_default=True, help="The study's name.")
 @click.option(
     "--output",
@@ -65,15 +70,20 @@ def command(lab: bool, output: Path, checks: bool, **options: Any) -> None:
     """Write an intop.toml by asking about your hosts.
 
     intop asks the load balancer what nginx listens on, which backends it has and how it is
-    restarted. On a terminal it asks you for what is still missing. It changes nothing on any host.
-    In the end it runs intop doctor.
+    restarted. The load generator tries which of nginx's addresses it reaches. On a terminal intop
+    asks you for what is still missing. It changes nothing on any host. In the end it runs intop
+    doctor.
     """
     if output.exists():
         raise UsageError(
             f"{output} is there already. Name another file. Run: intop init --output FILE"
         )
     if lab:
-        given = [f"--{name}" for name, value in options.items() if value and name != "name"]
+        given = [
+            f"--{name.replace('_', '-')}"
+            for name, value in options.items()
+            if value and name != "name"
+        ]
         if given:
             raise UsageError(f"--lab needs no hosts: leave {', '.join(given)} out")
         _write(output, (shipped("configs") / "lab.toml").read_text())
@@ -108,27 +118,31 @@ def _study(
     restart: str | None,
     rate: int | None,
     sudo: str | None,
+    key_file: str | None,
+    known_hosts: str | None,
 ) -> str:
     from intop.config.cluster import host_address
     from intop.config.new_study import NewStudy
     from intop.domain.cluster import is_command, is_server_url
     from intop.domain.workload import is_path
 
-    way: dict[str, Any] = {} if sudo is None else {"sudo": True if sudo == "yes" else sudo}
+    files = {"key_file": key_file, "known_hosts": known_hosts}
+    way: dict[str, Any] = {name: file for name, file in files.items() if file is not None}
+    root = {} if sudo is None else {"sudo": True if sudo == "yes" else sudo}
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     balancer = _answer("--balancer", "Load balancer, as ssh knows it", balancer, asks=asks)
-    address = host_address(balancer, **way)
+    address = host_address(balancer, **way, **root)
     shown = _discovered(address)
     arch = _arch(shown, balancer)
     generator = _answer("--generator", "Load generator, as ssh knows it", generator, asks=asks)
+    sender = host_address(generator, **way)
     if not backends:
         names = " ".join(shown.backends)
         backends = tuple(
             _answer("--backend", "Backends, by blanks", None, names, asks=asks).split()
         )
-    url = _answer(
-        "--url", "Address of the load balancer", url, next(iter(shown.urls), ""), asks=asks
-    )
+    likely = "" if url else _reached(sender, shown.urls)
+    url = _answer("--url", "Address of the load balancer", url, likely, asks=asks)
     restart = _answer("--restart", "Command that restarts nginx", restart, shown.restart, asks=asks)
     if not paths:
         paths = tuple(_answer("--path", "Static files, by blanks", None, "/", asks=asks).split())
@@ -146,8 +160,8 @@ def _study(
         url=url,
         restart=restart,
         balancer=address,
-        generator=host_address(generator),
-        backends=[host_address(word) for word in backends],
+        generator=sender,
+        backends=[host_address(word, **way) for word in backends],
         static_paths=paths,
         dynamic_path=dynamic_path or "",
         rate_rps=rate,
@@ -177,6 +191,21 @@ def _discovered(address: "HostAddress") -> "Discovered":
     if shown.access_logs:
         say(f"{address.name}: nginx logs to {', '.join(shown.access_logs)}")
     return shown
+
+
+def _reached(generator: "HostAddress", urls: Sequence[str]) -> str:
+    """Return the URL that the load generator reaches; "" for none. Says why there is none."""
+    from intop.command.passwords import connecting
+    from intop.inspect.discovery import reached
+
+    try:
+        url = reached(generator, connecting([generator]), urls)
+    except HostError as error:
+        say(f"{error}. So it could not try which address it reaches")
+        return next(iter(urls), "")
+    if urls and not url:
+        say(f"{generator.name}: connects to none of {', '.join(urls)}")
+    return url
 
 
 def _arch(shown: "Discovered", balancer: str) -> str:

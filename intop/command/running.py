@@ -106,7 +106,7 @@ def stored_context(
             begun = [name for name in archs if not store.is_empty(campaign, name)]
             archs = taking_part(study, arch, begun.__contains__, say)
         connected = connect(study, archs)
-        with progress() as shown, AtWork(store) as at_work:
+        with progress() as shown, AtWork(store, say=shown.say) as at_work:
             yield Context(
                 study=study,
                 store=store,

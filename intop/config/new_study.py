@@ -42,14 +42,14 @@ class NewStudy:
         yield f"dynamic_path = {_quoted(path)}    # of workload dlt, asked as PATH?r=<a number>"
         yield ""
         yield f"[{cluster}.load_generator]        # sends the load; needs no root"
-        yield from _host(self.generator)
+        yield from self._host(self.generator)
         yield ""
         yield f"[{cluster}.load_balancer]         # the only host whose parameters change"
-        yield from _host(self.balancer)
+        yield from self._host(self.balancer)
         for backend in self.backends:
             yield ""
             yield f"[[{cluster}.backends]]            # is only read"
-            yield from _host(backend)
+            yield from self._host(backend)
         for name, comment in self._workloads():
             yield ""
             yield f"[workload.{name}]        # {comment}"
@@ -62,17 +62,21 @@ class NewStudy:
         if self.dynamic_path:
             yield "dlt", "pages made on request"
 
-
-def _host(host: HostAddress) -> Iterator[str]:
-    yield f"hostname = {_quoted(host.hostname)}"
-    if host.user is not None:
-        yield f"user = {_quoted(host.user)}"
-    if host.port is not None:
-        yield f"port = {host.port}"
-    if host.key_file is not None:
-        yield f"key_file = {_quoted(host.key_file)}"
-    if host.sudo:
-        yield f"sudo = {'true' if host.sudo is True else _quoted(host.sudo)}"
+    def _host(self, host: HostAddress) -> Iterator[str]:
+        hostnames = [each.hostname for each in (self.generator, self.balancer, *self.backends)]
+        if hostnames.count(host.hostname) > 1:
+            yield f"name = {_quoted(host.name)}"
+        yield f"hostname = {_quoted(host.hostname)}"
+        if host.user is not None:
+            yield f"user = {_quoted(host.user)}"
+        if host.port is not None:
+            yield f"port = {host.port}"
+        if host.key_file is not None:
+            yield f"key_file = {_quoted(host.key_file)}"
+        if host.known_hosts is not None:
+            yield f"known_hosts = {_quoted(host.known_hosts)}"
+        if host.sudo:
+            yield f"sudo = {'true' if host.sudo is True else _quoted(host.sudo)}"
 
 
 def _quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from intop.campaign.pilot.stage import timed
 from intop.campaign.verify.judge import Judgement
@@ -18,12 +19,13 @@ from intop.domain.sysctl_file import sysctl_file
 from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
-from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Context, Task
 from intop.run.executor import OpenTestbeds, execute
-from intop.run.opening import cluster_testbed
 from intop.run.stage import Batch, SoFar, Stage
 from intop.sentences import verdict_sentence
+
+if TYPE_CHECKING:
+    from intop.run.cluster_testbed import ClusterTestbed
 
 
 def check(plans: Iterable[Plan]) -> None:
@@ -82,6 +84,8 @@ def _on_host(
     task: Task, plan: Plan, number: int, decided: int, accept_no_loss: bool
 ) -> tuple[HostRollout, int]:
     """The A/B on one replica and what follows from it, and the series of its rounds."""
+    from intop.run.opening import cluster_testbed
+
     deployment, name = plan.deployment, plan.hosts[number].name
     path = _persistent_path(plan, number)
     say = task.context.progress.say
@@ -129,7 +133,7 @@ class RollOut(Stage[Verdict]):
     is_listed = False
 
     def __init__(
-        self, testbed: ClusterTestbed, configuration: Configuration, rounds: int, decided: int
+        self, testbed: "ClusterTestbed", configuration: Configuration, rounds: int, decided: int
     ) -> None:
         super().__init__(testbed.task)
         task, origin = testbed.task, f"deployment on {testbed.name}"
@@ -179,7 +183,7 @@ def _edited(plan: Plan, number: int) -> tuple[str, ...]:
     return tuple(edit.path for edit in host.edits) if host is not None else ()
 
 
-def _check_as_planned(ready: ClusterTestbed, plan: Plan, number: int) -> None:
+def _check_as_planned(ready: "ClusterTestbed", plan: Plan, number: int) -> None:
     """Raises IntopError where a host has changed while it waited for its turn."""
     host = plan.hosts[number].result
     for key in host.keys if host is not None else ():

@@ -85,7 +85,7 @@ def command(
 
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
-    hosts = named_hosts(words, **options)
+    hosts = named_hosts(words, config, **options)
 
     def connect(study: "Study", archs: Iterable[str]) -> "Connect":
         return connecting(hosts) if hosts else connect_to(study, archs)

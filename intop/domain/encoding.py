@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from intop.deferred import Deferred
 from intop.domain.parameter import Scale
 
-Matrix = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
+    Matrix = NDArray[np.float64]
+else:
+    np = Deferred("numpy")
 
 OWN_SHARE = 0.1
 """The share of places for the host's own value, where that is outside of the range."""
@@ -52,7 +56,7 @@ class Variable:
         """Return whether a number is in the range, or the host's own."""
         return self.low <= number <= self.high or number == self.own
 
-    def place(self, numbers: Matrix) -> Matrix:
+    def place(self, numbers: "Matrix") -> "Matrix":
         """Return places of numbers in the range, from 0 to 1. Numbers outside get the nearer end.
 
         The host's own number stands at the end on its side: at 0 if it is below the range, at 1 if
@@ -68,7 +72,7 @@ class Variable:
             place = np.where(numbers == self.own, 1 - self._is_below, place)
         return np.asarray(place, dtype=np.float64)
 
-    def at(self, places: Matrix) -> Matrix:
+    def at(self, places: "Matrix") -> "Matrix":
         """Return the whole numbers at places from 0 to 1, as `place` has them."""
         inside = places
         if self.own is not None:
@@ -83,7 +87,7 @@ class Variable:
             numbers = np.where(is_own, self.own, numbers)
         return np.asarray(numbers, dtype=np.float64)
 
-    def beside_own(self, places: Matrix) -> Matrix:
+    def beside_own(self, places: "Matrix") -> "Matrix":
         """Return places in the range, moved where the host's own value has a place as well."""
         if self.own is None:
             return places
@@ -94,7 +98,7 @@ class Variable:
         """Whether the host's own number is below the range."""
         return self.own is not None and self.own < self.low
 
-    def in_terms_of(self, variable: "Variable", numbers: Matrix, unheard: float) -> Matrix:
+    def in_terms_of(self, variable: "Variable", numbers: "Matrix", unheard: float) -> "Matrix":
         """Return numbers (n,) as a variable with other choices, or another order, has them.
 
         A choice that it does not have becomes `unheard`.
@@ -105,7 +109,7 @@ class Variable:
         known = [float(theirs.index(c)) if c in theirs else unheard for c in self.choices]
         return np.asarray(np.array(known)[numbers.astype(int)], dtype=np.float64)
 
-    def encode(self, numbers: Matrix) -> Matrix:
+    def encode(self, numbers: "Matrix") -> "Matrix":
         """Return features (n, f) of numbers (n,)."""
         if len(self.choices) > 2:
             is_chosen = numbers[:, None] == np.arange(len(self.choices))
@@ -113,7 +117,16 @@ class Variable:
         return numbers[:, None] if self.choices else self.place(numbers)[:, None]
 
 
-def encode(variables: Sequence[Variable], values: Matrix) -> Matrix:
+def encode(variables: Sequence[Variable], values: "Matrix") -> "Matrix":
     """Return features (n, features) for values (n, variables)."""
     blocks = [v.encode(values[:, index]) for index, v in enumerate(variables)]
     return np.hstack(blocks) if blocks else np.empty((len(values), 0))
+
+
+def __getattr__(name: str) -> Any:
+    """Return `Matrix`, which needs numpy, for those who ask for it at run time."""
+    if name == "Matrix":
+        from numpy.typing import NDArray
+
+        return NDArray[np.float64]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

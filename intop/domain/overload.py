@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 from intop.domain.trial import Status
 
+PENDING = "pending"
+"""The kind of error of a request that is unanswered at the end of a load."""
+
 RATE_TOLERANCE = 0.95
 """The share of the offered rate that must be reached for a trial to count as on rate."""
 

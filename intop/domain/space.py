@@ -15,11 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from intop.deferred import Deferred
 from intop.domain.configuration import Configuration, mixture
 from intop.domain.constraints import (
     Capacity,
@@ -30,11 +29,16 @@ from intop.domain.constraints import (
     is_met,
     keys_of,
 )
-from intop.domain.encoding import Matrix, Variable, encode
+from intop.domain.encoding import Variable, encode
 from intop.domain.parameter import Component, Parameter, normalised
 
 if TYPE_CHECKING:
+    import numpy as np
     from scipy.spatial import KDTree
+
+    from intop.domain.encoding import Matrix
+else:
+    np = Deferred("numpy")
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class Space:
         return tuple(variable.key for variable in self.variables for _ in variable.features)
 
     @property
-    def listed(self) -> Matrix | None:
+    def listed(self) -> "Matrix | None":
         """All feasible values (n, columns), where one listing has every column; else None."""
         for columns, rows, _ in self._listed:
             if len(columns) == len(self.columns):
@@ -216,7 +220,7 @@ class Space:
                 groups = [group for group in groups if group not in joined] + [set().union(*joined)]
         return groups
 
-    def decode(self, genes: Matrix) -> Matrix:
+    def decode(self, genes: "Matrix") -> "Matrix":
         """Return feasible values (n, columns) for genes (n, columns) in [0, 1]."""
         values = np.empty_like(genes, dtype=np.float64)
         for index, column in enumerate(self.columns):
@@ -228,7 +232,7 @@ class Space:
                 values[:, index] = column.variable.at(gene)
         return self._repaired(values)
 
-    def genes(self, values: Matrix) -> Matrix:
+    def genes(self, values: "Matrix") -> "Matrix":
         """Return genes that `decode` to these values.
 
         A number outside of the range is clipped, if it is not the host's own.
@@ -241,18 +245,18 @@ class Space:
                 genes[:, index] = column.variable.place(values[:, index])
         return genes
 
-    def encode(self, values: Matrix) -> Matrix:
+    def encode(self, values: "Matrix") -> "Matrix":
         """Return features (n, features) for values (n, columns)."""
         return encode(self.variables, values)
 
-    def configurations(self, values: Matrix) -> list[Configuration]:
+    def configurations(self, values: "Matrix") -> list[Configuration]:
         """Return the configurations of values (n, columns), one a row.
 
         What has the host's own value, and no other of its range, is not named.
         """
         return [self._configuration(row) for row in values]
 
-    def values(self, configurations: Sequence[Configuration]) -> Matrix:
+    def values(self, configurations: Sequence[Configuration]) -> "Matrix":
         """Return values (n, columns), with defaults for what a configuration does not name.
 
         A default that is none of the choices counts as the first one.
@@ -263,7 +267,7 @@ class Space:
         ]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.columns))
 
-    def _configuration(self, row: NDArray[np.float64]) -> Configuration:
+    def _configuration(self, row: "Matrix") -> Configuration:
         result: dict[str, str] = {}
         position = 0
         for parameter in self.parameters:
@@ -284,7 +288,7 @@ class Space:
         text = normalised(text)
         return [float(parameter.choices.index(text)) if text in parameter.choices else 0.0]
 
-    def _repaired(self, values: Matrix) -> Matrix:
+    def _repaired(self, values: "Matrix") -> "Matrix":
         """Return values moved as little as needed to meet every constraint."""
         # A chain of orders (a <= b, b <= c) may need one pass for each of its links.
         for _ in range(len(self.constraints) + 1):
@@ -302,9 +306,9 @@ class Space:
                 break
         return values
 
-    def _put_in_order(self, values: Matrix, order: Order) -> None:
+    def _put_in_order(self, values: "Matrix", order: Order) -> None:
         # Within their reach, raising each to its predecessor never gets beyond a successor.
-        floor: Matrix | float = -np.inf
+        floor: Matrix | float = -inf
         for name, (low, high) in zip(order.columns, self._reaches(order), strict=True):
             if name in self._position:
                 column = self._position[name]
@@ -332,12 +336,12 @@ class Space:
         if name in self._reach:
             return self._reach[name]
         bounds = self._bounds(name)
-        return (-np.inf, np.inf) if bounds is None else bounds
+        return (-inf, inf) if bounds is None else bounds
 
-    def _make_room(self, values: Matrix, capacity: Capacity) -> None:
+    def _make_room(self, values: "Matrix", capacity: Capacity) -> None:
         """More pieces first, then larger ones, as far as both may go, then less that is held."""
 
-        def of(name: str) -> Matrix:
+        def of(name: str) -> "Matrix":
             if name in self._position:
                 return values[:, self._position[name]]
             return np.full(len(values), self._range(name)[0])
@@ -409,12 +413,12 @@ class Space:
             trees.append((columns, rows, KDTree(self._places(columns, rows))))
         return trees
 
-    def _places(self, columns: Sequence[int], values: Matrix) -> Matrix:
+    def _places(self, columns: Sequence[int], values: "Matrix") -> "Matrix":
         """Return where values (n, columns) of these columns stand in their ranges."""
         places = [self.variables[c].place(values[:, n]) for n, c in enumerate(columns)]
         return np.column_stack(places)
 
-    def _meet(self, values: Matrix, requirement: Requirement) -> None:
+    def _meet(self, values: "Matrix", requirement: Requirement) -> None:
         column = self._position.get(requirement.key)
         choices = () if column is None else self.columns[column].parameter.choices
         wanted = [choices.index(v) for v in requirement.values if v in choices]

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from intop.campaign.collected import learned_samples
+from intop.deferred import Deferred
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.explanation import Dependence, Explanation, Point
 from intop.domain.space import Column, Space
@@ -13,12 +12,15 @@ from intop.domain.stats import geometric_mean
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.errors import ResultMissingError
-from intop.learn.samples import Samples
-from intop.learn.surrogate import Predictor, fit_trees
 from intop.run.context import Task
 
 if TYPE_CHECKING:
-    from intop.learn.samples import Vector
+    import numpy as np
+
+    from intop.learn.samples import Samples, Vector
+    from intop.learn.surrogate import Predictor
+else:
+    np = Deferred("numpy")
 
 PLACES = 60
 """Points of a curve, evenly spaced on the parameter's scale."""
@@ -31,6 +33,8 @@ def curves(
 
     Where there are none, the second says why, and what to type.
     """
+    from intop.learn.surrogate import fit_trees
+
     training = task.store.get(task.subject, Training)
     train = f"intop train --arch {task.subject.arch} --workload {task.workload.name}"
     if training is None:
@@ -72,8 +76,8 @@ def _curve(
     index: int,
     explanation: Explanation,
     trials: Sequence[Trial],
-    predictor: Predictor,
-    samples: Samples,
+    predictor: "Predictor",
+    samples: "Samples",
 ) -> Dependence:
     column = space.columns[index]
     places = _places(column)

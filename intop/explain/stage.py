@@ -9,7 +9,7 @@ from intop.campaign.baselines import base_of
 from intop.campaign.collected import required_space
 from intop.campaign.pilot.stage import timed
 from intop.campaign.verify.change_rounds import Changes, NextRounds
-from intop.campaign.verify.judge import Judgement
+from intop.campaign.verify.judge import Judgement, required_verdict
 from intop.campaign.verify.promised import promised
 from intop.campaign.verify.winner import WINNER, Winner
 from intop.domain.baseline import HOST
@@ -36,7 +36,6 @@ from intop.explain.ablation import (
 )
 from intop.explain.models import curves
 from intop.explain.outcome import by_evidence, contribution, few_of, kept_by, ratio_of
-from intop.run import prerequisites
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
@@ -268,15 +267,6 @@ def explain(task: Task) -> Explanation | Verdict:
     """
     verdict = required_verdict(task)
     return execute(Explain(task, verdict)) if verdict.is_gain else verdict
-
-
-def required_verdict(task: Task) -> Verdict:
-    """Return the campaign's verdict. Raises ResultMissingError before there is one."""
-    verdict = task.store.get(task.subject, Verdict)
-    if verdict is None:
-        why = "no verdict yet, so there is no winner to explain"
-        raise prerequisites.missing(task, why, "verify")
-    return verdict
 
 
 def explained(budget: Budget, keys: int) -> int:

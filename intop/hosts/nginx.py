@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from intop.domain.nginx.conf import Conf
 from intop.domain.nginx.conf import parse_shown as parse_conf
 from intop.domain.nginx.directive import NginxFacts
-from intop.errors import HostError, NginxFileError
+from intop.errors import CommandError, HostError, NginxFileError
 from intop.hosts.answers import by_word, count, lines
 from intop.hosts.facts import server_conf
 from intop.hosts.host import Host, output, parsed_output
@@ -78,6 +78,20 @@ def _limit(text: str) -> int:
     if text in ("unlimited", "infinity"):
         return UNLIMITED
     return min(count(text), UNLIMITED)
+
+
+def serving_conf(host: Host, confs: Sequence[str]) -> Conf:
+    """Return the configuration of the first nginx that shows one, of all that a host showed.
+
+    Raises CommandError where none does, or its configuration can't be read.
+    """
+    text = next(filter(None, confs), "")
+    if not text:
+        raise CommandError(host.address.name, "no nginx runs there that shows its configuration")
+    try:
+        return parse_conf(text)
+    except NginxFileError as error:
+        raise CommandError(host.address.name, str(error)) from error
 
 
 def what_it_reads(host: Host) -> Conf:

@@ -150,6 +150,8 @@ def _details(name: str, done: RolledBack) -> Iterable[str]:
             )
         case "stuck":
             yield f"{done.file} can't be removed: is its folder read-only?"
+    if done.outcome == "partly":
+        yield "After that, run again: intop rollback"
 
 
 def _unrestored(key: Unrestored) -> str:

@@ -1,11 +1,14 @@
 """Telling others, by the store, what this process works on; they are refused the same work."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Thread
 from typing import Self
 
+from intop.domain.activity import SILENCE_S
 from intop.domain.job import LEASE_S
 from intop.errors import AtWorkError
+from intop.masking import masked
 from intop.store import Store, Subject
 from intop.words import duration
 
@@ -16,11 +19,19 @@ GOODBYE_S = 5.0
 class AtWork:
     """The subject and the stage that this process works on.
 
-    It may be left at any time: then nobody is refused any more. A thread renews the sign of life.
+    It may be left at any time: then nobody is refused any more. A thread renews the sign of life,
+    and says once when that fails.
     """
 
-    def __init__(self, store: Store, *, renew_s: float = LEASE_S / 3) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        say: Callable[[str], None] = lambda _: None,
+        renew_s: float = LEASE_S / 3,
+    ) -> None:
         self._store = store
+        self._say = say
         self._renew_s = renew_s
         self._current: tuple[Subject, str] | None = None
         self._ended = Event()
@@ -61,8 +72,23 @@ class AtWork:
                 self._store.activities.end(subject)
 
     def _renew(self) -> None:
+        has_warned = False
         while not self._ended.wait(self._renew_s):
-            if (current := self._current) is not None:
-                # Whoever works meets the same error, and tells the user.
-                with suppress(Exception):
-                    self._store.activities.renew(*current)
+            current = self._current
+            if current is None:
+                continue
+            try:
+                self._store.activities.renew(*current)
+            except Exception as error:  # noqa: BLE001 (a sign of life must not end the work)
+                if not has_warned:
+                    self._say(_warning(error))
+                has_warned = True
+
+
+def _warning(error: Exception) -> str:
+    reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+    return (
+        f"the store does not take the sign of life of this process: {masked(reason)}. After "
+        f"{duration(SILENCE_S)} of silence another process may begin the same work: start none "
+        "meanwhile"
+    )

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from intop.domain.cluster import Cluster, HostAddress
 from intop.domain.parameter import barred, normalised
@@ -13,13 +13,13 @@ from intop.domain.server import NGINX, SERVERS
 from intop.domain.trial import UNKNOWN, Conditions, Trial
 from intop.domain.workload import Workload
 from intop.errors import IncomparableError
-from intop.hosts.load.tools import script_fingerprint
-from intop.hosts.load.types import LoadTool
-from intop.hosts.nginx_conf import fingerprint
-from intop.hosts.rig import ClusterFacts
 from intop.resources import shipped
 from intop.run.available_space import offered, probed_of
 from intop.run.context import Task
+
+if TYPE_CHECKING:
+    from intop.hosts.load.types import LoadTool
+    from intop.hosts.rig import ClusterFacts
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
@@ -40,7 +40,7 @@ OF_WORKLOAD = (
 
 
 def conditions_of(
-    task: Task, cluster: Cluster, facts: ClusterFacts, tool: LoadTool, probe: Probe
+    task: Task, cluster: Cluster, facts: "ClusterFacts", tool: "LoadTool", probe: Probe
 ) -> Conditions:
     """Return the conditions of trials on this cluster with this load.
 
@@ -48,6 +48,8 @@ def conditions_of(
     has the load balancer's own values.
     """
     congestion_control = probe.readings.get(CONGESTION_CONTROL)
+    from intop.hosts.nginx_conf import fingerprint
+
     balancer = facts.hosts[cluster.load_balancer.name]
     addresses = [host.hostname for host in cluster.hosts]
     return Conditions(
@@ -70,8 +72,10 @@ def conditions_of(
     )
 
 
-def of_workload(workload: Workload, cluster: Cluster, tool: LoadTool) -> dict[str, Any]:
+def of_workload(workload: Workload, cluster: Cluster, tool: "LoadTool") -> dict[str, Any]:
     """Return the conditions of OF_WORKLOAD. Raises ResultMissingError without a duration."""
+    from intop.hosts.load.tools import script_fingerprint
+
     paths = workload.asked(cluster.static_paths, cluster.dynamic_path)
     return {
         "load_tool": f"{tool.name} {tool.version}",
@@ -177,7 +181,9 @@ def defaults_changed(task: Task, before: Probe, now: Probe) -> list[str]:
     return changes(before, now, set() if now.facts.in_namespace else lists)
 
 
-def _in_words(addresses: Iterable[HostAddress], facts: ClusterFacts, *, nginx: bool = False) -> str:
+def _in_words(
+    addresses: Iterable[HostAddress], facts: "ClusterFacts", *, nginx: bool = False
+) -> str:
     """Return such as `3 x Intel Xeon, 2 CPUs, Linux 6.1.0`; "" if a host is missing."""
     counted: Counter[str] = Counter()
     for address in addresses:
@@ -188,7 +194,7 @@ def _in_words(addresses: Iterable[HostAddress], facts: ClusterFacts, *, nginx: b
     return "; ".join(f"{n} x {text}" if n > 1 else text for text, n in sorted(counted.items()))
 
 
-def _peers_congestion_control(cluster: Cluster, facts: ClusterFacts) -> str:
+def _peers_congestion_control(cluster: Cluster, facts: "ClusterFacts") -> str:
     """Return such as `clients cubic, backends bbr`; "" if a host is missing or was not asked."""
     parts = []
     for role, addresses in (("clients", cluster.load_generators), ("backends", cluster.backends)):

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from intop.config.study import Study
 from intop.document.progress import Progress
@@ -11,11 +12,13 @@ from intop.domain.cluster import Cluster, LabSpec
 from intop.domain.trial import Trial, latest
 from intop.domain.workload import Workload
 from intop.errors import LabError, UsageError
-from intop.hosts.expected import ExpectedAnswers
-from intop.hosts.host import Connect
-from intop.run.at_work import AtWork
-from intop.run.testbed import Testbed
-from intop.store import Campaign, Store, Subject
+
+if TYPE_CHECKING:
+    from intop.hosts.expected import ExpectedAnswers
+    from intop.hosts.host import Connect
+    from intop.run.at_work import AtWork
+    from intop.run.testbed import Testbed
+    from intop.store import Campaign, Store, Subject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +26,9 @@ class Context:
     """A study with its store, one campaign of it, a way to its hosts, and who hears of it."""
 
     study: Study
-    store: Store
-    campaign: Campaign
-    connect: Connect
+    store: "Store"
+    campaign: "Campaign"
+    connect: "Connect"
     progress: Progress
     archs: tuple[str, ...]
     workloads: tuple[Workload, ...]
@@ -33,17 +36,19 @@ class Context:
     """Whether a campaign begins in spite of what `intop doctor` calls a problem."""
     dask: str | None = None
     """The address of the Dask scheduler that fits models; None for processes of this machine."""
-    at_work: AtWork | None = None
+    at_work: "AtWork | None" = None
     """Tells others by the store what is under way; None where nobody is to hear of it."""
     check_ready: "Callable[[Task], None] | None" = None
     """The look at all hosts before the first trial; None for none."""
     testbeds: "Callable[[Task], AbstractContextManager[tuple[Testbed, ...]]] | None" = None
     """Opens what trials are measured on, if that is not the replicas of the task's cluster."""
-    expected: dict[tuple[str, str], ExpectedAnswers] = field(default_factory=dict, compare=False)
+    expected: "dict[tuple[str, str], ExpectedAnswers]" = field(default_factory=dict, compare=False)
     """The answers of replicas before their first trial, by the task's title and the balancer."""
 
     def subjects(self) -> Iterator["Task"]:
         """Yield a task for each architecture with each workload."""
+        from intop.store import Subject
+
         for arch in self.archs:
             for workload in self.workloads:
                 subject = Subject(campaign=self.campaign, arch=arch, workload=workload.name)
@@ -55,7 +60,7 @@ class Task:
     """One architecture under one workload."""
 
     context: Context
-    subject: Subject
+    subject: "Subject"
     workload: Workload
     tries_durations: bool = False
     """Whether its trials have other durations than the campaign's, as those of a pilot."""
@@ -66,7 +71,7 @@ class Task:
         return f"{self.subject.arch} {self.workload.name}"
 
     @property
-    def store(self) -> Store:
+    def store(self) -> "Store":
         """The store of its trials and results."""
         return self.context.store
 

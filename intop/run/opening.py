@@ -1,10 +1,11 @@
 """Opening a replica: connected, probed, under guard, compared with the campaign, restored."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from intop.config.study import Study
+from intop.domain.cluster import LabSpec
 from intop.domain.nginx.probe import NginxProbe
 from intop.domain.nginx.probe import probed as probed_nginx
 from intop.domain.parameter import PARTNERS
@@ -16,9 +17,7 @@ from intop.domain.probing import (
     asked_keys,
     tried_keys,
 )
-from intop.errors import (
-    HostError,
-)
+from intop.errors import HostError, LabError
 from intop.hosts import sysctl
 from intop.hosts.facts import server_conf
 from intop.hosts.guard import GuardedHost, guarded
@@ -87,6 +86,22 @@ def cluster_testbed(
                 yield testbed
             finally:
                 _end(testbed, say)
+
+
+def start_guests(task: Task) -> None:
+    """Start the virtual machines of the task's labs again that have ended, such as by a panic."""
+    from intop.lab.cluster import up
+    from intop.lab.guest import last_words, problem
+
+    say = task.context.progress.say
+    for replica in task.context.study.clusters.get(task.subject.arch, ()):
+        if not isinstance(replica, LabSpec) or replica.kind == "namespaces":
+            continue
+        if (gone := problem(replica.name)) is not None:
+            for line in (gone, *last_words(replica.name)):
+                say(f"lab {replica.name}: {line}")
+            with suppress(LabError):  # connecting says so again
+                up(replica, say)
 
 
 def _root_facts(balancer: Host, described: ClusterFacts) -> HostFacts:

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intop.domain.concurrency import saturated
-from intop.domain.overload import default_before, is_doubted
+from intop.domain.overload import PENDING, default_before, is_doubted
 from intop.domain.server import SERVERS
 from intop.domain.trial import Trial
 from intop.errors import BaselineError
-from intop.hosts.load.engine import PENDING
 from intop.run.context import Task
-from intop.run.loads import load_of
 from intop.run.stage import Stage
 from intop.run.validity import PORTS, main_error
 
@@ -70,6 +68,8 @@ def _too_much(stage: Stage[Any], defaults: Sequence[Trial]) -> BaselineError:
 
 def remedies(task: Task, trials: Sequence[Trial]) -> str:
     """Return what to do about trials that were overloaded or got no answer, in lines."""
+    from intop.run.loads import load_of
+
     last = trials[-1]
     ask = f"intop doctor --arch {task.subject.arch}"
     if any(trial.errors.get(PORTS) for trial in trials):

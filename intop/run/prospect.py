@@ -16,7 +16,6 @@ from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.domain.workload import Budget, Workload
 from intop.features import result_name
-from intop.hosts.load.wrk2 import calibration_s
 from intop.run import effort
 from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
@@ -110,6 +109,8 @@ class Prospect:
 
     def trial(self, duration_s: float) -> Span:
         """Return the time of a trial on one replica, with wrk2's calibration if it is named."""
+        from intop.hosts.load.wrk2 import calibration_s
+
         load = self.workload
         is_wrk2 = self.study.load_tool == "wrk2"
         before = calibration_s(load.connections, load.threads) if is_wrk2 else load.warmup_s

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from intop.domain.agreement import Agreement, agreement
 from intop.domain.configuration import DEFAULT
@@ -11,15 +11,17 @@ from intop.domain.probing import Probe, other_values
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import IncomparableError
 from intop.run.available_space import lists_of_choices, probed_of
-from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.comparability import COMMON
 from intop.run.context import Task
 from intop.run.prospect import Prospect
-from intop.run.remote import RemoteTestbed
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.sentences import replica_sentence
 
-Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
+if TYPE_CHECKING:
+    from intop.run.cluster_testbed import ClusterTestbed
+    from intop.run.remote import RemoteTestbed
+
+Replica = TypeVar("Replica", "ClusterTestbed", "RemoteTestbed")
 
 LEVEL = 0.99
 """The level of the comparison of replicas. A false alarm costs half of the speed, and a missed
@@ -73,7 +75,7 @@ class Replicas(Stage[Agreement]):
 
 
 def check_alike(
-    task: Task, first: ClusterTestbed | Opened, second: ClusterTestbed | Opened
+    task: Task, first: "ClusterTestbed | Opened", second: "ClusterTestbed | Opened"
 ) -> None:
     """Refuse two replicas whose trials can't be mixed. Raises IncomparableError."""
     study = task.context.study

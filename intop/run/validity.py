@@ -3,10 +3,9 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from intop.domain.overload import RATE_TOLERANCE
+from intop.domain.overload import PENDING, RATE_TOLERANCE
 from intop.domain.trial import HostMetrics, Status
 from intop.domain.workload import Limits
-from intop.hosts.load.engine import PENDING
 
 ERROR_TOLERANCE = 0.01
 """The share of requests that may fail before the configuration counts as overloaded."""

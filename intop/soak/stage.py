@@ -19,7 +19,6 @@ from intop.features import result_name
 from intop.run.context import Task
 from intop.run.effort import RETRIED_AT_MOST, Span
 from intop.run.executor import execute
-from intop.run.opening import cluster_testbed
 from intop.run.prospect import Prospect
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.run.testbed import Testbed
@@ -204,6 +203,8 @@ def soak(task: Task, request: SoakRequest, *, again: bool = False) -> Soak:
 @contextmanager
 def _one_replica(task: Task, number: int) -> Iterator[tuple[Testbed, ...]]:
     """Yield a load balancer with what is applied there, whatever the campaign has measured."""
+    from intop.run.opening import cluster_testbed
+
     task.check_ready()
     with cluster_testbed(task, number, originals=True, alone=True) as ready:
         yield (ready,)

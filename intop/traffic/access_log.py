@@ -5,15 +5,48 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, cast
+from typing import cast
 
 from intop.errors import UsageError
 
 GZIP = b"\x1f\x8b"
 LONGEST = 64 * 1024
 """Bytes of a line at most. A longer one is no request of nginx."""
+PART = 256 * 1024
+"""Bytes that are read at once."""
+
+
+class LineCutter:
+    """Cuts the parts of a log into lines, and leaves out those that are too long."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        """The lines so far."""
+        self.too_long = 0
+        """Those that were left out."""
+        self._begun = b""
+        self._is_too_long = False
+
+    def cut(self, part: bytes) -> Iterator[tuple[int, str]]:
+        """Yield number and text of each line that ends in the next part of the log."""
+        *whole, self._begun = (self._begun + part).split(b"\n")
+        for line in whole:
+            self.number += 1
+            if self._is_too_long or len(line) > LONGEST:
+                self.too_long += 1
+                self._is_too_long = False
+            else:
+                yield self.number, line.rstrip(b"\r").decode("utf-8", "backslashreplace")
+        if len(self._begun) > LONGEST:
+            self._begun, self._is_too_long = b"", True
+
+    @property
+    def is_in_line(self) -> bool:
+        """Whether the parts so far end in the middle of a line."""
+        return bool(self._begun) or self._is_too_long
 
 
 @dataclass
@@ -34,24 +67,30 @@ class Lines:
             yield from self._file(path)
 
     def _file(self, path: str) -> Iterator[tuple[str, str]]:
-        number = 0
+        cutter = LineCutter()
         try:
-            with _opened(path) as file:
-                for number, line in enumerate(file, start=1):
-                    if len(line) > LONGEST:
-                        self.too_long += 1
-                        continue
-                    text = line.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
+            for part in _parts(path):
+                for number, text in cutter.cut(part):
                     yield f"{path}:{number}", text
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            self.notes.append(f"{path} is cut off or damaged after line {number}: {error}")
+            self.notes.append(f"{path} is cut off or damaged after line {cutter.number}: {error}")
         except OSError as error:
             raise UsageError(f"{path}: can't be read: {error.strerror or error}") from error
+        else:
+            if cutter.is_in_line:
+                for number, text in cutter.cut(b"\n"):
+                    yield f"{path}:{number}", text
+        self.too_long += cutter.too_long
 
 
-def _opened(path: str) -> IO[bytes]:
+def _parts(path: str) -> Iterator[bytes]:
+    with _opened(path) as file:
+        yield from iter(partial(file.read1, PART), b"")
+
+
+def _opened(path: str) -> BufferedReader:
     standard = cast("BufferedReader", sys.stdin.buffer)
     file = standard if path == "-" else Path(path).open("rb")  # noqa: SIM115 (the caller closes it)
     if file.peek(2)[:2] == GZIP:
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+        return cast("BufferedReader", gzip.GzipFile(fileobj=file))
     return file

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from intop.command.hosts import named_hosts, reach_options
-from intop.command.options import Group, examples, figures_options, json_option
+from intop.command.options import (
+    Group,
+    config_option,
+    examples,
+    figures_options,
+    json_option,
+)
 from intop.command.output import output_folder, print_result, say, say_figures, show_result
 from intop.command.passwords import connecting
 from intop.errors import UsageError
@@ -66,6 +72,7 @@ def group() -> None:
     metavar="[USER@]HOST[:PORT]",
     help="Read logs of this host, by SSH. Without LOG the only one that its nginx writes.",
 )
+@config_option
 @reach_options
 @format_option
 @click.option("--name", default="learned", show_default=True, help="The workload's name.")
@@ -84,6 +91,7 @@ def group() -> None:
 def learn(
     logs: tuple[str, ...],
     word: str | None,
+    config: Path | None,
     line_format: str | None,
     name: str,
     record: Path | None,
@@ -107,7 +115,7 @@ def learn(
     except ValueError as error:
         raise UsageError(f"--name: {error}") from error
     recorder = _recorder(record)
-    with _opened(logs, word, reach) as (lines, logged):
+    with _opened(logs, word, config, reach) as (lines, logged):
         if logged is not None and line_format is None:
             say(f"format: as {word} has it: {logged}")
         profile = _profile(lines, line_format or logged, recorder)
@@ -166,13 +174,16 @@ def check(
 
 @contextmanager
 def _opened(
-    logs: tuple[str, ...], word: str | None, reach: Mapping[str, str | None]
+    logs: tuple[str, ...],
+    word: str | None,
+    config: Path | None,
+    reach: Mapping[str, str | None],
 ) -> "Iterator[tuple[Lines | HostLines, str | None]]":
     """Yield the lines of these logs, and their log_format where a host's nginx has it."""
     from intop.traffic.access_log import Lines
     from intop.traffic.host_log import HostLines, log_of, logs_on
 
-    addresses = named_hosts([] if word is None else [word], **reach)
+    addresses = named_hosts([] if word is None else [word], config, **reach)
     if not addresses:
         if not logs:
             raise UsageError("name a log, or the host that has it by --host")

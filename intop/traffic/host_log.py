@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from intop.domain.nginx.access_logs import AccessLog, access_logs
-from intop.domain.nginx.conf import parse_shown
-from intop.errors import CommandError, NginxFileError, UsageError
+from intop.errors import CommandError, UsageError
 from intop.hosts.facts import server_conf
 from intop.hosts.host import Host, output
-from intop.traffic.access_log import GZIP, LONGEST
+from intop.hosts.nginx import serving_conf
+from intop.traffic.access_log import GZIP, LineCutter
 
 PART = 4 * 1024 * 1024
 """Bytes of a part."""
@@ -39,20 +39,12 @@ class HostLines:
             yield from self._file(path)
 
     def _file(self, path: str) -> Iterator[tuple[str, str]]:
-        number, begun, skips = 0, b"", False
+        cutter = LineCutter()
         for part in self._unpacked(path):
-            *whole, begun = (begun + part).split(b"\n")
-            for line in whole:
-                number += 1
-                if skips or len(line) > LONGEST:
-                    self.too_long += 1
-                    skips = False
-                    continue
-                text = line.rstrip(b"\r").decode("utf-8", "backslashreplace")
+            for number, text in cutter.cut(part):
                 yield f"{self.host.address.name}:{path}:{number}", text
-            if len(begun) > LONGEST:
-                begun, skips = b"", True
-        if begun or skips:
+        self.too_long += cutter.too_long
+        if cutter.is_in_line:
             self.notes.append(f"{path} ends in the middle of a line, which was left out")
 
     def _unpacked(self, path: str) -> Iterator[bytes]:
@@ -82,16 +74,9 @@ class HostLines:
 
 def logs_on(host: Host) -> tuple[AccessLog, ...]:
     """Return the access logs that a host's nginx writes. Raises CommandError without any."""
-    name = host.address.name
-    text = next(filter(None, server_conf(host)), "")
-    if not text:
-        raise CommandError(name, "no nginx runs there that shows its configuration; name its logs")
-    try:
-        logs = tuple(access_logs(parse_shown(text)))
-    except NginxFileError as error:
-        raise CommandError(name, str(error)) from error
+    logs = tuple(access_logs(serving_conf(host, server_conf(host))))
     if not logs:
-        raise CommandError(name, "its nginx writes no access log to a file")
+        raise CommandError(host.address.name, "its nginx writes no access log to a file")
     return logs
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from builders.results import VERDICT
 from builders.shipped_studies import lab_study
+from intop.causes import stage as mediation
 from intop.domain.campaign_status import Place
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.training import TREE_MODELS
@@ -17,7 +18,6 @@ from intop.experiment.across import stage as across
 from intop.experiment.contest import stage as contest
 from intop.experiment.sweep import request as sweep_request
 from intop.explain.ablation import ablate
-from intop.explain.causes import stage as mediation
 from intop.explain.stage import explained, explained_at_most
 from intop.run import registry
 from intop.run.prospect import Prospect, designed

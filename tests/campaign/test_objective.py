@@ -14,6 +14,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
+from intop.learn import components
 from intop.run.context import Task
 
 KEY = "net.ipv4.tcp_fin_timeout"
@@ -41,7 +42,7 @@ def test_each_trial_counts_as_what_its_component_says(
     testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = asking(with_trials(testbed, 6).task, "component")
-    monkeypatch.setattr(collected, "p99_equivalent", lambda _: [1.0, 2.0, 4.0, 5.0, 6.0])
+    monkeypatch.setattr(components, "p99_equivalent", lambda _: [1.0, 2.0, 4.0, 5.0, 6.0])
     _, samples, _ = collected.collected_samples(task)
     assert samples.measured == ((1.0, 2.0), (4.0,), (5.0, 6.0))
 

@@ -2,15 +2,21 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import click
 import pytest
 
 from builders.campaigns import STUDY
+from builders.testbeds import FakeTestbed, probe_of
 from intop.cli import cli
+from intop.command import running
+from intop.domain.configuration import Configuration
+from intop.resources import shipped
 
 
 @pytest.fixture
@@ -33,6 +39,32 @@ def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, st
         return code or 0, *capsys.readouterr()
 
     return called
+
+
+@pytest.fixture
+def on_testbed(
+    testbed: FakeTestbed, call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """A command on the testbed's task, whose trials are made up."""
+
+    @contextmanager
+    def context(*_: Any, **__: Any) -> Iterator[Any]:
+        yield testbed.task.context
+
+    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
+    monkeypatch.setattr(running, "stored_context", context)
+    monkeypatch.setattr(running, "check_up", lambda *_: None)
+    return call
+
+
+@pytest.fixture
+def quick(testbed: FakeTestbed) -> Configuration:
+    """A configuration whose trials are five times quicker than the default's."""
+    configuration = Configuration({"net.core.somaxconn": "64"})
+    probe = probe_of({"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"})
+    testbed.task.store.put(testbed.task.subject, probe)
+    testbed.p99_us[configuration.digest] = 1_000
+    return configuration
 
 
 class Terminal:

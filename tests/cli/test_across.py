@@ -1,44 +1,30 @@
 """`intop across`: what is printed, and with which exit code."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import pytest
 
 from builders.results import VERDICT
-from builders.testbeds import FakeTestbed, probe_of
-from intop.command import running
+from builders.testbeds import FakeTestbed
 from intop.domain.configuration import Configuration
 from intop.errors import UsageError
-from intop.resources import shipped
 
 Call = Callable[..., tuple[int, str, str]]
-QUICK = Configuration({"net.core.somaxconn": "64"})
 
 
 @pytest.fixture
-def across(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+def across(testbed: FakeTestbed, on_testbed: Call, quick: Configuration) -> Call:
     """The command, on a task whose trials are made up and whose winner is quick."""
     task = testbed.task
-    task.store.put(task.subject, replace(VERDICT, configuration=QUICK))
-    probe = probe_of({"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"})
-    task.store.put(task.subject, probe)
-    testbed.p99_us[QUICK.digest] = 1_000
-
-    @contextmanager
-    def context(*_: Any, **__: Any) -> Iterator[Any]:
-        yield task.context
-
-    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
-    monkeypatch.setattr(running, "stored_context", context)
-    return lambda *words: call("across", *words)
+    task.store.put(task.subject, replace(VERDICT, configuration=quick))
+    return partial(on_testbed, "across")
 
 
 def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
-    testbed: FakeTestbed, across: Call
+    testbed: FakeTestbed, across: Call, quick: Configuration
 ) -> None:
     code, out, _ = across("--rounds", "2")
     assert code == 0
@@ -47,7 +33,7 @@ def test_the_winner_under_all_workloads_has_a_line_and_an_exit_code(
     result = json.loads(across("--rounds", "2", "--json")[1])["x86 slt"]
     assert [row["workload"] for row in result["workloads"]] == ["slt", "dlt"]
     # Without any difference there is no gain; where it is slower, it is worse.
-    testbed.p99_us[QUICK.digest] = 5_000
+    testbed.p99_us[quick.digest] = 5_000
     assert across("--rounds", "2", "--again")[0] == 3
     testbed.latency = lambda p: 9_000 if p.other_workload and p.arm == "tuned" else 1_000
     code, out, _ = across("--rounds", "2", "--again")

@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from intop.config.cluster import host_address
 from intop.config.study import load_study
 from intop.domain.cluster import Cluster
-from intop.errors import IntopError, UsageError
+from intop.errors import IntopError, UnreachableError, UsageError
 from intop.inspect import discovery
 from intop.inspect.discovery import Discovered
 from intop.resources import shipped
 from intop.run.context import clusters_of
+from kit.local_host import LocalHost
 from kit.studies import Study
 
 Call = Callable[..., tuple[int, str, str]]
@@ -38,6 +40,7 @@ def shows(monkeypatch: pytest.MonkeyPatch) -> Callable[[Discovered], None]:
 
     def show(discovered: Discovered) -> None:
         monkeypatch.setattr(discovery, "discover", lambda *_: discovered)
+        monkeypatch.setattr(discovery, "reached", lambda *_: next(iter(discovered.urls), ""))
 
     return show
 
@@ -66,6 +69,58 @@ def test_what_the_balancer_shows_is_the_default(
     assert [backend.hostname for backend in cluster.backends] == ["10.0.0.31"]
     assert list(study.workloads) == ["slt"]
     assert study.workloads["slt"].rate_rps == 100
+
+
+def test_the_keys_are_those_of_all_hosts(call: Call, shows: Callable[[Discovered], None]) -> None:
+    shows(SHOWN)
+    files = ("--key-file", "~/.ssh/intop", "--known-hosts", "~/.ssh/known")
+    code, *_ = call("init", *HOSTS, *files, "--sudo", "--no-doctor")
+    assert code == 0
+    ((cluster,),) = load_study(Path("intop.toml")).clusters.values()
+    assert isinstance(cluster, Cluster)
+    assert {host.key_file for host in cluster.hosts} == {files[1]}
+    assert {host.known_hosts for host in cluster.hosts} == {files[3]}
+    assert [host.name for host in cluster.hosts if host.sudo] == ["web1"]
+
+
+def test_hosts_behind_one_address_have_names(
+    call: Call, shows: Callable[[Discovered], None]
+) -> None:
+    shows(SHOWN)
+    hosts = ("--balancer", "root@vm:2222", "--generator", "vm:2223", "--backend", "vm:2224")
+    code, *_ = call("init", *hosts, "--no-doctor")
+    assert code == 0
+    ((cluster,),) = load_study(Path("intop.toml")).clusters.values()
+    assert isinstance(cluster, Cluster)
+    assert [host.name for host in cluster.hosts] == ["vm:2223", "vm:2222", "vm:2224"]
+
+
+def test_an_address_that_the_generator_does_not_reach_is_not_written(
+    call: Call,
+    shows: Callable[[Discovered], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shows(SHOWN)
+    monkeypatch.setattr(discovery, "reached", lambda *_: "")
+    with pytest.raises(UsageError, match="say --url"):
+        call("init", *HOSTS)
+    assert "load1: connects to none of http://web1, https://web1" in capsys.readouterr().err
+    assert not Path("intop.toml").exists()
+
+
+def test_a_generator_that_cannot_be_asked_is_named(
+    call: Call, shows: Callable[[Discovered], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> str:
+        raise UnreachableError("load1", "is switched off")
+
+    shows(SHOWN)
+    monkeypatch.setattr(discovery, "reached", fails)
+    code, _, err = call("init", *HOSTS, "--no-doctor")
+    assert code == 0
+    assert "load1: is switched off. So it could not try" in err
+    assert 'url = "http://web1"' in Path("intop.toml").read_text()
 
 
 def test_options_come_before_what_is_shown(call: Call, shows: Callable[[Discovered], None]) -> None:
@@ -171,13 +226,48 @@ def test_a_configuration_names_ports_backends_and_logs() -> None:
     from intop.domain.nginx.conf import parse_shown
 
     conf = parse_shown(CONF)
-    assert list(dict.fromkeys(discovery.urls_of(conf, "web1"))) == [
+    assert list(dict.fromkeys(discovery.urls_of(conf, ("web1",)))) == [
         "http://web1",
         "https://web1",
     ]
     assert list(discovery.backends_of(conf)) == ["10.0.0.31", "fd00::2", "10.0.0.40"]
     assert [log.path for log in access_logs(conf)] == ["/var/log/nginx/access.log"]
-    assert next(iter(discovery.urls_of(conf, "fd00::9"))) == "http://[fd00::9]"
+    assert next(iter(discovery.urls_of(conf, ("fd00::9",)))) == "http://[fd00::9]"
+
+
+LISTENS = """\
+# configuration file /etc/nginx/nginx.conf:
+events { }
+http {
+    server { listen 10.0.0.20:8080; listen [fd00::1]:81; listen app.internal; listen "$host:80"; }
+    server { listen *:9000 ssl; }
+}
+"""
+
+
+def test_an_address_that_nginx_listens_on_is_the_one_to_ask() -> None:
+    from intop.domain.nginx.conf import parse_shown
+
+    assert list(discovery.urls_of(parse_shown(LISTENS), ("web1", "10.0.0.20"))) == [
+        "http://10.0.0.20:8080",
+        "http://[fd00::1]:81",
+        "http://app.internal",
+        "https://web1:9000",
+        "https://10.0.0.20:9000",
+    ]
+
+
+def test_an_alias_of_ssh_is_no_name_for_others(tmp_path: Path) -> None:
+    config = tmp_path / "ssh_config"
+    config.write_text("Host web1\n  HostName 10.0.0.20\n")
+    host = LocalHost(
+        "2: eth0    inet 10.0.0.20/24 brd 10.0.0.255 scope global eth0\n"
+        "2: eth0    inet6 fd00::20/64 scope global\n"
+        "3: eth1    inet 10.1.0.20/24 scope global eth1\n"
+        "4: docker0    inet 172.17.0.1/16 scope global docker0\n"
+    )
+    host.address = host_address("root@web1", ssh_config=str(config))
+    assert list(dict.fromkeys(discovery._names(host))) == ["10.0.0.20", "fd00::20", "10.1.0.20"]
 
 
 def test_a_balancer_of_the_lab_shows_its_cluster(make_study: Callable[..., Study]) -> None:
@@ -190,3 +280,6 @@ def test_a_balancer_of_the_lab_shows_its_cluster(make_study: Callable[..., Study
     assert (shown.problem, shown.restart, shown.is_root) == ("", "", True)
     assert sorted(shown.backends) == sorted(backend.hostname for backend in cluster.backends)
     assert cluster.url in shown.urls
+    urls = ("http://192.0.2.1:9", cluster.url)
+    assert discovery.reached(cluster.load_generator, connect, urls) == cluster.url
+    assert discovery.reached(cluster.load_generator, connect, urls[:1]) == ""

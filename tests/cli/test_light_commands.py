@@ -19,22 +19,27 @@ LIBRARIES = {
     *("alembic", "catboost", "cryptography", "deap", "hdrh", "jinja2", "joblib", "lightgbm"),
     *("matplotlib", "numpy", "optuna", "pandas", "paramiko", "pydantic", "rich", "scipy"),
     *("scipy.stats", "sklearn", "skops", "sqlalchemy", "sqlalchemy.dialects.postgresql", "xgboost"),
+    *("intop.hosts.guard", "intop.hosts.ssh", "intop.learn.samples", "intop.run.cluster_testbed"),
 }
 STORE = {"pydantic", "sqlalchemy"}
 """The store's rows, and the study's file."""
 TEXT = {"rich"}
-STAGES = {"numpy"}
-"""The modules of all stages, and spaces."""
+HOSTS = {"intop.hosts.guard"}
+MEASURING = {"intop.run.cluster_testbed"}
+"""The obstacles of a plan are those of a campaign."""
 HISTOGRAMS = {"hdrh", "numpy"}
 INTERVALS = {"numpy", "scipy"}
 NEEDED = {
     "completion bash": set[str](),
     "models models": {"pydantic", "numpy"} | TEXT,
-    "progress": STORE | TEXT | STAGES,
-    "progress --json": STORE | STAGES,
+    "progress": STORE | TEXT,
+    "progress --json": STORE,
     "progress --all": STORE | TEXT,
-    "status": STORE | TEXT | STAGES,
-    "plan --arch x86": STORE | TEXT | STAGES,
+    "status": {"pydantic"} | TEXT | HOSTS,
+    "rollback": {"pydantic"} | TEXT | HOSTS,
+    "plan --arch x86": STORE | TEXT | HOSTS | MEASURING,
+    "export --format sysctl": STORE | TEXT,
+    "compare x86 arm": STORE | TEXT | INTERVALS,
     "report --json": STORE | HISTOGRAMS | INTERVALS,
     "report --output report.md": STORE | HISTOGRAMS | INTERVALS,
     "report --output report.html": STORE | HISTOGRAMS | INTERVALS | {"jinja2", "matplotlib"},

@@ -1,8 +1,8 @@
 """`intop soak`: what is printed, and how it ends."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,28 +10,18 @@ from typing import Any
 import pytest
 
 from builders.testbeds import FakeTestbed
-from intop.command import running
 from intop.domain.host_state import Answer, Rollback, RolledBack
 from intop.errors import UsageError
 from intop.inspect import host_states
-from intop.resources import shipped
 from intop.soak import command as soak_command
 
 Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def soak(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+def soak(on_testbed: Call) -> Call:
     """The command, on a task whose blocks are made up."""
-
-    @contextmanager
-    def context(*_: Any, **__: Any) -> Iterator[Any]:
-        yield testbed.task.context
-
-    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
-    monkeypatch.setattr(running, "stored_context", context)
-    monkeypatch.setattr(running, "check_up", lambda *_: None)
-    return lambda *words: call("soak", *words)
+    return partial(on_testbed, "soak")
 
 
 @pytest.fixture

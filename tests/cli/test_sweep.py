@@ -1,38 +1,27 @@
 """`intop sweep`: what is printed, and what is drawn."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from builders.results import VERDICT
 from builders.testbeds import FakeTestbed, probe_of
-from intop.command import running
 from intop.errors import UsageError
-from intop.resources import shipped
 
 Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def sweep(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+def sweep(testbed: FakeTestbed, on_testbed: Call) -> Call:
     """The command, on a task with a winner whose trials are made up."""
     task = testbed.task
     task.store.put(task.subject, VERDICT)
     task.store.put(task.subject, probe_of({"net.core.somaxconn": "4096"}))
     testbed.p99_us[VERDICT.configuration.digest] = 1_000
-
-    @contextmanager
-    def context(*_: Any, **__: Any) -> Iterator[Any]:
-        yield task.context
-
-    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
-    monkeypatch.setattr(running, "stored_context", context)
-    monkeypatch.setattr(running, "check_up", lambda *_: None)
-    return lambda *words: call("sweep", *words)
+    return partial(on_testbed, "sweep")
 
 
 def test_every_point_is_printed_and_drawn(

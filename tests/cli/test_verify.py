@@ -2,29 +2,25 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import pytest
 
 from benchmarks.campaign import measured
 from builders.results import COSTLY, DOUBTED, VERDICT
-from builders.testbeds import FakeTestbed, probe_of
+from builders.testbeds import FakeTestbed
 from builders.trials import search
 from intop.campaign.sentinels import with_sentinels
-from intop.command import running
 from intop.command.running import exit_by
 from intop.domain.configuration import Configuration
 from intop.domain.search import Candidate
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from intop.resources import shipped
 
 Call = Callable[..., tuple[int, str, str]]
-QUICK = Configuration({"net.core.somaxconn": "64"})
 NO_GAIN = replace(VERDICT, ratio_low=0.9)
 WORSE = replace(VERDICT, ratio=0.5, ratio_low=0.4, ratio_high=0.6)
 
@@ -56,24 +52,14 @@ def test_a_gain_in_doubt_is_0_with_a_notice_and_one_that_costs_is_3(
 
 
 @pytest.fixture
-def verify(testbed: FakeTestbed, call: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
+def verify(testbed: FakeTestbed, on_testbed: Call, quick: Configuration) -> Call:
     """The command, on a task whose trials are made up and whose one candidate is quick."""
     task = testbed.task
     configurations = [Configuration({"net.core.somaxconn": str(n)}) for n in (1, 2)]
     measured(task, "collect", with_sentinels(configurations, 2))
-    result = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
+    result = Candidate(configuration=quick, predicted_p99_ms=1.0, model="ensemble")
     task.store.put(task.subject, search(candidates=(result,)))
-    probe = probe_of({"net.ipv4.tcp_fin_timeout": "60", "net.core.somaxconn": "4096"})
-    task.store.put(task.subject, probe)
-    testbed.p99_us[QUICK.digest] = 1_000
-
-    @contextmanager
-    def context(*_: Any, **__: Any) -> Iterator[Any]:
-        yield task.context
-
-    monkeypatch.setenv("INTOP_CONFIG", str(shipped("configs") / "lab.toml"))
-    monkeypatch.setattr(running, "stored_context", context)
-    return lambda *words: call("verify", *words)
+    return partial(on_testbed, "verify")
 
 
 def test_a_verdict_is_measured_once(verify: Call, testbed: FakeTestbed) -> None:

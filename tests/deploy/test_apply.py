@@ -20,7 +20,7 @@ from intop.domain.persistent import Persistent
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
-from intop.run import cluster_testbed
+from intop.run import cluster_testbed, opening
 from intop.run.cluster_testbed import ClusterTestbed
 
 NAMES = ("one", "two", "three")
@@ -97,7 +97,7 @@ def fleet(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Fleet:
         yield one
         made.events.append(f"{NAMES[number]} {len(one.measured)}")
 
-    monkeypatch.setattr(apply, "cluster_testbed", opened)
+    monkeypatch.setattr(opening, "cluster_testbed", opened)
     return made
 
 

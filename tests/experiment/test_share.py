@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from intop.explain.causes.stage import share_of
+from intop.causes.stage import share_of
 
 
 def test_what_is_left_tells_the_share() -> None:

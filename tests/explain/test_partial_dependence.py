@@ -16,6 +16,7 @@ from intop.domain.stats import Interval
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.explain import models
+from intop.learn import surrogate
 
 KEY, OTHER = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"
 WINNER = Configuration({KEY: "30", OTHER: "64"})
@@ -56,7 +57,7 @@ def test_a_curve_is_predicted_about_the_winner(
         asked.append(values)
         return np.zeros(len(values))
 
-    monkeypatch.setattr(models, "fit_trees", lambda *_: predictor)
+    monkeypatch.setattr(surrogate, "fit_trees", lambda *_: predictor)
     collected.task.store.put(collected.task.subject, TRAINING)
     (curve,), message = models.curves(collected.task, FOUND, TRIALS)
     assert message == ""

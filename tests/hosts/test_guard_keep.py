@@ -172,6 +172,47 @@ def test_what_somebody_else_changes_is_left_alone_unless_by_force(host: Namespac
     assert left(host) == []
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_after_a_partial_rollback_another_one_is_enough(host: NamespaceHost, force: bool) -> None:
+    """A session on applied values has met a change of somebody else's, whom its user undoes."""
+    before = host.values()
+    keep(host, ONE)
+    begun(host, f"{path_of(SOMAXCONN)} 888", f"{path_of(FIN)} 12")
+    set_by_somebody(host, SOMAXCONN, "55")
+    assert host.script("end", "token-1").exit_code == 1
+    done = guard.rollback(host)
+    assert (done.outcome, {change.key for change in done.foreign}) == ("partly", {SOMAXCONN})
+    # All commands that it names lead to one value.
+    commands = {change.command for change in done.foreign}
+    assert commands == {f"sysctl -w {SOMAXCONN}={before[SOMAXCONN]}"}
+    set_by_somebody(host, SOMAXCONN, before[SOMAXCONN])
+    assert guard.rollback(host, force=force).outcome == "restored"
+    assert before == host.values()
+    assert left(host) == []
+    assert guard.rollback(host, force=force).outcome == "nothing"
+    assert before == host.values()
+
+
+def test_what_a_session_has_changed_besides_what_is_applied_stays_its_own(
+    host: NamespaceHost,
+) -> None:
+    before = host.values()
+    keep(host, {SOMAXCONN: "777"})
+    begun(host, f"{path_of(SOMAXCONN)} 888", f"{path_of(FIN)} 12")
+    set_by_somebody(host, SOMAXCONN, "55")
+    set_by_somebody(host, FIN, "13")
+    assert host.script("end", "token-1").exit_code == 1
+    done = guard.rollback(host)
+    assert (done.outcome, {change.key for change in done.foreign}) == ("partly", {SOMAXCONN, FIN})
+    set_by_somebody(host, SOMAXCONN, before[SOMAXCONN])
+    done = guard.rollback(host)
+    assert (done.outcome, {change.key for change in done.foreign}) == ("partly", {FIN})
+    assert status(host).applied is None
+    assert guard.rollback(host, force=True).outcome == "restored"
+    assert before == host.values()
+    assert left(host) == []
+
+
 HALF = "9000 131072 99999999999"
 """Of tcp_rmem, the kernel takes the first two and refuses the last."""
 

@@ -131,6 +131,7 @@ def test_a_rollback_lists_what_it_could_not_do_with_the_command(
     assert lines[1].endswith(COMMAND)
     assert lines[2].startswith("  net.core.somaxconn could not be set to 4096. Type there as root:")
     assert lines[2].endswith("echo 4096 > somewhere")
+    assert lines[3] == "  After that, run again: intop rollback"
 
 
 @pytest.mark.parametrize(

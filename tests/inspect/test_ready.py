@@ -15,9 +15,9 @@ from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError
 from intop.inspect.doctor import check_ready
+from intop.run.all_replicas import replicas
 from intop.run.campaigns import new
 from intop.run.context import Context, Task
-from intop.run.executor import replicas
 from intop.store import Subject, opened
 
 Begin = Callable[..., Task]

@@ -43,6 +43,31 @@ def test_life_is_shown_again_and_again(tmp_path: Path) -> None:
             time.sleep(0.01)
 
 
+def test_a_sign_of_life_that_fails_is_said_once_and_ends_no_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    tries: list[str] = []
+
+    def fails(_: Subject, stage: str) -> None:
+        tries.append(stage)
+        raise OSError("postgresql://me:secret@db/intop is away\nand more of it")
+
+    with opened(str(tmp_path / "intop.db")) as store:
+        with AtWork(store, say=heard.append, renew_s=0.01) as at_work:
+            monkeypatch.setattr(store.activities, "renew", fails)
+            at_work.begin(begun(store), "train")
+            deadline = time.monotonic() + 60
+            while len(tries) < 3:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        (line,) = heard
+    assert "does not take the sign of life" in line
+    assert "is away. After 1 min 30 s of silence" in line
+    assert "secret" not in line
+    assert "and more" not in line
+
+
 def test_a_second_process_is_refused_with_the_name_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

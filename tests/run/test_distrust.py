@@ -21,7 +21,7 @@ from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import PlannedTrial, Trial
 from intop.explain.stage import Explain
-from intop.run import executor
+from intop.run import all_replicas
 from intop.run.context import Task
 from intop.run.rounds import series_plan
 from intop.run.stage import Stage
@@ -129,9 +129,9 @@ def pair(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
             made.opened.append(replica)
             yield made.testbeds[replica]
 
-        monkeypatch.setattr(executor, "cluster_testbed", opened)
-        monkeypatch.setattr(executor, "check_alike", lambda *_: None)
-        monkeypatch.setattr(executor, "in_common", list)
+        monkeypatch.setattr(all_replicas, "cluster_testbed", opened)
+        monkeypatch.setattr(all_replicas, "check_alike", lambda *_: None)
+        monkeypatch.setattr(all_replicas, "in_common", list)
         return made
 
     return make

@@ -15,7 +15,7 @@ from intop.domain.agreement import Agreement
 from intop.domain.configuration import DEFAULT
 from intop.domain.trial import Conditions
 from intop.errors import IncomparableError
-from intop.run import executor, replicas
+from intop.run import all_replicas, replicas
 from intop.run.context import Task
 
 
@@ -59,9 +59,9 @@ def cluster(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> Callable[.
             made.opened.append(replica)
             yield testbeds[replica]
 
-        monkeypatch.setattr(executor, "cluster_testbed", opened)
-        monkeypatch.setattr(executor, "check_alike", lambda *_: None)
-        monkeypatch.setattr(executor, "in_common", list)
+        monkeypatch.setattr(all_replicas, "cluster_testbed", opened)
+        monkeypatch.setattr(all_replicas, "check_alike", lambda *_: None)
+        monkeypatch.setattr(all_replicas, "in_common", list)
         return made
 
     return make

@@ -21,9 +21,10 @@ from intop.domain.probing import Probe
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import HostLockedError, IncomparableError, IntopError
 from intop.run import remote, worker
+from intop.run.all_replicas import remote_replicas
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
-from intop.run.executor import OpenTestbeds, remote_replicas
+from intop.run.executor import OpenTestbeds
 from intop.run.worker import Worker
 from intop.store import Store, opened
 from intop.store.rows import now

@@ -29,8 +29,11 @@ NO_TABLE = ["--data", "no.csv", "--target", "y"]
         (["status", "--sudo"], "intop: --sudo belongs to --host"),
         (["rollback", "--state-dir", "/x"], "intop: --state-dir belongs to --host"),
         (["lab", "down", "--all", "--arch", "x86"], "intop: --all and --arch exclude each other"),
-        (["status", "--host", "lb", "--arch", "x86"], "leave --config and --arch out"),
-        (["status", "--host", "lb", "--config", "x.toml"], "leave --config and --arch out"),
+        (
+            ["status", "--host", "lb", "--arch", "x86"],
+            "--host names the hosts itself: leave --arch out",
+        ),
+        (["status", "--host", "lb", "--config", "x.toml"], "x.toml: no such file"),
         (["status", "--host", "lb", "--sudo=ask"], "there is no terminal to ask at"),
         (["train", "--target", "y"], "intop: --target belongs to --data"),
         (["train", "--arch", "x86", "--ignore", "y"], "intop: --ignore belongs to --data"),

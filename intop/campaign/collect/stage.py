@@ -16,8 +16,6 @@ from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Budget
-from intop.learn.allocation import next_batch
-from intop.learn.design import latin_hypercube, sparse
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect, designed, roles
@@ -74,6 +72,8 @@ class Collect(Stage[Collected]):
         )
 
     def _design(self, so_far: SoFar) -> list[PlannedTrial]:
+        from intop.learn.design import latin_hypercube, sparse
+
         task, space = self.task, so_far.testbed().probed.space
         ranking = task.store.get(task.subject, Ranking)
         if ranking is None:
@@ -115,6 +115,8 @@ class Collect(Stage[Collected]):
         less. Within a batch each configuration stands once, in random order: its replicates are
         spread over time.
         """
+        from intop.learn.allocation import next_batch
+
         planned = roles(plan)
         done = planned.count("replicate")
         wanted = _wanted(self.budget, planned.count("design"))

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from intop.campaign.collected import (
     best_measured,
@@ -15,7 +15,6 @@ from intop.campaign.collected import (
     tails_of,
 )
 from intop.campaign.pilot.stage import timed
-from intop.campaign.refine.warm_start import WarmStart, warm_start
 from intop.campaign.sentinels import followed_by_sentinels
 from intop.domain.configuration import DEFAULT
 from intop.domain.refined import (
@@ -31,12 +30,15 @@ from intop.domain.stats import geometric_mean
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ResultMissingError, UsageError
-from intop.learn.active import Proposal, Step, learned, pool, propose
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect, designed, roles
 from intop.run.replicas import replicas_in_use
 from intop.run.stage import Batch, Expected, SoFar, Stage
+
+if TYPE_CHECKING:
+    from intop.campaign.refine.warm_start import WarmStart
+    from intop.learn.active import Proposal, Step
 
 LEAST_OF_NOISE, LEAST_OF_GAIN = 0.1, 0.005
 """A step is not worth its trials where it is expected to lower the log tail by less than so much of
@@ -174,7 +176,9 @@ class Refine(Stage[Refined]):
         return Expected(trials=trials, bound="at most")
 
     @cached_property
-    def _warm_start(self) -> WarmStart:
+    def _warm_start(self) -> "WarmStart":
+        from intop.campaign.refine.warm_start import warm_start
+
         return warm_start(self.task, self.space, self.design[-1])
 
     @cached_property
@@ -216,11 +220,13 @@ class Refine(Stage[Refined]):
 
     def _proposed(
         self, number: int, trials: Sequence[Trial], count: int
-    ) -> tuple[Step, list[PlannedTrial]]:
+    ) -> "tuple[Step, list[PlannedTrial]]":
         """Return a step by the models, and its places, which have no index yet.
 
         What has failed is proposed neither again nor for the first time, here or earlier.
         """
+        from intop.learn.active import learned, pool, propose
+
         everything = [*self._warm_start.trials, *self.design, *trials]
         sound, theirs = (
             [m for m in measured if m.configuration.is_default or not m.failures]
@@ -237,7 +243,7 @@ class Refine(Stage[Refined]):
             for row, m in zip(samples.own.values + 0.0, sound, strict=True)
         }
 
-        def place(proposal: Proposal) -> PlannedTrial:
+        def place(proposal: "Proposal") -> PlannedTrial:
             row = proposal.values + 0.0
             known = names.get(row.tobytes())
             return PlannedTrial(

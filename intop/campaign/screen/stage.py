@@ -14,9 +14,6 @@ from intop.domain.ranking import RankAgreement, Ranking, Screening, is_stable, r
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial, Trial
 from intop.errors import ResultMissingError
-from intop.learn.design import screening_design
-from intop.learn.effects import screening
-from intop.learn.screening import rank
 from intop.run.context import Context, Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect, designed
@@ -78,6 +75,8 @@ class Screen(Stage[Ranking]):
         return replace(self._ranking(trials), drift=change, saved=saved)
 
     def _design(self, so_far: SoFar) -> list[PlannedTrial]:
+        from intop.learn.design import screening_design
+
         count = self.samples or self.budget.screen_trials
         space, batch = so_far.testbed().probed.space, -(-count // LOOKS)
         design = screening_design(space, count, seed=self.task.seed("screen"), batch=batch)
@@ -91,6 +90,8 @@ class Screen(Stage[Ranking]):
         return self._screenings[key]
 
     def _ranking(self, trials: Sequence[Trial]) -> Ranking:
+        from intop.learn.screening import rank
+
         task = self.task
         with _enough(task, trials):
             samples = samples_of(required_space(task), by_configuration(usable(trials, task)))
@@ -128,6 +129,8 @@ def _screening(task: Task, trials: Sequence[Trial]) -> Screening:
     The default's trials are no part of it, since nobody drew their values. They say which
     parameters are expected to act.
     """
+    from intop.learn.effects import screening
+
     space = required_space(task)
     drawn = [t for t in usable(trials, task) if not t.configuration.is_default]
     samples = samples_of(space, by_configuration(drawn))

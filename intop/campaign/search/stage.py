@@ -2,28 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from intop import artefacts
 from intop.campaign.collected import learned_samples
-from intop.campaign.models import path_of, usable_trees
 from intop.campaign.train.stage import required_training
-from intop.domain.encoding import Matrix
 from intop.domain.ranking import Ranking
 from intop.domain.search import Candidate, Convergence, Search
 from intop.domain.space import Space
 from intop.domain.trial import Trial
-from intop.learn.candidates import diverse, simpler
-from intop.learn.fitness import Fitness
-from intop.learn.samples import Samples
-from intop.learn.searching.search import search as global_search
-from intop.learn.surrogate import Predictor, fit_trees
 from intop.run import effort
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.stage import Expected, Stage
+
+if TYPE_CHECKING:
+    from intop.domain.encoding import Matrix
+    from intop.learn.samples import Samples
+    from intop.learn.surrogate import Predictor
 
 ENSEMBLE = "ensemble"
 PROMISING, KEPT_CANDIDATES = 2_000, 20
@@ -54,6 +50,8 @@ class GlobalSearch(Stage[Search]):
         self.algorithm = algorithm
 
     def result(self, trials: Sequence[Trial]) -> Search:  # noqa: ARG002
+        import numpy as np
+
         space, samples, predictor = self._models()
         own = samples.own
         start = space.genes(own.values[np.argsort(own.log_target)[:10]])
@@ -75,9 +73,13 @@ class GlobalSearch(Stage[Search]):
         )
 
     def _run(
-        self, name: str, space: Space, predictor: Predictor, start: Matrix
+        self, name: str, space: Space, predictor: "Predictor", start: "Matrix"
     ) -> tuple[Convergence, list[Candidate]]:
         """Search one model, or all of them as the ensemble."""
+        from intop.learn.candidates import diverse, simpler
+        from intop.learn.fitness import Fitness
+        from intop.learn.searching.search import search as global_search
+
         is_ensemble = name == ENSEMBLE
         predict = Fitness(predictor) if is_ensemble else predictor.only(name)
         run = global_search(
@@ -99,8 +101,12 @@ class GlobalSearch(Stage[Search]):
             candidates = diverse(space, candidates, KEPT_CANDIDATES, weights=weights)
         return run.convergence, [simpler(space, candidate, predict) for candidate in candidates]
 
-    def _models(self) -> tuple[Space, Samples, Predictor]:
+    def _models(self) -> "tuple[Space, Samples, Predictor]":
         """Return the space, the collected samples, and the models to search."""
+        from intop import artefacts
+        from intop.campaign.models import path_of, usable_trees
+        from intop.learn.surrogate import fit_trees
+
         if self.models is None:
             training = required_training(self.task)
             space, samples, _ = learned_samples(self.task, training)

@@ -2,27 +2,33 @@
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from intop.domain.histogram import Histogram
 from intop.domain.replicates import together
 from intop.domain.training import NEAR_CEILING, Ceiling
 from intop.domain.trial import Trial
-from intop.learn.ceiling import ceiling
-from intop.learn.hyperparameters import Effort
-from intop.learn.samples import Samples
 from intop.run.context import Task
+
+if TYPE_CHECKING:
+    from intop.learn.hyperparameters import Effort
+    from intop.learn.samples import Samples
 
 TAUGHT = ("screen", "collect", "refine")
 """The stages whose trials models may learn from."""
 
 
-def noise_ceiling(task: Task, samples: Samples, trials: Sequence[Trial]) -> Ceiling | None:
+def noise_ceiling(task: Task, samples: "Samples", trials: Sequence[Trial]) -> Ceiling | None:
     """Return the accuracy of a perfect model of what was collected and refined."""
+    from intop.learn.ceiling import ceiling
+
     return ceiling(samples.own, _histograms(task, trials))
 
 
-def limited_effort(task: Task, best: Ceiling | None) -> Effort:
+def limited_effort(task: Task, best: Ceiling | None) -> "Effort":
     """Return the effort of a task's training, where a perfect model has the accuracy `best`."""
+    from intop.learn.hyperparameters import Effort
+
     budget = task.context.study.budget
     return Effort(
         folds=budget.folds,

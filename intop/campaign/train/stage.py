@@ -5,18 +5,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import ClassVar
 
-from intop import artefacts
 from intop.campaign.collected import learned_samples, usable
-from intop.campaign.models import save_models, target_of
-from intop.campaign.train.limits import TAUGHT, limited_effort, noise_ceiling
 from intop.domain.performance import performance
 from intop.domain.training import Training
 from intop.domain.trial import Trial
 from intop.errors import UsageError
-from intop.learn.components import components
-from intop.learn.families import FAMILIES
 from intop.learn.parallel import processes
-from intop.learn.tuning import limits, train_all
 from intop.run import effort, prerequisites
 from intop.run.context import Task
 from intop.run.effort import Span
@@ -41,15 +35,23 @@ class Train(Stage[Training]):
     hands_on = ("STM", "DTM")
     result_type = Training
     needs = ("collect",)
-    families: ClassVar[Sequence[str]] = tuple(FAMILIES)
+    families: ClassVar[Sequence[str]] = ()
+    """The families to train; all of them where none is named."""
 
     def result(self, trials: Sequence[Trial]) -> Training:
+        from intop.campaign.models import target_of
+        from intop.campaign.train.limits import limited_effort, noise_ceiling
+        from intop.learn.components import components
+        from intop.learn.families import FAMILIES
+        from intop.learn.tuning import limits, train_all
+
         task = self.task
         space, samples, trials = learned_samples(task)
         progress = task.context.progress
+        families = self.families or tuple(FAMILIES)
         best = noise_ceiling(task, samples, trials)
         effort = limited_effort(task, best)
-        for line in limits(self.families, samples, effort):
+        for line in limits(families, samples, effort):
             progress.say(f"{task.title}: {line}")
 
         def begin(searches: int, ended: int) -> None:
@@ -59,7 +61,7 @@ class Train(Stage[Training]):
 
         try:
             outcome = train_all(
-                self.families,
+                families,
                 samples,
                 effort=effort,
                 dask=task.context.dask,
@@ -98,6 +100,8 @@ class Train(Stage[Training]):
 
 def _trial_s(prospect: Prospect) -> float | None:
     """Return the seconds of a trial, as measured, by the file, or as a pilot likely chooses."""
+    from intop.campaign.train.limits import TAUGHT
+
     taken = [p.seconds for stage in TAUGHT for p in prospect.places(stage) if p.status is not None]
     if taken:
         return fmean(taken)
@@ -110,6 +114,9 @@ def train(task: Task, models: Path | None = None) -> Training:
 
     Raises what `learned_samples` does.
     """
+    from intop import artefacts
+    from intop.campaign.models import save_models
+
     if models is None:
         return execute(Train(task))
     space, samples, _ = learned_samples(task)

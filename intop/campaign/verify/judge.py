@@ -430,3 +430,12 @@ def _default(task: Task, testbed: Testbed, against: str) -> Configuration:
             f"the host's own values"
         )
     return configuration
+
+
+def required_verdict(task: Task) -> Verdict:
+    """Return the campaign's verdict. Raises ResultMissingError before there is one."""
+    verdict = task.store.get(task.subject, Verdict)
+    if verdict is None:
+        why = "no verdict yet, so there is no winner to explain"
+        raise prerequisites.missing(task, why, "verify")
+    return verdict

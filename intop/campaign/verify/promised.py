@@ -1,15 +1,11 @@
 """The order in which a winner's changes are tried: those that most speaks for come first."""
 
-import numpy as np
-
 from intop.campaign.collected import learned_samples
 from intop.campaign.verify.change_rounds import Changes
 from intop.campaign.verify.winner import Winner
 from intop.domain.ranking import Ranking
 from intop.domain.training import Training
 from intop.errors import ResultMissingError
-from intop.learn.families import FAMILIES
-from intop.learn.surrogate import fit_trees
 from intop.run.context import Task
 
 
@@ -21,6 +17,11 @@ def promised(task: Task, winner: Winner, purpose: str) -> tuple[str, ...]:
     are no models of P99 by trees. `purpose` seeds the fit. Raises what `learned_samples` does but
     ResultMissingError.
     """
+    import numpy as np
+
+    from intop.learn.families import FAMILIES
+    from intop.learn.surrogate import fit_trees
+
     training = task.store.get(task.subject, Training)
     if training is None or training.objective != "p99":
         return ()

@@ -150,7 +150,7 @@ def command(
     from intop.deploy.canary.pauses import pauses
     from intop.deploy.canary.view import canary_section
 
-    hosts, settings = _hosts(words, options)
+    hosts, settings = _hosts(words, config, options)
     before_block = pauses(settings.pop("between"), settings.pop("alert"))
 
     def connect(study: "Study", archs: Iterable[str]) -> "Connect":
@@ -178,11 +178,11 @@ def command(
 
 
 def _hosts(
-    words: Sequence[str], options: dict[str, Any]
+    words: Sequence[str], config: Path | None, options: dict[str, Any]
 ) -> "tuple[list[HostAddress], dict[str, Any]]":
     """Return the hosts that are named, and the options that are not about them."""
     own = {name: options[name] for name in HOST_OPTIONS}
-    hosts = named_hosts(words, **own)
+    hosts = named_hosts(words, config, **own)
     return hosts, {name: value for name, value in options.items() if name not in own}
 
 

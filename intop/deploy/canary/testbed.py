@@ -13,14 +13,12 @@ from intop.domain.cluster import HostAddress
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.access_logs import access_logs
 from intop.domain.nginx.conf import Conf
-from intop.domain.nginx.conf import parse_shown as parse_conf
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.probing import HostFacts, Probe, Probed, asked_keys, unfit
 from intop.domain.trial import Conditions, PlannedTrial, Status, Trial
 from intop.errors import (
     CommandError,
     HostError,
-    NginxFileError,
     RefusedValueError,
     UnreachableError,
     UsageError,
@@ -30,6 +28,7 @@ from intop.hosts.access_log import CONNECTION, NOTHING, LoggedRequests, LogReade
 from intop.hosts.facts import facts_and_conf
 from intop.hosts.guard import GOES_ON, GuardedHost, guarded
 from intop.hosts.host import Host
+from intop.hosts.nginx import serving_conf
 from intop.run.available_space import probed_of
 from intop.run.context import Task
 from intop.version import __version__
@@ -282,13 +281,7 @@ def _facts(host: Host) -> tuple[HostFacts, Conf]:
     facts, shown = facts_and_conf(host)
     if not facts.is_root:
         raise HostError(name, "is reached by a user who isn't root: set sudo = true, or use --sudo")
-    text = next(filter(None, shown), "")
-    if not text:
-        raise CommandError(name, "no nginx runs there that shows its configuration")
-    try:
-        return facts, parse_conf(text)
-    except NginxFileError as error:
-        raise CommandError(name, str(error)) from error
+    return facts, serving_conf(host, shown)
 
 
 def _check(name: str, configuration: Configuration, offered: Probed, own: dict[str, str]) -> None:

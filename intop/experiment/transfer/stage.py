@@ -23,8 +23,7 @@ from intop.experiment.contest.stage import (
     entrant,
     with_results,
 )
-from intop.experiment.transfer.compromise import compromise
-from intop.experiment.transfer.warm_starts import WarmStart, warm_starts
+from intop.experiment.transfer.warm_start import WarmStart
 from intop.run import prerequisites
 from intop.run.context import Context, Task
 from intop.run.executor import execute
@@ -80,6 +79,8 @@ def transfer(
     """
     subjects = [Subject(campaign=context.campaign, arch=a, workload=workload.name) for a in archs]
     tasks = [Task(context=context, subject=subject, workload=workload) for subject in subjects]
+    from intop.experiment.transfer.warm_starts import warm_starts
+
     warm, lacking_trials = warm_starts(tasks)
     verdicts, lacking_verdicts = _verdicts(tasks) if measure else ({}, [])
     crosswise: list[Crosswise] = []
@@ -125,6 +126,8 @@ def _agreed(
     stored = tasks[0].store.get(tasks[0].subject, Compromise)
     if stored is not None and not again:
         return stored, []
+    from intop.experiment.transfer.compromise import compromise
+
     agreed, why = compromise(tasks, [verdict.configuration for verdict in verdicts.values()])
     if agreed is not None:
         for task in tasks:

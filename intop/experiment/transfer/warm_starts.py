@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from intop.campaign.collected import collected_samples
 from intop.domain.training import Training
 from intop.errors import ResultMissingError
+from intop.experiment.transfer.warm_start import CurvePoint, WarmStart
 from intop.learn import accuracy
 from intop.learn.families import FAMILIES, Hyperparameters
 from intop.learn.parallel import each, one_thread
@@ -27,40 +27,6 @@ FAMILY = "RFR"
 
 _Curve = tuple[list[tuple[float, float]], dict[str, float]]
 """The errors from scratch and warm by size, and the shares of the largest size."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CurvePoint:
-    """The held-out errors (MAPE, percent) of models of so many configurations."""
-
-    configurations: int
-    scratch: float
-    """The error with these alone."""
-    warm: float
-    """The error with the other machine's trials, too."""
-    worth: float | None
-    """The number of configurations from scratch that have the error of the warm one. None: more
-    than were tried."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WarmStart:
-    """The worth of one architecture's trials for models of another."""
-
-    source: str
-    target: str
-    family: str
-    common: tuple[str, ...]
-    """The parameters that both know."""
-    own: tuple[str, ...]
-    """The parameters that only the target's configurations vary."""
-    configurations: tuple[int, int]
-    """The number of configurations that the target and the source have measured."""
-    repeats: int
-    """The number of measurements of errors, with other rows held out each time. They are means."""
-    curve: tuple[CurvePoint, ...]
-    shares: dict[str, float]
-    """The part of the warm predictions, at the most rows, by each of the ways to make them."""
 
 
 def warm_starts(tasks: Sequence[Task]) -> tuple[list[WarmStart], list[ResultMissingError]]:

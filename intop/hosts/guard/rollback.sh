@@ -59,6 +59,30 @@ undo_applied() {
     return "$result"
 }
 
+# Leaves to the record of what is applied the keys of folder $1 that its session found applied: the
+# record knows their values from before, and the folder only ours.
+leave_to_applied() (
+    set -f
+    IFS=$newline
+    firsts=$newline$(paths_of "$(cat "$applied/snapshot")")$newline
+    covered=
+    for line in $(grep -xF -f "$applied/left" "$1/snapshot"); do
+        case $firsts in *"$newline${line%%:*}$newline"*) covered=$covered${line%%:*}$newline ;; esac
+    done
+    [ -n "$covered" ] || exit 0
+    rest=$(without "$(cat "$1/snapshot")" "$covered")
+    if [ -z "$rest" ] && [ ! -e "$1/nginx" ]; then
+        disarm_boot "$1"
+        discard "$1"
+        exit 0
+    fi
+    all=/dev/null
+    for path in $(paths_of "$rest"); do all="$all $path"; done
+    # The paths come first: a death in between leaves a key that is tried again, and found covered.
+    printf '%s\n' "$all" > "$1/paths.new" && printf '%s\n' "$rest" > "$1/snapshot.new" &&
+        mv "$1/paths.new" "$1/paths" && mv "$1/snapshot.new" "$1/snapshot"
+) 2>/dev/null
+
 do_rollback() {
     force=$token
     code=77
@@ -119,6 +143,11 @@ do_rollback() {
             exit 1
         fi
     done
+    if find_applied && is_of_now "$applied"; then
+        for old in "$dir"/unrestored.*; do
+            [ ! -d "$old" ] || leave_to_applied "$old"
+        done
+    fi
     set --
     # The first one comes last: its values are the oldest. Ours have just been tried.
     for old in "$dir"/unrestored.*; do

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from intop.domain.overload import PENDING
 from intop.hosts.load.output import check_kind, counts, flag, histogram, json_line, whole
 from intop.hosts.load.types import PATHS_FILE, Load, LoadResult, LoadTool
 
@@ -16,8 +17,6 @@ ERROR_KINDS = (
     *("closed", "malformed", "timeout", "status", "content"),
 )
 """Reasons of failed requests; `ports`: none was left, `content`: another one was expected."""
-PENDING = "pending"
-"""The kind of a request that is unanswered at the end."""
 
 DRAIN_S = 1.0
 """The longest wait for answers after the last slot; it ends as soon as all are there."""

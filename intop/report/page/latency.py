@@ -11,6 +11,8 @@ from intop.campaign.verify.view import (
     latency_notes,
     side_table,
 )
+from intop.causes.view import mediation_notes, mediation_table
+from intop.causes.view import sentence as mediation_sentence
 from intop.document.columns import Column, numbers
 from intop.document.model import Block, Figure, Paragraph, Section, Table
 from intop.domain.histogram import Histogram, reliable_ms
@@ -20,8 +22,6 @@ from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
 from intop.domain.verdict import PairwiseLatency, Verdict
 from intop.experiment.sweep.view import sweep_notes, sweep_tables
-from intop.explain.causes.view import mediation_notes, mediation_table
-from intop.explain.causes.view import sentence as mediation_sentence
 from intop.report.findings import Findings, Judged
 from intop.report.page.common import as_sentence, drawing
 from intop.sentences import soak_sentence, sweep_sentence

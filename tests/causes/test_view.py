@@ -3,10 +3,10 @@
 import pytest
 
 from builders.results import VERDICT
+from intop.causes.view import mediation, sentence
 from intop.domain.configuration import Configuration
 from intop.domain.mediation import BlockedMechanism, Mediated, Mediation
 from intop.domain.stats import Interval
-from intop.explain.causes.view import mediation, sentence
 from kit.golden import Golden
 from kit.printed import shown
 

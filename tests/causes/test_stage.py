@@ -7,13 +7,13 @@ import pytest
 
 from builders import results as findings
 from builders.testbeds import FakeTestbed, probe_of
+from intop.causes.stage import MediationRequest, mediate
 from intop.domain.causes import Causes
 from intop.domain.configuration import Configuration
 from intop.domain.mediation import BlockedMechanism, Mediation
 from intop.domain.trial import PlannedTrial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from intop.explain.causes.stage import MediationRequest, mediate
 
 IDLE, SYNACKS = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_synack_retries"
 FIN, SOMAXCONN = "net.ipv4.tcp_fin_timeout", "net.core.somaxconn"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _asked(blocks: tuple[str, ...], rounds: int | None, **options: Any) -> dry_run.Asked:
-    from intop.explain.causes.stage import MediationRequest
+    from intop.causes.stage import MediationRequest
 
     asked_blocks(blocks)
     request = MediationRequest(rounds=rounds)
@@ -50,9 +50,9 @@ def command(blocks: tuple[str, ...], rounds: int | None, **options: Any) -> None
     each of them away on both sides by other parameters, and measures what is left of the gain. The
     exit code is 3 when no verdict is a gain, and then nothing is measured.
     """
+    from intop.causes.stage import MediationRequest, mediate
+    from intop.causes.view import mediation
     from intop.domain.verdict import Verdict
-    from intop.explain.causes.stage import MediationRequest, mediate
-    from intop.explain.causes.view import mediation
 
     request = MediationRequest(blocks=tuple(asked_blocks(blocks)), rounds=rounds)
     results = run_stage(lambda task: mediate(task, request), mediation, **options)

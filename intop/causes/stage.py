@@ -8,6 +8,7 @@ from statistics import fmean
 from intop.campaign.baselines import base_of, both_sides
 from intop.campaign.collected import required_space
 from intop.campaign.pilot.stage import timed
+from intop.campaign.verify.judge import required_verdict
 from intop.campaign.verify.winner import Winner
 from intop.config.counters import load_counters
 from intop.domain.baseline import HOST, TUNED
@@ -20,7 +21,6 @@ from intop.domain.stats import Interval, paired_ratio, student_quantile
 from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
-from intop.explain.stage import required_verdict
 from intop.resources import shipped
 from intop.run.context import Task
 from intop.run.executor import execute
