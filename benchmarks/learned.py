@@ -127,10 +127,14 @@ class Learned(Question[str, Held]):
                 if log is not None and load is not None and log:
                     numbers = f"{log:.3g} | {load:.3g} | {load / log:.3f}"
                     yield f"| {name} | {quantity} | {numbers} |"
-            yield f"| {name} | weights from the mix, beside chance | {held.chance:.4f} | "\
+            yield (
+                f"| {name} | weights from the mix, beside chance | {held.chance:.4f} | "
                 f"{held.weights:.4f} | |"
-            yield f"| {name} | replay from the mix, beside chance | {held.chance:.4f} | "\
+            )
+            yield (
+                f"| {name} | replay from the mix, beside chance | {held.chance:.4f} | "
                 f"{held.mix:.4f} | |"
+            )
 
     def missed(self, results: Mapping[str, Held]) -> list[str]:
         return [f"{name}: {what}" for name, held in results.items() for what in missed_of(held)]

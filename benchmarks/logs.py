@@ -126,7 +126,7 @@ BURST = 28
 
 
 def bursts(seconds: float, seed: int = 1) -> Log:
-    """Return a log of 100 requests/s in bursts of BURST within 15 ms, each on its own connection."""
+    """Return a log of 100 requests/s in bursts of BURST within 15 ms, each on a new connection."""
     rng = random.Random(seed)
     paths = ["img/logo.svg", "img/icon-1.png", "img/icon-2.png", "css/print.css"]
     requests, at, connection = [], 0.0, 0
@@ -204,7 +204,7 @@ def _timed(request: Request, rng: random.Random) -> str:
     return f'{ended:.3f} {_address(rng)} "GET {request.path} HTTP/1.1" 200 {request.size}'
 
 
-# What intop makes of them ---------------------------------------------------------------------------
+# What intop makes of them -----------------------------------------------------------------------
 
 
 def learned_study(folder: Path, log: Log, head: str, *words: str) -> Study:

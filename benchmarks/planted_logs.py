@@ -47,7 +47,12 @@ SERVER = """\
 [cluster.native]
 lab = "planted"
 link = { delay_ms = 20 }
-sysctls = { "net.core.somaxconn" = 128, "net.ipv4.tcp_max_syn_backlog" = 32, "net.ipv4.tcp_syncookies" = 0, "net.ipv4.tcp_no_metrics_save" = 1 }
+
+[cluster.native.sysctls]
+"net.core.somaxconn" = 128
+"net.ipv4.tcp_max_syn_backlog" = 32
+"net.ipv4.tcp_syncookies" = 0
+"net.ipv4.tcp_no_metrics_save" = 1
 """
 RIGHT: Mapping[str, frozenset[str]] = {
     "idle": frozenset({"net.ipv4.tcp_slow_start_after_idle"}),

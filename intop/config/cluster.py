@@ -137,7 +137,7 @@ def _lab(source: Source, table: Table, place: Place, arch: str) -> LabSpec | Non
 
 
 def _weights(table: Any) -> Any:
-    """Return pairs of a wait (ms) and its weight. Names in TOML are texts, also those of numbers."""
+    """Return pairs of a wait (ms) and its weight. In TOML a name is a text, also a number's."""
     if not isinstance(table, dict):
         return table
     return [[int(ms) if re.fullmatch("[0-9]{1,9}", ms) else ms, n] for ms, n in table.items()]

@@ -342,7 +342,7 @@ class LabSpec:
     files: LabFiles = ()
     """Further files that the backends serve, with their sizes in KB."""
     waits: LabWaits = ()
-    """Files that are pages of an application, with the weights of the ms after which they are there."""
+    """Files that are pages of an application: the weights of the ms after which they are there."""
 
     def __post_init__(self) -> None:
         check_files(self.files)

@@ -127,14 +127,8 @@ def prefixes_of(words: Sequence[str]) -> Prefixes:
     """Return the prefixes of words such as office=10.0.0.0/8. Raises UsageError."""
     result: list[tuple[str, Network]] = []
     for word in words:
-        name, equals, text = word.partition("=")
         try:
-            if not equals:
-                raise ValueError("it has no =")
-            LabClients(name=name, share=1.0)
-            if name == OTHERS:
-                raise ValueError(f"{OTHERS} are all clients without a prefix")
-            result.append((name, ipaddress.ip_network(text, strict=False)))
+            result.append(_prefix(word))
         except ValueError as error:
             raise UsageError(
                 f"--clients {word}: {error}. Write NAME=PREFIX, such as office=10.0.0.0/8"
@@ -142,6 +136,17 @@ def prefixes_of(words: Sequence[str]) -> Prefixes:
     if len({name for name, _ in result}) >= MAX_CLIENTS:
         raise UsageError(f"--clients: at most {MAX_CLIENTS - 1} classes, and {OTHERS}")
     return tuple(result)
+
+
+def _prefix(word: str) -> tuple[str, Network]:
+    """Return the name and the addresses of a word. Raises ValueError."""
+    name, equals, text = word.partition("=")
+    if not equals:
+        raise ValueError("it has no =")
+    LabClients(name=name, share=1.0)
+    if name == OTHERS:
+        raise ValueError(f"{OTHERS} are all clients without a prefix")
+    return name, ipaddress.ip_network(text, strict=False)
 
 
 def _trip_classes() -> list[tuple[str, str]]:

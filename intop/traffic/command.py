@@ -80,8 +80,8 @@ def group() -> None:
 @click.option(
     "--lab",
     metavar="CLUSTER",
-    help="Also write what makes a lab serve these paths with their sizes and waits, over links with "
-    "the delays of the clients.",
+    help="Also write what makes a lab serve these paths with their sizes and waits, over links "
+    "with the delays of the clients.",
 )
 @click.option(
     "--clients",

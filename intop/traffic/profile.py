@@ -41,7 +41,18 @@ _TYPE = re.compile(r"\.([A-Za-z0-9]{1,8})$")
 _STATUS = re.compile("[0-9]{3}")
 PROTOCOLS = ("HTTP/0.9", "HTTP/1.0", "HTTP/1.1", "HTTP/2.0", "HTTP/3.0")
 METHODS = (
-    *("HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "PROPFIND", "REPORT"),
+    *(
+        "HEAD",
+        "POST",
+        "PUT",
+        "DELETE",
+        "CONNECT",
+        "OPTIONS",
+        "TRACE",
+        "PATCH",
+        "PROPFIND",
+        "REPORT",
+    ),
     *("MKCOL", "MOVE", "COPY", "LOCK", "UNLOCK", "PURGE", "SEARCH"),
 )
 """Methods that are counted by name. Anybody may send another one, however long."""
@@ -362,9 +373,12 @@ def _moment(text: str) -> float | None:
             return None
     try:
         at_s = float(text)
-        return at_s if 0 <= at_s < LATEST_S else None
     except ValueError:
-        pass
+        return _of_iso(text)
+    return at_s if 0 <= at_s < LATEST_S else None
+
+
+def _of_iso(text: str) -> float | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

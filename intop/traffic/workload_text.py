@@ -190,8 +190,8 @@ def _links(profile: Profile, cluster: str) -> Iterator[str]:
     classes = profile.clients.shares()
     if len(classes) < 2 and not any(_delay_ms(each) for each, _ in classes):
         return
-    yield "# A link's delay is half of the median $tcpinfo_rtt of its class. A log does not tell loss:"
-    yield "# add loss_percent where you know it."
+    yield "# A link's delay is half of the median $tcpinfo_rtt of its class. A log does not tell"
+    yield "# loss: add loss_percent where you know it."
     for each, share in classes:
         yield f"[[cluster.{cluster}.clients]]        # {_class_about(each, share)}"
         yield f"name = {json.dumps(each.name)}"
