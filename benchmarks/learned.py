@@ -107,7 +107,9 @@ class Learned(Question[str, Held]):
             assert isinstance(spec, LabSpec)
             load = study.workloads[NAME]
             assert load.recording is not None
-            load = replace(load, duration_s=math.ceil(load.recording.seconds), warmup_s=0)
+            # As fast as the log, whose rate the text rounds, and a second longer at most.
+            rate_rps, seconds = load.recording.rate_rps, math.ceil(load.recording.seconds)
+            load = replace(load, rate_rps=rate_rps, duration_s=seconds, warmup_s=0)
             lag_ms = replayed(spec, load, folder / "load.log")
             words = ("load.log", "--load-format", LOAD_FORMAT, "--json")
             checked = json.loads(asked(folder, "check", log, *words))
@@ -183,10 +185,10 @@ def number_from_a_ten(load: Workload) -> int:
     """Return the number of a trial that begins just after a multiple of TENS_S of its recording."""
     recording = load.recording
     assert recording is not None
+    lengths = recording.seconds, load.counted_s
 
     def beyond(number: int) -> float:
-        played_s = load.counted_s * load.rate_rps / recording.rate_rps
-        (begin,) = windows(recording.seconds, played_s, MOST_WINDOWS, seed=SEED, number=number)
+        (begin,) = windows(*lengths, MOST_WINDOWS, seed=SEED, number=number)
         return begin % TENS_S
 
     return min(range(10_000), key=beyond)

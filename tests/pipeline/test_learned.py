@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,9 @@ def test_the_lab_serves_the_logs_files_and_the_load_asks_for_them(learned: Study
         assert (took_s >= WAIT_S) == (asked == SLOW), asked
     learned.run("collect", "--samples", "8")
     generated = folders_of(lab).host("lb") / "disk/access.log"
+    senders = Counter(line.partition(" ")[0] for line in generated.read_text().splitlines())
+    (_, near), (_, far) = senders.most_common(2)
+    assert far / (near + far) == pytest.approx(0.3, abs=0.05)
     checked = learned.run("workload", "check", "access.log", str(generated), "--format", FORMAT,
                           "--load-format", LOG_FORMAT, "--json")[0]  # fmt: skip
     result = json.loads(checked)
