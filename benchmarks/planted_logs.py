@@ -43,6 +43,11 @@ LABS = 4
 CONNECTIONS = 64
 """Of a load that is typed by hand: what `intop init` writes."""
 LEARNED, CONSTANT = "learned", "constant"
+ANY_MACHINE = {
+    **{"max_foreign_cores": 1000.0, "max_steal_cores": 1000.0, "max_steal": 0.99},
+    **{"max_lag": 1.0, "max_load_cpu": 1.0},
+}
+"""Limits of a budget that no other work exceeds."""
 SERVER = """\
 [cluster.native]
 lab = "planted"
@@ -84,7 +89,7 @@ class PlantedLogs(Question[Cell, Plan]):
     @classmethod
     def options(cls, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
-        add("--trials", type=int, help="screening and other trials, for a try (as make run)")
+        add("--trials", type=int, help="of screening and collection, for a try on a busy machine")
         add("--labs", type=int, choices=range(1, LABS + 1), default=LABS, help=f"at once ({LABS})")
 
     def cells(self) -> dict[str, Cell]:
@@ -113,9 +118,8 @@ class PlantedLogs(Question[Cell, Plan]):
             workload = constant(workload)
         budget = scenario(MAIN).budget
         if (few := self.given.trials) is not None:
-            budget = replace(
-                budget, screen_trials=few, collect_trials=few, refine_trials=0, judge_pairs=2
-            )
+            few_of_all = {"screen_trials": few, "collect_trials": few, "refine_trials": 0}
+            budget = replace(budget, **few_of_all, trim_rounds=0, judge_pairs=2, **ANY_MACHINE)
         ((arch, (spec, *_)),) = study.clusters.items()
         assert isinstance(spec, LabSpec)
         specs = tuple(replace(spec, name=f"planted{n}") for n in range(1, self.given.labs + 1))

@@ -18,6 +18,7 @@ OTHERS = "others"
 """Clients whose address has none of the prefixes."""
 LEAST_SHARE = 0.02
 """A class of round trips with a smaller share of the requests joins its nearer neighbour."""
+A_FEW = " and a few others"
 MOST_ADDRESSES = 65_536
 """Addresses whose class is remembered."""
 
@@ -53,7 +54,7 @@ class ClientClass:
         """Return one class of both, with the name of this one."""
         result = ClientClass(
             self.name,
-            f"{self.about}, {other.about}",
+            f"{self.about.removesuffix(A_FEW)}{A_FEW}",
             self.requests + other.requests,
             self.new_connections + other.new_connections,
         )

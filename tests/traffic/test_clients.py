@@ -115,7 +115,7 @@ def test_a_class_with_hardly_any_request_joins_its_neighbour() -> None:
     first = own.clients.shares()
     assert [c.name for c, _ in first] == ["rtt-under-5", "rtt-20-50"]
     assert first[0][0].requests == 2020
-    assert first[0][0].about == "round trips below 5 ms, round trips of 5 to 20 ms"
+    assert first[0][0].about == "round trips below 5 ms and a few others"
     assert [(c.requests, share) for c, share in own.clients.shares()] == [
         (c.requests, share) for c, share in first
     ]
