@@ -35,7 +35,7 @@ from benchmarks.winners import interval_of, tuned
 from intop.config.study import Study
 from intop.domain.cluster import LabSpec
 from intop.domain.stats import Interval
-from intop.domain.workload import ALIKE, Workload
+from intop.domain.workload import ALIKE, Budget, Workload
 
 SECONDS = 600
 TRIAL_S = 4
@@ -43,11 +43,6 @@ LABS = 4
 CONNECTIONS = 64
 """Of a load that is typed by hand: what `intop init` writes."""
 LEARNED, CONSTANT = "learned", "constant"
-ANY_MACHINE = {
-    **{"max_foreign_cores": 1000.0, "max_steal_cores": 1000.0, "max_steal": 0.99},
-    **{"max_lag": 1.0, "max_load_cpu": 1.0},
-}
-"""Limits of a budget that no other work exceeds."""
 SERVER = """\
 [cluster.native]
 lab = "planted"
@@ -118,8 +113,7 @@ class PlantedLogs(Question[Cell, Plan]):
             workload = constant(workload)
         budget = scenario(MAIN).budget
         if (few := self.given.trials) is not None:
-            few_of_all = {"screen_trials": few, "collect_trials": few, "refine_trials": 0}
-            budget = replace(budget, **few_of_all, trim_rounds=0, judge_pairs=2, **ANY_MACHINE)
+            budget = few_trials(budget, few)
         ((arch, (spec, *_)),) = study.clusters.items()
         assert isinstance(spec, LabSpec)
         specs = tuple(replace(spec, name=f"planted{n}") for n in range(1, self.given.labs + 1))
@@ -143,6 +137,13 @@ class PlantedLogs(Question[Cell, Plan]):
             if len(known) == len(names) and all(is_right(name, results[name]) for name in known):
                 missed.append(f"the constant rate finds both, seed {seed}")
         return missed
+
+
+def few_trials(budget: Budget, trials: int) -> Budget:
+    """Return a budget of minutes, with limits that no other work on the machine exceeds."""
+    few = replace(budget, screen_trials=trials, collect_trials=trials, refine_trials=0)
+    any_machine = replace(few, max_foreign_cores=1000, max_steal_cores=1000, max_steal=0.99)
+    return replace(any_machine, max_lag=1, max_load_cpu=1, trim_rounds=0, judge_pairs=2)
 
 
 def constant(workload: Workload) -> Workload:
