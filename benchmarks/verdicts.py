@@ -1,8 +1,9 @@
 """What verdicts are worth: many of them on a lab where the truth is known.
 
 `verdicts-aa` has the host's own values on both sides: every difference that a verdict calls is an
-error, and at the 95 % level it may call one in twenty. `verdicts-planted` has them on both sides,
-too, but one side is slower, by one of these:
+error, and at the 95 % level it may call one in twenty. With `--recorded` its load
+replays a made-up log of bursts. `verdicts-planted` has them on both sides, too, but one side is
+slower, by one of these:
 
 --wait-ms D   Every dynamic page of that side is answered D ms later, so its P99 is the other's
               plus D. The true ratio follows from the P99s of the default's trials alone. The
@@ -30,20 +31,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from statistics import stdev
 from typing import Any, Literal, Protocol
 
 from benchmarks.campaign import Opened, altered, begun, judged, labs_up, scenario
 from benchmarks.harness import Question, UnusableError, positive
+from benchmarks.logs import NAME, epa, learned_study
 from intop.config.study import Study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
+from intop.domain.lab_files import MOST_WAIT_MS
 from intop.domain.rounds import p99_by_round, paired
 from intop.domain.stats import geometric_interval, geometric_mean
 from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.domain.verdict import Verdict
-from intop.lab import app, network
+from intop.lab import network
 from intop.lab.commands import run
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.loads import Loads
@@ -58,6 +62,8 @@ BOTH_WAIT_MS = 10
 reason that is not known; with it on both sides, that is less of the effect."""
 
 STALL_MS = 1000
+RECORDED_S = 600
+"""Length of the recording of `--recorded`."""
 MUST_FLAG = 0.95
 """The share of verdicts that must flag the stalls."""
 MAY_DIFFER = 0.1
@@ -209,6 +215,8 @@ class Verdicts(Question[int, Found]):
             tempfile.TemporaryDirectory() as folder,
             opened(f"{folder}/verdicts.db") as store,
         ):
+            if getattr(self.given, "recorded", False):
+                self.study = replaying(self.study, Path(folder))
             self.verdict = partial(one_verdict, store, effect=self.planted, testbeds=testbeds)
             yield
 
@@ -243,12 +251,14 @@ class AA(Verdicts):
     """Do verdicts call differences where there are none?"""
 
     seeds = 40
-    fixed = (*Verdicts.fixed, "workload")
+    fixed = (*Verdicts.fixed, "workload", "recorded")
 
     @classmethod
     def options(cls, parser: argparse.ArgumentParser) -> None:
         super().options(parser)
         parser.add_argument("--workload", choices=["slt", "dlt"], default="slt", help="(slt)")
+        recorded = "the load replays a recorded log of bursts, at the scenario's rate"
+        parser.add_argument("--recorded", action="store_true", help=recorded)
 
 
 class Planted(Verdicts):
@@ -268,7 +278,7 @@ class Planted(Verdicts):
         effects.add_argument("--share", type=float, help="of the link's rate, in place of waiting")
 
     def effect(self, spec: LabSpec) -> Effect:
-        wait_ms, share, most = self.given.wait_ms, self.given.share, app.MOST_WAIT_MS - BOTH_WAIT_MS
+        wait_ms, share, most = self.given.wait_ms, self.given.share, MOST_WAIT_MS - BOTH_WAIT_MS
         if self.given.stall is not None:
             return Stall(self.given.stall)
         if share is None and wait_ms > most:
@@ -306,6 +316,18 @@ def study_of(study: Study, effect: Effect | None, given: argparse.Namespace) -> 
         workload = replace(workload, duration_s=given.seconds)
     budget = replace(study.budget, judge_pairs=given.pairs, judge_looks=given.looks, level=LEVEL)
     return replace(study, workloads={name: workload}, budget=budget)
+
+
+def replaying(study: Study, folder: Path) -> Study:
+    """Return the study with its load recorded from a log of bursts (`logs.epa`).
+
+    Paths are the recording's numbers of the cluster's own.
+    """
+    head = '[study]\nname = "epa"\nstore = "epa.db"\n[cluster.native]\nlab = "epa"\n'
+    recorded = learned_study(folder, epa(RECORDED_S), head).workloads[NAME]
+    ((name, workload),) = study.workloads.items()
+    load = replace(workload, arrivals="recorded", recording=recorded.recording)
+    return replace(study, workloads={name: load})
 
 
 def one_verdict(

@@ -126,12 +126,21 @@ def _lab(source: Source, table: Table, place: Place, arch: str) -> LabSpec | Non
         ]
     if isinstance(files := table.get("files"), dict):
         own["files"] = [[path, kb] for path, kb in files.items()]
+    if isinstance(waits := table.get("waits"), dict):
+        own["waits"] = [[path, _weights(own_table)] for path, own_table in waits.items()]
     lab = source.convert(LabSpec, own, place, {("balancing",): (), ("name",): ("lab",)})
     if lab is not None:
         source.check(partial(_check_link, lab.link, table.get("link")), place)
         for clients, own_table in zip(lab.clients, table.get("clients", ()), strict=True):
             source.check(partial(_check_link, clients.link, own_table.get("link")), place)
     return lab
+
+
+def _weights(table: Any) -> Any:
+    """Return pairs of a wait (ms) and its weight. In TOML a name is a text, also a number's."""
+    if not isinstance(table, dict):
+        return table
+    return [[int(ms) if re.fullmatch("[0-9]{1,9}", ms) else ms, n] for ms, n in table.items()]
 
 
 def _link(table: Any) -> Any:

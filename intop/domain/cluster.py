@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from annotated_types import Ge, Gt, Interval, MinLen, Predicate
 
 from intop.domain.balancing import USUAL, Balancing, CpuList
-from intop.domain.lab_files import LabFiles, check_files
+from intop.domain.lab_files import LabFiles, LabWaits, check_files, check_waits
 from intop.domain.matching import matching
 from intop.domain.server import NGINX, SERVERS, Server
 from intop.domain.workload import UrlPath
@@ -341,9 +341,12 @@ class LabSpec:
     """A guest's load balancer has its kernel's own."""
     files: LabFiles = ()
     """Further files that the backends serve, with their sizes in KB."""
+    waits: LabWaits = ()
+    """Files that are pages of an application: the weights of the ms after which they are there."""
 
     def __post_init__(self) -> None:
         check_files(self.files)
+        check_waits(self.waits, self.files)
         if self.files and self.balancing.serves_files:
             raise ValueError("files: the load balancer serves files itself (serves_files)")
         if problem := lab_name_problem(self.name):

@@ -6,19 +6,27 @@ amount of work (about 0.2 to 1.5 ms) and another size (2 to 80 KB, 27 KB on aver
 `&wait_ms=MS` has it answered that much later (0 to 1,000 ms): an effect of known size, for whoever
 wants to know whether it is measured. Others don't wait for a request that waits.
 
+Files with waits (`--pages`) are its pages, too. Each request for one draws its wait.
+
 Started by the lab as a program of its own, so it imports only what it needs.
 """
 
 import argparse
 import grp
+import json
 import os
 import pwd
 import time
+from bisect import bisect_right
 from collections.abc import Iterable
 from html import escape
+from itertools import accumulate, count
+from pathlib import Path
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
+
+from intop.domain.lab_files import ENDING, MOST_WAIT_MS, WAITS_ENDING
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -27,7 +35,6 @@ PATH = "/dynamic"
 PROGRAM = "intop-app"
 """The kernel's name for our process, which differs from any other Python's."""
 MOST_DIGITS = 18
-MOST_WAIT_MS = 1000
 EXPECTED = (
     f"expected {PATH}?r=NUMBER, and &wait_ms=0 to {MOST_WAIT_MS} where it is to wait, and "
     "&one_in=N where only one request in N waits\n"
@@ -44,6 +51,25 @@ MASK = (1 << 64) - 1
 
 Order = tuple[int, str, str, int, int]
 """Number, customer, place, pieces, price of a piece in cents."""
+
+
+class Page(NamedTuple):
+    """A file that is answered after a wait."""
+
+    file: str
+    waits_ms: tuple[int, ...]
+    sums: tuple[int, ...]
+    """The weight of each wait, with those before it."""
+
+    def wait_ms(self, turn: int) -> int:
+        """Return the wait of a request, by its number."""
+        return self.waits_ms[bisect_right(self.sums, mixed(turn) % self.sums[-1])]
+
+
+PAGES: dict[str, Page] = {}
+"""The files of `--pages` by path."""
+TURNS = count()
+"""The numbers of their requests."""
 
 
 def mixed(number: int) -> int:
@@ -104,6 +130,18 @@ def page(number: int) -> bytes:
     return "".join(parts).encode()
 
 
+def pages_in(folder: Path) -> dict[str, Page]:
+    """Return the files below a folder that have waits, by their paths."""
+    pages = {}
+    for file in folder.rglob(f"*{WAITS_ENDING}"):
+        weights: list[tuple[int, int]] = json.loads(file.read_text())
+        waits_ms, own = zip(*weights, strict=True)
+        name = str(file).removesuffix(WAITS_ENDING)
+        path = f"/{name[len(str(folder)) + 1 :]}"
+        pages[path] = Page(f"{name}{ENDING}", waits_ms, tuple(accumulate(own)))
+    return pages
+
+
 def number_of(query: str, name: str, missing: int | None = None) -> int | None:
     """The number of a query such as `r=17` that has this name; None when it is something else."""
     values = parse_qs(query, keep_blank_values=True).get(name, [])
@@ -119,7 +157,11 @@ def application(environ: "WSGIEnvironment", start_response: "StartResponse") -> 
     query = environ.get("QUERY_STRING", "")
     number, wait_ms = number_of(query, "r"), number_of(query, "wait_ms", missing=0)
     one_in = number_of(query, "one_in", missing=1)
-    if environ.get("PATH_INFO") != PATH:
+    path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "replace")
+    if (own := PAGES.get(path)) is not None:
+        time.sleep(own.wait_ms(next(TURNS)) / 1000)
+        status, body = "200 OK", Path(own.file).read_bytes()
+    elif path != PATH:
         status, body = "404 Not Found", b"only /dynamic is here\n"
     elif number is None or wait_ms is None or wait_ms > MOST_WAIT_MS or not one_in:
         status, body = "400 Bad Request", EXPECTED.encode()
@@ -151,7 +193,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m intop.lab.app", description=__doc__)
     parser.add_argument("--socket", required=True, help="the Unix socket to serve on")
     parser.add_argument("--user", help="the user to run as, once the socket is open")
+    parser.add_argument("--pages", type=Path, help="the folder of files that are answered late")
     options = parser.parse_args()
+    if options.pages:
+        PAGES.update(pages_in(options.pages))
     with open("/proc/self/comm", "w") as name:  # noqa: PTH123 - a module less to import
         name.write(PROGRAM)
     server: Any = create_server(

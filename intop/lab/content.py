@@ -1,10 +1,11 @@
 """The static files that the backends serve: the same bytes on every machine and every day."""
 
+import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
 
-from intop.domain.lab_files import LabFiles, file_name
+from intop.domain.lab_files import ENDING, WAITS_ENDING, LabFiles, LabWaits, file_name
 
 KB = 1024
 SIZES_KB: Mapping[str, float] = {
@@ -94,9 +95,15 @@ def static_paths() -> tuple[str, ...]:
     return tuple(f"/{path}" for path in SIZES_KB)
 
 
-def write_static_files(folder: Path, files: LabFiles = ()) -> None:
-    """Write all files below `folder`, and further ones, readable for the web server's own user."""
+def write_static_files(folder: Path, files: LabFiles = (), waits: LabWaits = ()) -> None:
+    """Write all files below `folder`, and further ones, readable for the web server's own user.
+
+    Beside a file that the application answers with, there is one of its waits.
+    """
     further = {file_name(path): _random_bytes(path, kb) for path, kb in files}
+    for path, weights in waits:
+        name = file_name(path).removesuffix(ENDING) + WAITS_ENDING
+        further[name] = json.dumps(weights).encode()
     for path, content in (static_files() | further).items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)

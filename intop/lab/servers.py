@@ -83,7 +83,7 @@ def prepare(spec: LabSpec, subnet: IPv4Network) -> None:
     hosts = network.hosts(len(spec.client_links))
     own_folders.make(folders.root, 0o711)
     make_keys(folders, subnet, spec.name, hosts)
-    content.write_static_files(folders.content, spec.files)
+    content.write_static_files(folders.content, spec.files, spec.waits)
     for host in hosts:
         own_folders.make(folders.host(host), 0o711)
     inside = [host for host in hosts if host not in guests]
@@ -118,7 +118,12 @@ def _backend(spec: LabSpec, folders: Folders, host: str) -> texts.Start:
     """Write a backend's configuration; return how its server is started."""
     folder, user = folders.host(host), " ".join(web_user())
     text = texts.backend_config(
-        folder, user, folders.content, open_files=open_files_limit(), has_more=bool(spec.files)
+        folder,
+        user,
+        folders.content,
+        open_files=open_files_limit(),
+        has_more=bool(spec.files),
+        has_waits=bool(spec.waits),
     )
     write(folder / "nginx.conf", text)
     return _nginx()
@@ -245,6 +250,7 @@ def start_all(spec: LabSpec) -> None:
         folder = folders.host(host)
         program = [sys.executable, "-m", "intop.lab.app"]
         options = ["--socket", str(folder / "app.sock"), "--user", user]
+        options += ["--pages", str(folders.content)] if spec.waits else []
         start(
             network.inside(lab, host, "setsid", "--fork", *program, *options),
             log=folder / "app.log",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intop.domain.balancing import Balancing, cpus_of
+from intop.domain.lab_files import ENDING, WAITS_ENDING
 from intop.lab import app
 from intop.lab.content import TYPES
 
@@ -190,13 +191,35 @@ def _types() -> str:
 
 
 def backend_config(
-    folder: Path, user: str, static: Path, *, open_files: int, has_more: bool = False
+    folder: Path,
+    user: str,
+    static: Path,
+    *,
+    open_files: int,
+    has_more: bool = False,
+    has_waits: bool = False,
 ) -> str:
     """Return a backend's nginx.conf: files from `static`, `/dynamic` from the application.
 
-    Where there are further files (`has_more`), those come first.
+    Where there are further files (`has_more`), those come first. Where some have waits, they are
+    the application's, too.
     """
-    more = "            try_files $uri.lab $uri $uri/ =404;\n" if has_more else ""
+    more = f"            try_files $uri{ENDING} $uri $uri/ =404;\n" if has_more else ""
+    waits = (
+        f"            if (-f $document_root$uri{WAITS_ENDING}) {{ return 418; }}\n"
+        "            error_page 418 = @application;\n"
+        if has_waits
+        else ""
+    )
+    passing_on = """\
+            proxy_pass http://application;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $host;
+            proxy_buffer_size 16k;
+            proxy_buffers 16 16k;
+"""
+    handler = f"        location @application {{\n{passing_on}        }}\n" if has_waits else ""
     return f"""\
 {_nginx_main(folder, user, open_files)}{_types()}    open_file_cache max=1000 inactive=60s;
     upstream application {{
@@ -209,17 +232,11 @@ def backend_config(
         client_body_buffer_size 1m;
         root {static};
         location / {{
-{more}            expires 1h;
+{waits}{more}            expires 1h;
         }}
         location = {app.PATH} {{
-            proxy_pass http://application;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host $host;
-            proxy_buffer_size 16k;
-            proxy_buffers 16 16k;
-        }}
-    }}
+{passing_on}        }}
+{handler}    }}
 }}
 """
 

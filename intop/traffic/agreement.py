@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from intop.traffic.profile import Profile
+from intop.traffic.profile import Profile, path_name
+from intop.traffic.workload_text import places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,10 @@ class Agreement:
     mix_by_chance: float
     """The same that chance gives two samples of one mix, on average."""
     shares: Mapping[str, tuple[float, float]]
-    """The shares of requests of each path, or group of paths with an id: the log's and the load's.
+    """The shares of requests of each path: the log's and the load's.
+
+    Paths with ids count as one. Rare paths of a log count for the one that a workload asks for in
+    their place.
     """
 
 
@@ -85,15 +89,18 @@ def agreement(log: Profile, load: Profile) -> Agreement:
 
 
 def _shares(log: Profile, load: Profile) -> dict[str, tuple[float, float]]:
-    totals = [sum(profile.requests_by_path.values()) or 1 for profile in (log, load)]
-    names = dict.fromkeys((*log.requests_by_path, *load.requests_by_path))
-    return {
-        name: (
-            log.requests_by_path.get(name, 0) / totals[0],
-            load.requests_by_path.get(name, 0) / totals[1],
-        )
-        for name in names
-    }
+    place_of = {path_name(path): place for path, place in places(log).items()}
+    names: dict[int, str] = {}
+    for path in log.paths:  # the first one of a place is the one that a workload asks for
+        names.setdefault(place_of[path_name(path.path)], path.path)
+    counts: dict[str, list[int]] = {}
+    for side, profile in enumerate((log, load)):
+        for path in profile.paths:
+            place = place_of.get(path_name(path.path))
+            name = path.path if place is None else names[place]
+            counts.setdefault(name, [0, 0])[side] += path.requests
+    totals = [sum(count[side] for count in counts.values()) or 1 for side in (0, 1)]
+    return {name: (own / totals[0], sent / totals[1]) for name, (own, sent) in counts.items()}
 
 
 def _by_chance(shares: list[float], counts: tuple[int, int]) -> float:

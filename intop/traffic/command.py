@@ -24,6 +24,7 @@ from intop.errors import UsageError
 if TYPE_CHECKING:
     from intop.domain.workload import Recording
     from intop.traffic.access_log import Lines
+    from intop.traffic.clients import ClientClasses
     from intop.traffic.host_log import HostLines
     from intop.traffic.log_format import LineFormat, Values
     from intop.traffic.profile import Profile
@@ -63,6 +64,7 @@ def group() -> None:
         "intop workload learn a.log --format '$msec $connection_requests \"$request\" $status'",
         "intop workload learn access.log --record shop.recording >> intop.toml",
         "intop workload learn access.log --lab native >> intop.toml",
+        "intop workload learn access.log --clients office=10.0.0.0/8 --clients vpn=2001:db8::/32",
     )
 )
 @click.argument("logs", nargs=-1, metavar="[LOG]...")
@@ -85,7 +87,14 @@ def group() -> None:
 @click.option(
     "--lab",
     metavar="CLUSTER",
-    help="Also write [cluster.CLUSTER.files], so that a lab serves these paths with their sizes.",
+    help="Also write what makes a lab serve these paths with their sizes and waits, over links "
+    "with the delays of the clients.",
+)
+@click.option(
+    "--clients",
+    multiple=True,
+    metavar="NAME=PREFIX",
+    help="A class of clients by its addresses. Repeat it for others.  [default: by $tcpinfo_rtt]",
 )
 @json_option
 def learn(
@@ -96,37 +105,40 @@ def learn(
     name: str,
     record: Path | None,
     lab: str | None,
+    clients: tuple[str, ...],
     as_json: bool,
     **reach: str | None,
 ) -> None:
     """Write a [workload.NAME] from access logs.
 
     Logs are plain or gzip files, the oldest first, or - for standard input. The result has paths
-    with weights, the rate and burstiness of the busiest hour, and connections, as far as the log
-    tells. Comments say what each number rests on, and what to log for the rest. Query strings and
-    paths that may hold a secret are never written.
+    with weights, the rate and burstiness of the busiest hour, connections and
+    classes of clients, as far as the log tells. Comments say what each number rests on, and what to
+    log for the rest. Query strings and paths that may hold a secret are never written.
     """
     from intop.config.workload import is_workload_name
     from intop.document.machine import to_json
-    from intop.traffic.workload_text import lab_files_text, workload_text
+    from intop.traffic.clients import ClientClasses, prefixes_of
+    from intop.traffic.workload_text import lab_text, workload_text
 
     try:
         is_workload_name(name)
     except ValueError as error:
         raise UsageError(f"--name: {error}") from error
+    classes = ClientClasses(prefixes_of(clients))
     recorder = _recorder(record)
     with _opened(logs, word, config, reach) as (lines, logged):
         if logged is not None and line_format is None:
             say(f"format: as {word} has it: {logged}")
-        profile = _profile(lines, line_format or logged, recorder)
+        profile = _profile(lines, line_format or logged, recorder, classes)
     recording = _recording(record, recorder, profile)
     if as_json:
         print_result(to_json(summary(profile)))
         return
     try:
-        text = workload_text(profile, name, recording)
+        text = workload_text(profile, name, recording, has_classes=lab is None)
         if lab is not None:
-            text += f"\n{lab_files_text(profile, lab)}"
+            text += f"\n{lab_text(profile, lab)}"
         print_result(text.rstrip("\n"))
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -197,7 +209,10 @@ def _opened(
 
 
 def _profile(
-    lines: "Lines | HostLines", line_format: str | None, recorder: "Recorder | None" = None
+    lines: "Lines | HostLines",
+    line_format: str | None,
+    recorder: "Recorder | None" = None,
+    clients: "ClientClasses | None" = None,
 ) -> "Profile":
     """Return the profile of logs, and say what could not be read. Raises UsageError."""
     from intop.traffic.profile import profile_of
@@ -205,7 +220,7 @@ def _profile(
     places = iter(lines)
     first = list(islice(places, LOOK))
     chosen = _format([text for _, text in first], line_format)
-    profile = profile_of(_read(chain(first, places), chosen), recorder)
+    profile = profile_of(_read(chain(first, places), chosen), recorder, clients)
     for note in lines.notes:
         say(note)
     if lines.too_long:
@@ -286,6 +301,16 @@ def summary(profile: "Profile") -> dict[str, object]:
         "requests_per_connection": profile.requests_per_connection,
         "request_s": profile.mean_request_s,
         "idle_s": profile.median_idle_s,
+        "clients": [
+            {
+                "name": each.name,
+                "share": share,
+                "requests_per_connection": each.requests_per_connection,
+                "idle_s": each.idle_s.median,
+                "round_trip_ms": each.round_trips_ms.median,
+            }
+            for each, share in profile.clients.shares()
+        ],
         "protocols": dict(profile.protocols),
         "secret_requests": profile.secret_requests,
         "paths": [asdict(path) for path in profile.paths],

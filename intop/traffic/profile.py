@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
-from random import Random
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from intop.domain.workload import is_path
+from intop.traffic.clients import ClientClasses
+from intop.traffic.logged import is_whole, seconds, whole
+from intop.traffic.sample import Sample
+from intop.traffic.upstream import step_ms, upstream_ms
 
 if TYPE_CHECKING:
     from intop.traffic.recorder import Recorder
@@ -20,8 +23,6 @@ MOST_PATHS = 20_000
 """Paths that are counted by themselves; later ones count by their type and size."""
 MOST_CONNECTIONS = 50_000
 """Connections whose last answer is remembered."""
-SAMPLES = 10_000
-"""Idle times and round trips that are kept, at random."""
 MOST_EXAMPLES = 3
 HOUR_S = 3600
 TENTHS = 10 * HOUR_S
@@ -37,6 +38,28 @@ _SECRET = re.compile(
 """Parts of a path that may be a token or an address of a person. Such a path is never written."""
 _ID = re.compile(r"/(?:\d+|[0-9a-f]{8,}(?:-[0-9a-f]{4,})*)(?=/|$)", re.IGNORECASE)
 _TYPE = re.compile(r"\.([A-Za-z0-9]{1,8})$")
+_STATUS = re.compile("[0-9]{3}")
+PROTOCOLS = ("HTTP/0.9", "HTTP/1.0", "HTTP/1.1", "HTTP/2.0", "HTTP/3.0")
+METHODS = (
+    *(
+        "HEAD",
+        "POST",
+        "PUT",
+        "DELETE",
+        "CONNECT",
+        "OPTIONS",
+        "TRACE",
+        "PATCH",
+        "PROPFIND",
+        "REPORT",
+    ),
+    *("MKCOL", "MOVE", "COPY", "LOCK", "UNLOCK", "PURGE", "SEARCH"),
+)
+"""Methods that are counted by name. Anybody may send another one, however long."""
+MALFORMED = ("", "", "")
+"""A request line that is none, such as a TLS handshake on a port without TLS."""
+LATEST_S = 1e11
+"""A time beyond this is no number of seconds since 1970."""
 
 
 @dataclass
@@ -47,6 +70,8 @@ class PathCount:
     requests: int = 0
     bytes: int = 0
     paths: int = 1
+    waits: dict[int, int] = field(default_factory=dict)
+    """Requests by the time that upstreams took for them (ms, see `step_ms`), where logged."""
 
 
 @dataclass
@@ -73,12 +98,11 @@ class Profile:
     knows_connections: bool = False
     request_s: float = 0.0
     timed: int = 0
-    idle_s: list[float] = field(default_factory=list)
-    round_trips_ms: list[float] = field(default_factory=list)
+    idle_s: Sample = field(default_factory=Sample)
+    """Pauses of kept connections between two requests."""
+    clients: ClientClasses = field(default_factory=ClientClasses)
     recorder: "Recorder | None" = None
     """Takes the times and paths of all requests."""
-    _idle_seen: int = 0
-    _trips_seen: int = 0
     _paths: dict[str, PathCount] = field(default_factory=dict)
     _groups: dict[tuple[str, int], PathCount] = field(default_factory=dict)
     _secret: int = 0
@@ -86,7 +110,6 @@ class Profile:
     _busiest: "tuple[int, array[int]] | None" = None
     _ended: dict[str, float] = field(default_factory=dict)
     _clock: tuple[str, float] = ("", 0.0)
-    _random: Random = field(default_factory=lambda: Random(1))
 
     def add_unreadable(self, place: str) -> None:
         """Count a line of another format."""
@@ -100,7 +123,8 @@ class Profile:
         at = self._time(values)
         request = _request(values)
         status = values.get("status", "")
-        if at is None or request is None or not status.isdigit():
+        is_malformed = request == MALFORMED and status < "400"
+        if at is None or request is None or is_malformed or not _STATUS.fullmatch(status):
             self.add_unreadable(place)
             return
         self.lines += 1
@@ -112,17 +136,16 @@ class Profile:
             return
         _, uri, protocol = request
         self.counted += 1
-        self.protocols[protocol] += 1
-        if scheme := values.get("scheme") or (
-            "https" if values.get("ssl_protocol", "-") != "-" else ""
-        ):
+        self.protocols[protocol if protocol in PROTOCOLS else "another"] += 1
+        if scheme := _scheme(values):
             self.schemes[scheme] += 1
         self._count_time(at)
-        size = _whole(values.get("body_bytes_sent") or values.get("bytes_sent"))
-        path = self._count_path(uri, size)
+        size = whole(values.get("body_bytes_sent") or values.get("bytes_sent"))
+        waited_ms = upstream_ms(values.get("upstream_response_time"))
+        path = self._count_path(uri, size, waited_ms)
         self._count_connection(at, values)
         if self.recorder is not None:
-            took_s = _seconds(values.get("request_time")) or 0.0
+            took_s = seconds(values.get("request_time")) or 0.0
             self.recorder.add(at, took_s, 1e-3 if "." in self._clock[0] else 1.0, path)
 
     @property
@@ -130,11 +153,6 @@ class Profile:
         """All paths that may be written, and groups of rare ones, the most frequent first."""
         everything = [*self._paths.values(), *self._groups.values()]
         return sorted(everything, key=lambda path: -path.requests)
-
-    @property
-    def requests_by_path(self) -> Mapping[str, int]:
-        """The requests of each path that is counted by itself; ids in it are a star."""
-        return {name: path.requests for name, path in self._paths.items()}
 
     @property
     def secret_requests(self) -> int:
@@ -172,6 +190,11 @@ class Profile:
         _, tenths = self.busiest
         return float(max(sum(tenths[n : n + 10]) for n in range(0, TENTHS, 10)))
 
+    @property
+    def peak_tenth(self) -> int | None:
+        """Requests in the busiest tenth of a second of that hour; None for whole seconds only."""
+        return max(self.busiest[1]) if self.busiest and self.has_parts else None
+
     def dispersion(self, tenths: int) -> float | None:
         """Return the variance of requests in so many tenths of a second / their mean.
 
@@ -204,7 +227,7 @@ class Profile:
     @property
     def median_idle_s(self) -> float | None:
         """The median pause of a kept connection between two requests."""
-        return median(self.idle_s) if self.idle_s else None
+        return self.idle_s.median
 
     def _time(self, values: Mapping[str, str]) -> float | None:
         """Return the end of a request in seconds since 1970."""
@@ -244,14 +267,14 @@ class Profile:
             busiest = [self._busiest[0]] if self._busiest else []
             self.recorder.keep([*self._hours, *busiest])
 
-    def _count_path(self, uri: str, size: int) -> str | None:
+    def _count_path(self, uri: str, size: int, waited_ms: float | None) -> str | None:
         """Return the path that counts it; None for one that may hold a secret."""
         path, mark, _ = uri.partition("?")
         self.with_query += bool(mark)
         if _SECRET.search(path) or not _is_path(path):
             self._secret += 1
             return None
-        name = _ID.sub("/*", path)
+        name = path_name(path)
         count = self._paths.get(name)
         if count is None and len(self._paths) < MOST_PATHS:
             count = self._paths[name] = PathCount(path)
@@ -262,42 +285,48 @@ class Profile:
             count.paths += 1
         count.requests += 1
         count.bytes += size
+        if waited_ms is not None:
+            step = step_ms(waited_ms)
+            count.waits[step] = count.waits.get(step, 0) + 1
         return count.path
 
     def _count_connection(self, at: float, values: Mapping[str, str]) -> None:
-        took_s = _seconds(values.get("request_time"))
+        took_s = seconds(values.get("request_time"))
         if took_s is not None:
             self.request_s += took_s
             self.timed += 1
-        if (trip := values.get("tcpinfo_rtt", "")).isdigit():
-            self._trips_seen += 1
-            self._sample(self.round_trips_ms, self._trips_seen, int(trip) / 1000)
+        mine = self.clients.of(values)
+        if mine is not None:
+            mine.requests += 1
+            if is_whole(trip_us := values.get("tcpinfo_rtt", "")):
+                mine.round_trips_ms.add(int(trip_us) / 1000)
         number = values.get("connection_requests", "")
-        if not number.isdigit():
+        if not is_whole(number):
             return
         self.knows_connections = True
-        self.new_connections += number == "1"
+        is_first = number == "1"
+        self.new_connections += is_first
+        if mine is not None:
+            mine.new_connections += is_first
         name = values.get("connection")
         if name is None or took_s is None or not self.has_parts:
             return
         before = self._ended.pop(name, None)
-        if before is not None and number != "1":
-            self._idle_seen += 1
-            self._sample(self.idle_s, self._idle_seen, max(0.0, at - took_s - before))
+        if before is not None and not is_first:
+            idle_s = max(0.0, at - took_s - before)
+            self.idle_s.add(idle_s)
+            if mine is not None:
+                mine.idle_s.add(idle_s)
         self._ended[name] = at
         if len(self._ended) > MOST_CONNECTIONS:
             del self._ended[next(iter(self._ended))]
 
-    def _sample(self, kept: list[float], seen: int, value: float) -> None:
-        """Keep SAMPLES of all values, each with the same chance (Vitter's algorithm R)."""
-        if len(kept) < SAMPLES:
-            kept.append(value)
-        elif (place := self._random.randrange(seen)) < SAMPLES:
-            kept[place] = value
-
 
 def _request(values: Mapping[str, str]) -> tuple[str, str, str] | tuple[()] | None:
-    """Return method, URI and protocol; () for an empty request, None where there is none."""
+    """Return method, URI and protocol; () for an empty request, None where there is none.
+
+    A line that is no request is MALFORMED.
+    """
     line = values.get("request")
     if line is None:
         method = values.get("request_method")
@@ -308,21 +337,27 @@ def _request(values: Mapping[str, str]) -> tuple[str, str, str] | tuple[()] | No
     if line in ("", "-"):
         return ()
     parts = line.split(" ")
-    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else MALFORMED
+
+
+def _scheme(values: Mapping[str, str]) -> str:
+    """Return http or https; "" where the log does not say."""
+    scheme = values.get("scheme") or ("https" if values.get("ssl_protocol", "-") != "-" else "")
+    return scheme if scheme in ("http", "https") else ""
 
 
 def _reason(request: tuple[str, ...], status: str) -> str:
     """Return why a request is not of the workload, "" where it is."""
     method = request[0]
+    if request == MALFORMED:
+        return f"malformed request (status {status})"
     if status == "101":
         return "upgraded connection (status 101)"
     if status == "499":
         return "closed by the client (status 499)"
     if method != "GET":
-        return f"method {method}" if re.fullmatch("[A-Z]{1,20}", method) else "unknown method"
-    if status >= "400":
-        return f"status {status}"
-    return ""
+        return f"method {method}" if method in METHODS else "unknown method"
+    return "" if "200" <= status < "400" else f"status {status}"
 
 
 def _moment(text: str) -> float | None:
@@ -330,32 +365,25 @@ def _moment(text: str) -> float | None:
     if match := _LOCAL.fullmatch(text):
         day, month, year, hour, minute, second, sign, hours, minutes = match.groups()
         shift = timedelta(hours=int(hours), minutes=int(minutes))
-        zone = timezone(-shift if sign == "-" else shift)
         numbers = (int(year), _MONTHS.get(month, 0), int(day), int(hour), int(minute), int(second))
         try:
+            zone = timezone(-shift if sign == "-" else shift)
             return datetime(*numbers, tzinfo=zone).timestamp()
         except ValueError:
             return None
     try:
-        return float(text)
+        at_s = float(text)
     except ValueError:
-        pass
+        return _of_iso(text)
+    return at_s if 0 <= at_s < LATEST_S else None
+
+
+def _of_iso(text: str) -> float | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
-def _whole(text: str | None) -> int:
-    return int(text) if text and text.isdigit() else 0
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return float(text) if text not in (None, "", "-") else None
-    except ValueError:
-        return None
 
 
 def _is_path(text: str) -> bool:
@@ -365,11 +393,18 @@ def _is_path(text: str) -> bool:
         return False
 
 
+def path_name(path: str) -> str:
+    """Return the name by which paths count, in which ids are a star."""
+    return _ID.sub("/*", path)
+
+
 def profile_of(
-    lines: Iterable[tuple[str, Mapping[str, str] | None]], recorder: "Recorder | None" = None
+    lines: Iterable[tuple[str, Mapping[str, str] | None]],
+    recorder: "Recorder | None" = None,
+    clients: ClientClasses | None = None,
 ) -> Profile:
     """Return the profile of lines with their places; None stands for a line of another format."""
-    profile = Profile(recorder=recorder)
+    profile = Profile(recorder=recorder, clients=clients or ClientClasses())
     for place, values in lines:
         if values is None:
             profile.add_unreadable(place)

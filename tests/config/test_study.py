@@ -198,6 +198,26 @@ clients = [
     assert "clients: their shares must add up to 1" in wrong
 
 
+def test_a_lab_may_answer_late(tmp_path: Path) -> None:
+    link = "link = { rate_mbit = 300 }"
+    tables = (
+        f'{link}\nfiles = {{ "/a" = 1.5, "/b" = 2 }}\nwaits = {{ "/a" = {{ 4 = 120, 90 = 5 }} }}'
+    )
+    (result,) = study(tmp_path, edited(link, tables)).clusters["x86"]
+    assert isinstance(result, LabSpec)
+    assert result.files == (("/a", 1.5), ("/b", 2.0))
+    assert result.waits == (("/a", ((4, 120), (90, 5))),)
+
+
+@pytest.mark.parametrize(
+    "waits", ['{ "/a" = { x = 1 } }', '{ "/a" = { 4 = 0.5 } }', '{ "/a" = 4 }']
+)
+def test_waits_are_whole_ms_with_weights(tmp_path: Path, waits: str) -> None:
+    link = "link = { rate_mbit = 300 }"
+    text = edited(link, f'{link}\nfiles = {{ "/a" = 1 }}\nwaits = {waits}')
+    assert "cluster.x86.waits" in problems(tmp_path, text)[0]
+
+
 def test_an_architecture_may_have_replicas(tmp_path: Path) -> None:
     result = study(tmp_path, REPLICAS).clusters["x86"]
     assert [c.name for c in result if isinstance(c, LabSpec)] == ["one", "two"]

@@ -1,14 +1,16 @@
 """The dynamic application, called directly."""
 
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import pytest
 
-from intop.lab import app
+from intop.lab import app, content
 
 
 def get(query: str, path: str = "/dynamic", method: str = "GET") -> tuple[str, bytes]:
@@ -105,3 +107,30 @@ def test_another_path_is_not_found() -> None:
 
 def test_head_has_no_body() -> None:
     assert get("r=1", method="HEAD") == ("200 OK", b"")
+
+
+def test_a_file_with_waits_is_answered_after_one_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = (("/", 0.2), ("/caf%C3%A9/b", 0.3), ("/fast", 0.1))
+    waits = (("/", ((30, 1),)), ("/caf%C3%A9/b", ((0, 3), (1000, 1))))
+    content.write_static_files(tmp_path, files, waits)
+    pages = app.pages_in(tmp_path)
+    monkeypatch.setattr(app, "PAGES", pages)
+    began = time.monotonic()
+    status, body = get("", path="/")
+    assert time.monotonic() - began >= 0.03
+    assert (status, body) == ("200 OK", (tmp_path / ".lab").read_bytes())
+    # A server hands on a decoded path, byte by byte.
+    assert set(pages) == {"/", "/café/b"}
+    monkeypatch.setattr(app, "TURNS", iter([n for n in range(99) if app.mixed(n) % 4 < 3]))
+    assert len(get("", path="/café/b".encode().decode("latin-1"))[1]) == 300
+    assert get("", path="/fast")[0] == "404 Not Found"
+    assert get("r=17")[0] == "200 OK"
+
+
+def test_waits_come_as_often_as_their_weights_say() -> None:
+    page = app.Page("a.lab", (1, 50, 900), (70, 95, 100))
+    counts = Counter(page.wait_ms(turn) for turn in range(10_000))
+    shares = {wait_ms: number / 10_000 for wait_ms, number in counts.items()}
+    assert shares == pytest.approx({1: 0.70, 50: 0.25, 900: 0.05}, abs=0.015)

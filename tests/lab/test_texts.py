@@ -129,6 +129,20 @@ def test_a_backend_serves_files_and_passes_the_dynamic_path_on() -> None:
     }
 
 
+def test_files_with_waits_are_the_applications() -> None:
+    words = (FOLDER, "www-data www-data", Path("/content"))
+    text = texts.backend_config(*words, open_files=9, has_more=True, has_waits=True)
+    assert lines(text) >= {
+        "if (-f $document_root$uri.waits) { return 418; }",
+        "error_page 418 = @application;",
+        "location @application {",
+    }
+    assert text.count("proxy_pass http://application;") == 2
+    without = texts.backend_config(*words, open_files=9, has_more=True)
+    assert "application {" in without
+    assert "@application" not in without
+
+
 def test_nginx_writes_nowhere_but_in_its_folder() -> None:
     text = texts.balancer_config(FOLDER, "www-data www-data", ["1.1.1.1"], open_files=9)
     paths = [word.rstrip(";") for line in lines(text) for word in line.split() if word[0] == "/"]
