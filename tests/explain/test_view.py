@@ -91,7 +91,7 @@ def test_a_set_that_keeps_too_little_is_not_what_leaves(
     show(explanation("x86 slt", poor))
     message = " ".join(capsys.readouterr().out.split())
     assert (
-        "leaves the campaign is the whole winner: the smallest set keeps clearly less than 90% of the gain"
+        "leaves the campaign is the whole winner: the smallest set keeps clearly less than 90%"
         in message
     )
     assert (
