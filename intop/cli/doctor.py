@@ -40,7 +40,7 @@ def _asked(writes: bool, **options: Any) -> dry_run.Asked:
     "--write-test",
     "writes",
     is_flag=True,
-    help="Also write keys their own values, to see whether the kernel takes them.",
+    help="Also write keys their own values, and restart the server once, as each trial does.",
 )
 @click.option(
     "--details",
@@ -54,7 +54,8 @@ def command(
     """Check hosts, paths and the load before you measure.
 
     doctor reads every host. The load generator asks for every path of the workloads once, and gets
-    the load scripts for that. No setting changes: --write-test writes the values that are there.
+    the load scripts for that. No setting changes: --write-test writes the values that are there,
+    and restarts the server.
     """
     from intop.inspect import doctor_view as report
     from intop.inspect.doctor import examine

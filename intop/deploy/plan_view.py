@@ -102,7 +102,7 @@ def _origin(plan: Plan) -> Iterator[str]:
     if deployment.verdict.causes is not None:
         yield f"why, by what the kernel counted: {deployment.verdict.causes.summary}"
     if deployment.instead:
-        yield f"not the smallest set that was found: {deployment.instead}"
+        yield f"not fewer keys: {deployment.instead}"
     yield from _doubts(plan)
     if plan.for_review:
         yield "for review only: what is applied is measured first, on a cluster of the study"

@@ -173,7 +173,7 @@ class Explanation:
         wanted. The only larger set that was judged in the same way is the whole winner.
         """
         if self.verdict.p99_outcome != "gain":
-            return f"by itself it is no gain ({self.verdict.p99_outcome})"
+            return f"the smallest set is no gain by itself ({self.verdict.p99_outcome})"
         if self.verdict.broken:
-            return f"by itself it costs more than is accepted: {self.verdict.costs}"
-        return f"it keeps {self.kept.lack}" if self.kept.lack else ""
+            return f"the smallest set costs more than is accepted: {self.verdict.costs}"
+        return f"the smallest set keeps {self.kept.lack}" if self.kept.lack else ""

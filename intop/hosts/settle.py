@@ -13,6 +13,7 @@ from intop.hosts.rig import Rig
 from intop.hosts.sockets import Sock, load_sockets, nobody_listens, parse_sockets, port_of
 
 RESTART_LIMIT_S = 60.0
+LISTEN_LIMIT_S = 10.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 """Pauses between looks: a closed connection takes ms to be acknowledged, TIME_WAIT a minute."""
 
@@ -100,6 +101,23 @@ def restart(rig: Rig) -> tuple[Sock, ...]:
             f"exit code {done.exit_code} of `{command}`, which said: {done.message}",
         )
     return parse_sockets(lines(done.stdout))
+
+
+def check_restart(rig: Rig) -> list[str]:
+    """Restart the server as a trial does; return what is wrong with its sockets afterwards.
+
+    Raises CommandError when it does not come back, or does not listen within LISTEN_LIMIT_S.
+    """
+    before = restart(rig)
+    deadline = time.monotonic() + LISTEN_LIMIT_S
+    while not load_sockets(rig.cluster, now := _look(rig.load_balancer).sockets):
+        if time.monotonic() > deadline:
+            raise CommandError(
+                rig.load_balancer.address.name,
+                f"after `{rig.cluster.server_restart}`, {nobody_listens(rig.cluster)}",
+            )
+        time.sleep(LONGEST_PAUSE_S)
+    return _kept_listening(rig.cluster, before, now)
 
 
 def _look(host: Host) -> Seen:

@@ -29,6 +29,7 @@ from intop.hosts.host import Connect, Host
 from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.readiness import readiness
 from intop.hosts.rig import Rig, balancer_facts, clock_offsets, load_tool
+from intop.hosts.settle import check_restart
 from intop.inspect.host_checks import Examined, check_host, without_interpreter
 from intop.run.available_space import lists_of_choices, probed_of
 from intop.run.context import Task, clusters_of
@@ -46,7 +47,8 @@ def examine(
     """Ask every host of an architecture's replicas; whatever is wrong is in the diagnoses.
 
     Every path of the workloads (by default the study's) is asked for once, from the load generator.
-    `writes` also writes keys of the load balancers their own values, under the guard.
+    `writes` also writes keys of the load balancers their own values, under the guard, and restarts
+    their servers once.
     """
     loads = tuple(study.workloads.values() if workloads is None else workloads)
     replicas = [_examined(cluster, study, connect, loads, writes=writes) for cluster in clusters]
@@ -120,7 +122,7 @@ def _examined(
         with _noting(examined.problems):
             examined.probe = _probe(rig, study)
             if writes:
-                _write_back(rig.load_balancer, study, examined, examined.probe)
+                _try_out(rig, study, examined, examined.probe)
     return examined
 
 
@@ -155,12 +157,22 @@ def _probe(rig: Rig, study: Study) -> Probe:
     return Probe(facts=balancer, readings=readings, nginx=nginx)
 
 
-def _write_back(host: Host, study: Study, examined: Examined, probe: Probe) -> None:
-    """Write keys their own values, as a campaign does before its first trial."""
-    name = host.address.name
+def _try_out(rig: Rig, study: Study, examined: Examined, probe: Probe) -> None:
+    """Write keys their own values and restart the server, as a campaign does.
+
+    A server that would not come back for sure is left alone.
+    """
+    name = rig.load_balancer.address.name
     if any(report.state.holder for report in examined.hosts if report.name == name):
         examined.warnings.append(f"{name}: is held, so nothing was written there")
         return
+    _write_back(rig.load_balancer, study, examined, probe)
+    if not examined.problems:
+        examined.warnings += check_restart(rig)
+
+
+def _write_back(host: Host, study: Study, examined: Examined, probe: Probe) -> None:
+    """Write keys their own values, as a campaign does before its first trial."""
     catalogue = study.catalogue
     offered = {p.key for p in probed_of(study, probe).space.parameters}
     tried = tried_keys(catalogue.parameters, catalogue.constraints, probe.readings)

@@ -98,8 +98,8 @@ def _check_access(report: HostDiagnosis, examined: Examined) -> None:
         )
     else:
         examined.warnings.append(
-            f"{name}: is reached without root, so its kernel keeps what it learned of its "
-            "peers from one trial to the next: use sudo = true"
+            f"{name}: is reached without root, which will do. Only what its kernel has learned of "
+            "its peers stays from one trial to the next; sudo = true lets intop clear it"
         )
 
 

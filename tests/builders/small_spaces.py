@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from intop.domain.constraints import Constraint, Order
+from intop.domain.encoding import Matrix
 from intop.domain.parameter import Component, Kind, Parameter, Scale
-from intop.domain.space import Matrix, Space
+from intop.domain.space import Space
 
 A, B, C, D = (f"net.core.{letter}" for letter in "abcd")
 VECTOR = "net.ipv4.tcp_rmem"

@@ -13,7 +13,6 @@ from builders.campaigns import LAB
 from builders.testbeds import probe_of
 from builders.trials import CONDITIONS, model_error, trial
 from intop import __version__, artefacts
-from intop.campaign.train import stage as train
 from intop.cli import cli
 from intop.domain.artefact import Origin
 from intop.domain.configuration import DEFAULT, Configuration
@@ -21,6 +20,7 @@ from intop.domain.search import Search
 from intop.domain.training import FittedFamily
 from intop.domain.trial import Trial
 from intop.errors import ArtefactError, IncomparableError, IntopError, UsageError
+from intop.learn import tuning
 from intop.learn.families import FAMILIES
 from intop.store import Store, Subject, opened
 from kit.golden import Golden
@@ -121,7 +121,7 @@ def _campaign(
                 error,
             )
 
-    monkeypatch.setattr(train, "train_all", lambda *a, **k: list(train_all(*a, **k)))
+    monkeypatch.setattr(tuning, "train_all", lambda *a, **k: list(train_all(*a, **k)))
     made = Campaign(tmp_path, capsys)
     _, err = made.run("train", "--models", made.models)
     assert f"x86 slt: SVR, RFR, LightGBM are saved in {made.path}" in err

@@ -14,7 +14,7 @@ from intop.domain.configuration import Configuration
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
 from intop.errors import IntopError, UsageError
-from intop.learn import components
+from intop.learn import components, tuning
 from intop.run.context import Task
 
 KEY = "net.ipv4.tcp_fin_timeout"
@@ -50,7 +50,7 @@ def test_each_trial_counts_as_what_its_component_says(
 def test_training_says_what_was_learned_and_has_the_components(
     testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "train_all", lambda *_, **__: [])
+    monkeypatch.setattr(tuning, "train_all", lambda *_, **__: [])
     task = with_trials(testbed, 12).task
     result = train.train(asking(task, "component"))
     assert (result.objective, result.target) == ("component", "P99 equivalent")
@@ -69,7 +69,7 @@ def test_training_says_what_was_learned_and_has_the_components(
 def test_models_of_another_objective_are_not_searched(
     testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(train, "train_all", lambda *_, **__: [])
+    monkeypatch.setattr(tuning, "train_all", lambda *_, **__: [])
     task = with_trials(testbed, 12).task
     train.train(task)
     with pytest.raises(

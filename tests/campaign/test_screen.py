@@ -14,6 +14,8 @@ from intop.campaign.screen import stage as screen
 from intop.domain.encoding import Matrix
 from intop.domain.ranking import Ranking, Screening
 from intop.errors import ResultMissingError
+from intop.learn import effects
+from intop.learn import screening as models
 from intop.learn.samples import Samples
 from intop.run.campaigns import new
 from intop.store import Subject
@@ -62,7 +64,7 @@ def ranked(samples: Samples, *, screening: Screening, keep: int, seed: int) -> R
 def _screened(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> FakeTestbed:
     """A testbed whose screening has 40 configurations, and finds b as well from the 17th on."""
     monkeypatch.setattr(screen, "FIRST_LOOK", 10)
-    monkeypatch.setattr(screen, "rank", ranked)
+    monkeypatch.setattr(models, "rank", ranked)
     finding(monkeypatch, lambda count: "ab" if count > 16 else "a")
     with_budget(testbed, screen_stable=3)  # the lab's study has none
     testbed.task.store.put(testbed.task.subject, probe_of(OFFERED))
@@ -71,7 +73,7 @@ def _screened(testbed: FakeTestbed, monkeypatch: pytest.MonkeyPatch) -> FakeTest
 
 
 def finding(monkeypatch: pytest.MonkeyPatch, acting: Callable[[int], str]) -> None:
-    monkeypatch.setattr(screen, "screening", made_up(acting))
+    monkeypatch.setattr(effects, "screening", made_up(acting))
 
 
 def with_budget(testbed: FakeTestbed, **changes: Any) -> None:

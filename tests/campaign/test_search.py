@@ -8,6 +8,7 @@ from builders.trials import training
 from intop.campaign.search import stage as search
 from intop.domain.search import Search
 from intop.domain.training import TREE_MODELS, FittedFamily
+from intop.learn import surrogate
 from intop.learn.families import FAMILIES
 from intop.learn.samples import Samples
 
@@ -24,7 +25,7 @@ def test_a_search_fits_its_models_to_the_same(
         check(samples)
         raise EnoughError
 
-    monkeypatch.setattr(search, "fit_trees", fit)
+    monkeypatch.setattr(surrogate, "fit_trees", fit)
     testbed.task.store.put(testbed.task.subject, training(keys=(KEY,)))
     with pytest.raises(EnoughError):
         search.search(testbed.task)

@@ -11,6 +11,7 @@ from builders.testbeds import FakeTestbed
 from intop.campaign.train import stage as train
 from intop.domain.training import SearchRecord, SearchRecords, Try
 from intop.errors import ResultMissingError
+from intop.learn import tuning
 
 
 def test_training_has_one_sample_of_each_configuration(
@@ -18,7 +19,7 @@ def test_training_has_one_sample_of_each_configuration(
 ) -> None:
     collect(testbed)
     given: list[Any] = []
-    monkeypatch.setattr(train, "train_all", lambda *args, **_: given.extend(args) or [])
+    monkeypatch.setattr(tuning, "train_all", lambda *args, **_: given.extend(args) or [])
     training = train.train(testbed.task)
     _, samples = given
     check(samples)
@@ -33,7 +34,7 @@ def test_a_training_has_a_quarter_of_its_trials_time_and_ends_at_noise(
 ) -> None:
     collect(testbed)
     given: list[Any] = []
-    monkeypatch.setattr(train, "train_all", lambda *_, effort, **__: given.append(effort) or [])
+    monkeypatch.setattr(tuning, "train_all", lambda *_, effort, **__: given.append(effort) or [])
     training = train.train(testbed.task)
     (effort,) = given
     taken_s = sum(trial.seconds for trial in testbed.task.trials("collect"))
@@ -57,7 +58,7 @@ def test_a_killed_training_goes_on_with_what_is_stored(
             raise KeyboardInterrupt
         return []
 
-    monkeypatch.setattr(train, "train_all", train_all)
+    monkeypatch.setattr(tuning, "train_all", train_all)
     with pytest.raises(KeyboardInterrupt):
         train.train(testbed.task)
     train.train(testbed.task)

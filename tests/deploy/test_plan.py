@@ -319,13 +319,13 @@ def test_a_set_that_keeps_less_than_was_asked_for_stays(
     testbed: FakeTestbed, context: Context
 ) -> None:
     explained(testbed, kept=kept_of(0.7, high=0.899))
-    why = "it keeps clearly less than 90% of the gain"
+    why = "the smallest set keeps clearly less than 90% of the gain"
     assert ("winner", {RMEM, SOMAXCONN}, why) == leaving(context)
 
 
 def test_a_set_that_is_no_gain_by_itself_stays(testbed: FakeTestbed, context: Context) -> None:
     explained(testbed, verdict=replace(VERDICT, ratio_low=0.9))
-    why = "by itself it is no gain (no significant gain)"
+    why = "the smallest set is no gain by itself (no significant gain)"
     assert ("winner", {RMEM, SOMAXCONN}, why) == leaving(context)
 
 
@@ -333,7 +333,9 @@ def test_a_set_that_costs_too_much_by_itself_stays(testbed: FakeTestbed, context
     explained(testbed, verdict=replace(VERDICT, guardrails=(BROKEN_CPU,)))
     origin, keys, why = leaving(context)
     assert (origin, keys) == ("winner", {RMEM, SOMAXCONN})
-    assert why.startswith("by itself it costs more than is accepted: CPU is higher by 12 points")
+    assert why.startswith(
+        "the smallest set costs more than is accepted: CPU is higher by 12 points"
+    )
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def _tuned(site: Site) -> Site:
 @pytest.fixture
 def no_warm_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what takes most of the time, and has no part in what is measured."""
-    monkeypatch.setattr(transfer, "warm_starts", lambda *_: ([], []))
+    monkeypatch.setattr(warm_starts, "warm_starts", lambda *_: ([], []))
 
 
 def test_both_winners_and_the_compromise_meet_on_both(

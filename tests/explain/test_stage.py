@@ -168,7 +168,7 @@ def test_a_smallest_set_that_costs_too_much_is_not_what_leaves(won: FakeTestbed)
     assert result.obstacle == ""
     costly = replace(result.verdict, guardrails=(BROKEN_CPU,))
     assert replace(result, verdict=costly).obstacle == (
-        "by itself it costs more than is accepted: CPU is higher by 12 points (9 to 15; "
+        "the smallest set costs more than is accepted: CPU is higher by 12 points (9 to 15; "
         "accepted: 5)"
     )
     doubted = replace(result.verdict, guardrails=(UNCLEAR_CPU,))

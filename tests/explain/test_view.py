@@ -91,10 +91,13 @@ def test_a_set_that_keeps_too_little_is_not_what_leaves(
     show(explanation("x86 slt", poor))
     message = " ".join(capsys.readouterr().out.split())
     assert (
-        "leaves the campaign is the whole winner: it keeps clearly less than 90% of the gain"
+        "leaves the campaign is the whole winner: the smallest set keeps clearly less than 90%"
         in message
     )
-    assert "so the whole winner is deployed: it keeps clearly less than 90%" in smallest(poor)
+    assert (
+        "so the whole winner is deployed: the smallest set keeps clearly less than 90%"
+        in smallest(poor)
+    )
 
 
 def test_a_share_of_no_gain_is_not_told() -> None:

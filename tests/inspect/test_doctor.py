@@ -314,7 +314,7 @@ FOREIGN = "foreign\tvm/swappiness\t10\t20\tprintf 60 > /proc/sys/vm/swappiness\n
         (
             "a_b1",
             {"facts": MACHINE.replace("uid=0", "uid=7")},
-            "a-b1: is reached without root, so its kernel keeps what it learned",
+            "a-b1: is reached without root, which will do. Only what its kernel",
         ),
         ("a_b1", {"has": "can_store\nlacks ss\nlacks ip\n"}, "a-b1: has no ss, ip, so what a load"),
         (

@@ -17,6 +17,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.errors import IncomparableError
 from intop.hosts.guard import guarded
 from intop.hosts.ssh import connect
+from intop.inspect.doctor import examine
 from intop.lab.content import static_paths
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
@@ -95,6 +96,23 @@ def held(task: Task, number: int) -> Iterator[None]:
 
 def keys_of(one: ClusterTestbed) -> list[str]:
     return [p.key for p in one.probed.space.parameters]
+
+
+@pytest.mark.parametrize(
+    ("command", "problem", "warning"),
+    [
+        ("echo no such unit >&2; exit 5", "which said: no such unit", ""),
+        ("true", "", "still listens on the socket from before: `true` does not open it anew"),
+    ],
+)
+def test_a_restart_that_does_not_work_is_found_before_a_campaign(
+    task: Task, command: str, problem: str, warning: str
+) -> None:
+    cluster = replace(task.clusters()[0], server_restart=command)
+    for writes in (False, True):
+        (diagnosis,) = examine([cluster], task.context.study, connect, writes=writes)
+        for said, wanted in ((diagnosis.problems, problem), (diagnosis.warnings, warning)):
+            assert any(wanted in line for line in said if wanted) == bool(writes and wanted), said
 
 
 def test_a_real_cluster_that_is_not_as_it_should_be(

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from builders.trials import screening
+from intop.domain.encoding import Matrix
 from intop.domain.ranking import Ranking
-from intop.domain.space import Matrix, Space
+from intop.domain.space import Space
 from intop.learn.design import latin_hypercube
 from intop.learn.samples import Samples
 from intop.learn.screening import ERROR_RATE, rank

@@ -20,11 +20,11 @@ from intop.run.stage import Expected, Stage
 
 
 class Train(Stage[Training]):
-    """Tune all six families on the measured configurations, and measure their held-out errors.
+    """Tune all families on the measured configurations, and measure their held-out errors.
 
     They learn from the screening, too, and are judged by what was collected and refined. A
     configuration counts once, with all of its trials: its replicates are never on both sides of a
-    fold. They have no weights, since not all six families know any. The searches are stored try
+    fold. They have no weights, since not all families know any. The searches are stored try
     by try, so that a training that is killed goes on with the others.
     """
 

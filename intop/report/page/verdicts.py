@@ -130,10 +130,7 @@ def _origin(findings: Findings, verdict: Verdict, deployment: Deployment) -> Ite
             f"{kept_sentence(deployment.kept)}."
         )
     elif explanation is not None:
-        yield Paragraph(
-            f"All {count} keys of the winner, not the smallest set that was found: "
-            f"{explanation.obstacle}."
-        )
+        yield Paragraph(f"All {count} keys of the winner, not fewer: {explanation.obstacle}.")
     else:
         yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
         yield from lacking(findings, "explain")
