@@ -113,6 +113,8 @@ def test_the_hosts_own_log_is_read_by_its_own_format(
     assert f"format: as root@web1 has it: {FORMAT}" in result.stderr
     named = CliRunner().invoke(command.group, ["learn", "--host", "root@web1", str(log)])
     assert named.stdout == result.stdout
+    of_lab = CliRunner().invoke(command.group, ["learn", "--host", "root@web1", "--lab", "x86"])
+    assert "[cluster.x86.files]" in of_lab.stdout
 
 
 @pytest.mark.parametrize(
