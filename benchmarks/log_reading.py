@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -40,6 +40,8 @@ class Cost:
     """The median costs of a command."""
 
     seconds: float
+    cpu_s: float
+    """The time of processors, which other work on the machine hardly changes."""
     peak_mb: float
 
 
@@ -74,19 +76,16 @@ class LogReading(Question[str, dict[str, Cost]]):
             for _ in range(self.given.repeats):
                 for command, words in commands.items():
                     costs[command].append(cost_of(words, folder))
-            return {
-                command: Cost(median(c.seconds for c in own), median(c.peak_mb for c in own))
-                for command, own in costs.items()
-            }
+            return {command: medians(own) for command, own in costs.items()}
 
     def table(self, results: Mapping[str, dict[str, Cost]]) -> Iterator[str]:
-        yield f"| {self.given.lines:,} lines | seconds | peak memory (MB) |"
-        yield "|---|---:|---:|"
+        yield f"| {self.given.lines:,} lines | seconds | CPU seconds | peak memory (MB) |"
+        yield "|---|---:|---:|---:|"
         costs = results["commands"]
         for command, cost in costs.items():
-            yield f"| {command} | {cost.seconds:.1f} | {cost.peak_mb:.0f} |"
+            yield f"| {command} | {cost.seconds:.1f} | {cost.cpu_s:.1f} | {cost.peak_mb:.0f} |"
         if GOACCESS not in costs:
-            yield f"| {GOACCESS} | not installed | |"
+            yield f"| {GOACCESS} | not installed | | |"
 
     def missed(self, results: Mapping[str, dict[str, Cost]]) -> list[str]:
         costs = results["commands"]
@@ -96,6 +95,11 @@ class LogReading(Question[str, dict[str, Cost]]):
         if costs[WHOLE].peak_mb > AT_MOST_TIMES * costs[TENTH].peak_mb:
             missed.append("its memory grows with the log")
         return missed
+
+
+def medians(costs: Sequence[Cost]) -> Cost:
+    """Return the median of each cost."""
+    return Cost(*map(median, zip(*map(astuple, costs), strict=True)))
 
 
 def write_log(path: Path, lines: int, seed: int = 1) -> None:
@@ -119,16 +123,19 @@ def cost_of(words: Sequence[str], folder: Path) -> Cost:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     output = folder / "output"
-    begun, peak_kb = time.perf_counter(), 0
+    begun, peak_kb, ended = time.perf_counter(), 0, 0
     with output.open("wb") as file:
         process = subprocess.Popen(words, cwd=folder, env=environment, stdout=file, stderr=file)
         # The kernel's own peak of an ended process includes what its parent had when it forked.
-        while process.poll() is None:
+        while not ended:
             peak_kb = max(peak_kb, resident_kb(process.pid))
             time.sleep(LOOK_S)
+            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
+    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise UnusableError(f"{words[0]} failed: {output.read_text()[-500:]}")
-    return Cost(time.perf_counter() - begun, 1024 * peak_kb / 1e6)
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return Cost(time.perf_counter() - begun, cpu_s, 1024 * peak_kb / 1e6)
 
 
 def resident_kb(pid: int) -> int:

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from benchmarks.campaign import MAIN, scenario
-from benchmarks.harness import Question
+from benchmarks.harness import Question, UnusableError
 from benchmarks.logs import NAME, Log, bursts, idle, learned_study
 from benchmarks.winners import interval_of, tuned
 from intop.config.study import Study
@@ -84,14 +84,18 @@ class PlantedLogs(Question[Cell, Plan]):
     @classmethod
     def options(cls, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
+        add("log", nargs="*", help=f"of {', '.join(RIGHT)}; both by default")
         add("--trials", type=int, help="of screening and collection, for a try on a busy machine")
         add("--labs", type=int, choices=range(1, LABS + 1), default=LABS, help=f"at once ({LABS})")
 
     def cells(self) -> dict[str, Cell]:
+        names = self.given.log or list(RIGHT)
+        if unknown := set(names) - RIGHT.keys():
+            raise UnusableError(f"unknown: {', '.join(sorted(unknown))}")
         return {
             f"{log} {load} {seed}": (log, load, seed)
             for seed in self.seed_range()
-            for log in RIGHT
+            for log in names
             for load in (LEARNED, CONSTANT)
         }
 

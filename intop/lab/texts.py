@@ -154,6 +154,7 @@ def balancer_site(
 {location}    }}
     server {{
         listen 127.0.0.1:{STATUS_PORT};
+        access_log off;
         location = {STATUS_PATH} {{
             stub_status;
         }}

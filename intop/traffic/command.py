@@ -131,6 +131,7 @@ def learn(
         if logged is not None and line_format is None:
             say(f"format: as {word} has it: {logged}")
         profile = _profile(lines, line_format or logged, recorder, classes)
+        lost_percent = _lost_percent(lines) if lab is not None else None
     recording = _recording(record, recorder, profile)
     if as_json:
         print_result(to_json(summary(profile)))
@@ -138,7 +139,7 @@ def learn(
     try:
         text = workload_text(profile, name, recording, has_classes=lab is None)
         if lab is not None:
-            text += f"\n{lab_text(profile, lab)}"
+            text += f"\n{lab_text(profile, lab, lost_percent)}"
         print_result(text.rstrip("\n"))
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -206,6 +207,14 @@ def _opened(
         log = log_of(logs_on(host), logs)
         paths = logs or ((log.path,) if log else ())
         yield HostLines(host, paths), log.text if log and log.text else None
+
+
+def _lost_percent(lines: "Lines | HostLines") -> float | None:
+    """Return what a host's clients lose, as the host counts it; None for logs of this machine."""
+    from intop.traffic.host_log import HostLines
+    from intop.traffic.loss import resent_percent
+
+    return resent_percent(lines.host) if isinstance(lines, HostLines) else None
 
 
 def _profile(

@@ -54,10 +54,16 @@ def workload_text(
     return "\n".join([*lines, "", *_paths(profile, name)]) + "\n"
 
 
-def lab_text(profile: Profile, cluster: str) -> str:
-    """Return what makes a lab serve the log's files, answer as late, and have its clients."""
+def lab_text(profile: Profile, cluster: str, lost_percent: float | None = None) -> str:
+    """Return what makes a lab serve the log's files, answer as late, and have its clients.
+
+    `lost_percent` is the share of packets that links with a delay lose; None where it is not known.
+    """
     shown = list(_shown(profile).values())
-    lines = [*_links(profile, cluster), f"[cluster.{cluster}.files]        # KB by path"]
+    lines = [
+        *_links(profile, cluster, lost_percent),
+        f"[cluster.{cluster}.files]        # KB by path",
+    ]
     lines += [
         f"{json.dumps(path.path)} = {max(path.bytes / path.requests, 1) / 1000:.3f}"
         for path in shown
@@ -185,19 +191,24 @@ def _class_about(clients: ClientClass, share: float) -> str:
     return f"{share:.0%} of the requests, {clients.about}{trips}"
 
 
-def _links(profile: Profile, cluster: str) -> Iterator[str]:
-    """Yield a lab's classes of clients, each behind a link with its delay."""
+def _links(profile: Profile, cluster: str, lost_percent: float | None) -> Iterator[str]:
+    """Yield a lab's classes of clients, each behind a link with its delay and loss."""
     classes = profile.clients.shares()
     if len(classes) < 2 and not any(_delay_ms(each) for each, _ in classes):
         return
     yield "# A link's delay is half of the median $tcpinfo_rtt of its class. A log does not tell"
-    yield "# loss: add loss_percent where you know it."
+    if lost_percent is None:
+        yield "# loss: add loss_percent where you know it."
+    else:
+        yield "# loss: it is the share of its segments that the host has sent again since it"
+        yield "# started, also to backends."
+    loss = f", loss_percent = {lost_percent:.2f}" if lost_percent else ""
     for each, share in classes:
         yield f"[[cluster.{cluster}.clients]]        # {_class_about(each, share)}"
         yield f"name = {json.dumps(each.name)}"
         yield f"share = {share:.4f}"
         if delay_ms := _delay_ms(each):
-            yield f"link = {{ delay_ms = {delay_ms:.1f} }}"
+            yield f"link = {{ delay_ms = {delay_ms:.1f}{loss} }}"
         yield ""
 
 

@@ -94,6 +94,7 @@ TYPES: Mapping[str, Any] = {
     "server": ServerName,
     "arrivals": Literal["constant", "poisson", "recorded"],
     "recording": str,
+    **dict.fromkeys(("files", "waits", "sysctls"), dict),
 }
 """Types that a file has in place of those that they are read into."""
 
@@ -164,7 +165,8 @@ def _type(hint: Any) -> str:
         return f"list of: {_type(arguments[0])}"
     if is_dataclass(hint):
         return "table"
-    return {bool: "true, false", int: "whole number", float: "number", str: "text"}.get(hint, "")
+    words = {bool: "true, false", int: "whole number", float: "number", str: "text", dict: "table"}
+    return words.get(hint, "")
 
 
 def _bound(constraint: Any) -> str:

@@ -15,6 +15,7 @@ from intop.traffic.access_log import Lines
 from intop.traffic.agreement import agreement
 from intop.traffic.log_format import format_of
 from intop.traffic.profile import Profile, profile_of
+from intop.traffic.workload_text import HEAD, places
 from kit.local_host import LocalHost
 
 FORMAT = '$msec $connection $connection_requests "$request" $status $body_bytes_sent $request_time'
@@ -61,6 +62,20 @@ def test_another_mix_and_rate_are_seen(tmp_path: Path) -> None:
     assert result.shares["/d"][0] == 0
 
 
+def test_rare_paths_count_for_the_one_that_stands_for_them(tmp_path: Path) -> None:
+    often = {f"/often-{n}.html": 5.0 for n in range(HEAD)}
+    rare = {f"/rare-{n}.css": 0.5 for n in range(200)}
+    first = profile(log_of(tmp_path / "a.log", mix=often | rare))
+    assert len(first.paths) > HEAD + 50
+    by_place = {place: path for path, place in reversed(places(first).items())}
+    stands_for_all = by_place[HEAD]
+    assert stands_for_all.endswith(".css")
+    load = log_of(tmp_path / "b.log", mix=often | {stands_for_all: 100.0}, seed=2)
+    result = agreement(first, profile(load))
+    assert result.shares[stands_for_all] == pytest.approx((1 / 3, 1 / 3), abs=0.03)
+    assert result.mix_difference < 2 * result.mix_by_chance
+
+
 @pytest.mark.usefixtures("a_narrow_file")
 def test_the_command_shows_and_draws_both(tmp_path: Path) -> None:
     logs = [str(log_of(tmp_path / name, seed=n)) for n, name in enumerate(("a.log", "b.log"))]
@@ -98,6 +113,8 @@ def test_the_hosts_own_log_is_read_by_its_own_format(
     assert f"format: as root@web1 has it: {FORMAT}" in result.stderr
     named = CliRunner().invoke(command.group, ["learn", "--host", "root@web1", str(log)])
     assert named.stdout == result.stdout
+    of_lab = CliRunner().invoke(command.group, ["learn", "--host", "root@web1", "--lab", "x86"])
+    assert "[cluster.x86.files]" in of_lab.stdout
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,16 @@ def test_a_lab_has_a_link_for_each_class_in_place_of_classes_of_the_load(tmp_pat
     assert "add loss_percent where you know it" in text
 
 
+def test_links_lose_what_the_host_has_sent_again(tmp_path: Path) -> None:
+    text = lab_text(profile(TWO), "x86", lost_percent=0.318)
+    workload = workload_text(profile(TWO), "shop", has_classes=False)
+    (spec,) = study(workload + text, tmp_path).clusters["x86"]
+    assert isinstance(spec, LabSpec)
+    assert [c.link and c.link.loss_percent for c in spec.clients] == [0.32, 0.32]
+    assert "# started, also to backends." in text
+    assert "loss_percent" not in lab_text(profile(TWO), "x86", lost_percent=0.0)
+
+
 def test_clients_next_door_have_no_link() -> None:
     text = lab_text(profile([(NEAR, 0.4, 2, 0.0), (FAR, 40.0, 8, 0.5)]), "x86")
     assert text.count("link = ") == 1

@@ -15,6 +15,7 @@ import pytest
 from builders.campaigns import LAB
 from intop.config.recording import words_of
 from intop.config.study import load_study
+from intop.domain.cluster import LabSpec
 from intop.domain.recording import Words, paths_of, times_us
 from intop.domain.workload import Workload
 from intop.errors import UsageError
@@ -261,6 +262,55 @@ def test_a_line_of_a_megabyte_is_left_out_and_bytes_that_are_no_text_are_kept(
     lines = Lines([str(path)])
     assert [text for _, text in lines] == ["\\xff\\xfe"]
     assert lines.too_long == 1
+
+
+UPSTREAM = '$msec "$request" $status $body_bytes_sent $request_time $upstream_response_time'
+
+
+def test_a_lab_answers_after_the_logs_waits(call: Call, tmp_path: Path) -> None:
+    waits = {"/": "-", "/a": "0.000", "/b": "0.030, 0.034 : 0.064", "/c": "7.5"}
+    path = tmp_path / "a.log"
+    path.write_text(
+        "".join(
+            f'{START + n + 0.5:.3f} "GET {asked} HTTP/1.1" 200 2000 0.1 {waited}\n'
+            for n in range(30)
+            for asked, waited in waits.items()
+        )
+    )
+    code, text, _ = call("workload", "learn", path, "--format", UPSTREAM, "--lab", "x86")
+    assert code == 0
+    learned(text, tmp_path)
+    (spec,) = load_study(tmp_path / "intop.toml").clusters["x86"]
+    assert isinstance(spec, LabSpec)
+    assert dict(spec.files) == dict.fromkeys(waits, 2.0)
+    # Steps of a scale with two for each doubling; a lab waits for a second at most.
+    assert spec.waits == (("/a", ((0, 1000),)), ("/b", ((128, 1000),)), ("/c", ((1000, 1000),)))
+    shown = json.loads(call("workload", "learn", path, "--format", UPSTREAM, "--json")[1])
+    assert shown["paths"][2]["waits"] == {"128": 30}
+
+
+def test_connections_are_enough_for_a_burst(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    line = '"GET /a HTTP/1.1" 200 1000'
+    path.write_text(
+        "".join(
+            f"{START + burst + n / 10_000:.4f} {burst}-{n} 1 0.002 {line}\n"
+            for burst in range(60)
+            for n in range(50)
+        )
+    )
+    workload, _, text = recorded(call, tmp_path, path)
+    assert workload.connections == 75
+    assert "the requests of the busiest 100 ms, which may all be under way" in text
+    # Without a recording there are no bursts.
+    _, text, _ = call("workload", "learn", path, "--format", FORMAT)
+    assert learned(text, tmp_path).connections == 8
+
+
+def test_kept_connections_are_used_before_a_trial_counts(call: Call, tmp_path: Path) -> None:
+    _, text, _ = call("workload", "learn", log(tmp_path / "a.log"), "--format", FORMAT)
+    workload = learned(text, tmp_path)
+    assert workload.warmup_s == math.ceil(workload.connections / 20)
 
 
 # Recordings ---------------------------------------------------------------------------------------
