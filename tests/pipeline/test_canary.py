@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from intop.lab.cluster import cluster
+from intop.lab.state import folders_of
 from kit.studies import Study, wait_for
 
 Make = Callable[..., Any]
@@ -61,26 +62,31 @@ sys.stdin.read()
 """
 
 
-def made(make_study: Make) -> Study:
-    """A study whose lab logs, with a baseline of its own."""
+def made(make_study: Make, link: str = "", more: str = "") -> Study:
+    """A study whose lab logs, with baselines of its own."""
     study: Study = make_study("x86")
     study.run("lab", "down")
     path = study.folder / "intop.toml"
     text = path.read_text().replace("[study]\n", '[study]\nbaselines = "mine"\n')
     text = text.replace("machines = [", 'access_log = "disk"\nmachines = [')
-    path.write_text(text[: text.index("[workload.dlt]")] + text[text.index("[budget]") :])
+    text = text.replace("{ rate_mbit = 300 }", link or "{ rate_mbit = 300 }")
+    text = text[: text.index("[workload.dlt]")] + text[text.index("[budget]") :]
+    log = folders_of(study.labs[0]).host("lb") / "disk/access.log"
+    text += more.replace("LOG", str(log))
+    path.write_text(text)
     (study.folder / "mine").mkdir()
     (study.folder / "mine/mine.toml").write_text(BASELINE)
+    (study.folder / "mine/bbr.toml").write_text(BBR)
     study.run("lab", "up")
     return study
 
 
 @contextmanager
-def traffic(study: Study, slow_at: str = "never") -> Iterator[None]:
+def traffic(study: Study, slow_at: str = "never", program: str = TRAFFIC) -> Iterator[None]:
     """Requests of forty clients that intop knows nothing of, until the block ends."""
     (lab,) = study.labs
     host = str(urlsplit(cluster(lab).url).hostname)
-    words = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", TRAFFIC]
+    words = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", program]
     pipe = subprocess.PIPE
     with subprocess.Popen(
         [*words, host, f"intop-{lab}-lb", slow_at], stdin=pipe, stdout=pipe, text=True
@@ -91,6 +97,34 @@ def traffic(study: Study, slow_at: str = "never") -> Iterator[None]:
             yield
         finally:
             process.kill()
+
+
+DOWNLOADS = """
+import http.client, sys, threading, time
+
+host = sys.argv[1]
+
+def ask(after):
+    time.sleep(after)
+    while True:
+        connection = http.client.HTTPConnection(host, 80, timeout=20)
+        try:
+            for _ in range(4):
+                connection.request("GET", "/size/100k.jpg")
+                connection.getresponse().read()
+                time.sleep(0.05)
+        except OSError:
+            time.sleep(0.1)
+        finally:
+            connection.close()
+
+for n in range(16):
+    threading.Thread(target=ask, args=(n / 20,), daemon=True).start()
+print("flows", flush=True)
+sys.stdin.read()
+"""
+ALGORITHM = "net.ipv4.tcp_congestion_control"
+BBR = f'schema = 1\ntitle = "bbr"\nsource = "this test"\n[values]\n"{ALGORITHM}" = "bbr"\n'
 
 
 def value(study: Study) -> str:
@@ -156,3 +190,55 @@ def test_a_killed_controller_leaves_the_host_its_own_values_and_the_canary_goes_
         wait_for(lambda: value(study) == OWN, "the watchdog")
         out, _ = study.run(*canary("--pairs", "2"), expected=(3,))
     assert json.loads(out)["pairs"] == 2
+
+
+LOSSY = "{ delay_ms = 15, loss_percent = 1, up = { delay_ms = 15 } }"
+
+
+def test_congestion_control_is_judged_by_the_kernels_tcp_info(make_study: Make) -> None:
+    """Clients that intop does not control, behind a link that loses one packet in a hundred."""
+    study = made(make_study, link=LOSSY)
+    own = study.balancer(f"sysctl -n {ALGORITHM}").strip()
+    words = ("--configuration", "bbr", "--block-s", "6", "--washout-s", "2", "--keep", "--json")
+    with traffic(study, program=DOWNLOADS):
+        out, err = study.run("canary", *words, "--pairs", "12", "--limit-times", "100")
+    result = json.loads(out)
+    sides = {side["quantity"]: side for side in result["sides"]}
+    assert own == "cubic"
+    assert (result["outcome"], result["judged_by"]) == ("gain", "delivery time"), sides
+    assert sides["delivery time"]["high"] < 1
+    assert sides["delivery time"]["default"] > 50  # ms/MB: 100 KB take several round trips
+    assert sides["P99"]["limit"] is None
+    assert sides["retransmitted segments"]["default"] > 0.002
+    assert "The verdict uses delivery time by TCP_INFO" in err
+    # What clients notice may stay.
+    assert "keeps bbr until its next reboot" in err
+    assert study.balancer(f"sysctl -n {ALGORITHM}").strip() == "bbr"
+    study.run("rollback")
+    assert study.balancer(f"sysctl -n {ALGORITHM}").strip() == own
+
+
+METRIC = """
+[canary.metrics.waiting]
+better = "lower"
+command = '''tail -n 300 LOG | awk '{ sum += 1000 * $NF } END { print 1 + sum / NR }' '''
+"""
+
+
+def test_a_metric_of_the_users_own_is_asked_on_the_host(make_study: Make) -> None:
+    study = made(make_study, more=METRIC)
+    words = ("--pairs", "1", "--limit-times", "1000", "--connections", "all")
+    with traffic(study, slow_at=TRIED):
+        out, err = study.run(*canary(*words), expected=(3,))
+    (side,) = (side for side in json.loads(out)["sides"] if side["quantity"] == "waiting")
+    assert side["ratio"] > 2, err
+    assert (side["better"], side["limit"]) == ("lower", 1.001)
+    assert value(study) == OWN
+
+
+def test_a_metric_without_a_number_is_refused_before_anything_is_set(make_study: Make) -> None:
+    study = made(make_study, more=METRIC.replace("LOG", "/nowhere"))
+    _, err = study.run(*canary("--pairs", "1"), expected=(2,))
+    assert "[canary.metrics.waiting]: exit code 2" in err
+    assert "then run: intop canary" in err
+    assert study.trials("canary") == []
