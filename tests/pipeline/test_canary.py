@@ -6,8 +6,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from statistics import fmean
 from typing import Any
 from urllib.parse import urlsplit
+
+import pytest
 
 from intop.lab.cluster import cluster
 from intop.lab.state import folders_of
@@ -82,14 +85,14 @@ def made(make_study: Make, link: str = "", more: str = "") -> Study:
 
 
 @contextmanager
-def traffic(study: Study, slow_at: str = "never", program: str = TRAFFIC) -> Iterator[None]:
+def traffic(study: Study, word: str = "never", program: str = TRAFFIC) -> Iterator[None]:
     """Requests of forty clients that intop knows nothing of, until the block ends."""
     (lab,) = study.labs
     host = str(urlsplit(cluster(lab).url).hostname)
     words = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", program]
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [*words, host, f"intop-{lab}-lb", slow_at], stdin=pipe, stdout=pipe, text=True
+        [*words, host, f"intop-{lab}-lb", word], stdin=pipe, stdout=pipe, text=True
     ) as process:
         try:
             assert process.stdout is not None
@@ -100,29 +103,36 @@ def traffic(study: Study, slow_at: str = "never", program: str = TRAFFIC) -> Ite
 
 
 DOWNLOADS = """
-import http.client, sys, threading, time
+import http.client, subprocess, sys, threading, time
 
-host = sys.argv[1]
+host, namespace, log = sys.argv[1:]
+key = "net.ipv4.tcp_congestion_control"
 
-def ask(after):
+def ask(after, file):
     time.sleep(after)
     while True:
+        command = ["ip", "netns", "exec", namespace, "sysctl", "-n", key]
+        value = subprocess.run(command, capture_output=True, text=True).stdout.strip()
         connection = http.client.HTTPConnection(host, 80, timeout=20)
         try:
-            for _ in range(4):
+            for _ in range(10):
+                began = time.monotonic()
                 connection.request("GET", "/size/100k.jpg")
                 connection.getresponse().read()
+                file.write(f"{value} {1000 * (time.monotonic() - began):.1f}\\n")
                 time.sleep(0.05)
         except OSError:
             time.sleep(0.1)
         finally:
             connection.close()
 
-for n in range(16):
-    threading.Thread(target=ask, args=(n / 20,), daemon=True).start()
-print("flows", flush=True)
-sys.stdin.read()
+with open(log, "a", buffering=1) as file:
+    for n in range(16):
+        threading.Thread(target=ask, args=(n / 20, file), daemon=True).start()
+    print("flows", flush=True)
+    sys.stdin.read()
 """
+"""Clients that note how long each of their requests takes, by the balancer's algorithm."""
 ALGORITHM = "net.ipv4.tcp_congestion_control"
 BBR = f'schema = 1\ntitle = "bbr"\nsource = "this test"\n[values]\n"{ALGORITHM}" = "bbr"\n'
 
@@ -155,7 +165,7 @@ def test_values_switch_on_real_traffic_and_nothing_is_left(make_study: Make) -> 
 
 def test_a_harm_is_stopped_and_undone_at_once(make_study: Make) -> None:
     study = made(make_study)
-    with traffic(study, slow_at=TRIED):
+    with traffic(study, word=TRIED):
         process = study.start(*canary("--pairs", "20"))
         out, err = process.communicate(timeout=300)
     assert process.returncode == 1, err
@@ -168,7 +178,7 @@ def test_a_harm_is_stopped_and_undone_at_once(make_study: Make) -> None:
 def test_a_gain_can_be_kept_and_rolled_back(make_study: Make) -> None:
     """The clients are slow with the default, which is what a gain looks like."""
     study = made(make_study)
-    with traffic(study, slow_at=OWN):
+    with traffic(study, word=OWN):
         out, err = study.run(*canary("--pairs", "12", "--keep", "--connections", "all"))
         assert json.loads(out)["outcome"] == "gain"
         assert "keeps mine until its next reboot" in err
@@ -200,7 +210,8 @@ def test_congestion_control_is_judged_by_the_kernels_tcp_info(make_study: Make) 
     study = made(make_study, link=LOSSY)
     own = study.balancer(f"sysctl -n {ALGORITHM}").strip()
     words = ("--configuration", "bbr", "--block-s", "6", "--washout-s", "2", "--keep", "--json")
-    with traffic(study, program=DOWNLOADS):
+    log = study.folder / "clients.log"
+    with traffic(study, str(log), DOWNLOADS):
         out, err = study.run("canary", *words, "--pairs", "12", "--limit-times", "100")
     result = json.loads(out)
     sides = {side["quantity"]: side for side in result["sides"]}
@@ -209,6 +220,15 @@ def test_congestion_control_is_judged_by_the_kernels_tcp_info(make_study: Make) 
     assert sides["delivery time"]["high"] < 1
     assert sides["delivery time"]["default"] > 50  # ms/MB: 100 KB take several round trips
     assert sides["P99"]["limit"] is None
+    # The clients' own times, which intop does not see.
+    noted: dict[str, list[float]] = {"cubic": [], "bbr": []}
+    for line in log.read_text().splitlines():
+        algorithm, ms = line.split()
+        noted[algorithm].append(float(ms))
+    clients = fmean(noted["bbr"]) / fmean(noted["cubic"])
+    print(f"clients' mean {clients:.2f}, {result['sides']}")
+    assert clients < 0.9
+    assert sides["delivery time"]["ratio"] == pytest.approx(clients, rel=0.5)
     assert sides["retransmitted segments"]["default"] > 0.002
     assert "The verdict uses delivery time by TCP_INFO" in err
     # What clients notice may stay.
@@ -228,7 +248,7 @@ command = '''tail -n 300 LOG | awk '{ sum += 1000 * $NF } END { print 1 + sum / 
 def test_a_metric_of_the_users_own_is_asked_on_the_host(make_study: Make) -> None:
     study = made(make_study, more=METRIC)
     words = ("--pairs", "1", "--limit-times", "1000", "--connections", "all")
-    with traffic(study, slow_at=TRIED):
+    with traffic(study, word=TRIED):
         out, err = study.run(*canary(*words), expected=(3,))
     (side,) = (side for side in json.loads(out)["sides"] if side["quantity"] == "waiting")
     assert side["ratio"] > 2, err

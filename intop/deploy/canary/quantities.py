@@ -82,7 +82,7 @@ def measured(
         return Measured(
             quantity=name,
             unit="%",
-            periods=_numbers(periods, lambda trial: _share(count(trial), of(trial))),
+            periods=_shares(periods, count, of),
             limit=limit,
             pooled=_pooled(periods, count, of),
         )
@@ -130,9 +130,22 @@ def _numbers(
     ]
 
 
-def _share(count: int, total: int) -> float | None:
-    """Return a share by Anscombe's correction: (count + 1/2) / (total + 1); None of nothing."""
-    return (count + 0.5) / (total + 1) if total else None
+def _shares(periods: Sequence[Period], count: Count, of: Count) -> list[list[Numbers]]:
+    """Return the shares of the pairs, never 0: half a count is added to each, of the mean total.
+
+    Of the same total, since a side with fewer requests has no larger share if nothing is counted.
+    """
+    shares: list[list[Numbers]] = []
+    for period in periods:
+        counts = [((count(d), of(d)), (count(c), of(c))) for d, c in period]
+        shares.append(
+            [
+                (n / total + 1 / (total + other), m / other + 1 / (total + other))
+                for (n, total), (m, other) in counts
+                if total and other
+            ]
+        )
+    return shares
 
 
 def _pooled(periods: Sequence[Period], count: Count, of: Count) -> Numbers | None:

@@ -211,6 +211,25 @@ def test_a_key_that_nginxs_times_cannot_judge_is_named(
     assert "Look at theirs before you decide" in text
 
 
+def test_fewer_requests_are_no_larger_share_of_failures(blocks: Blocks) -> None:
+    """Nothing fails, and the canary has a third less requests in each block."""
+    testbed = blocks(noisy(1.0))
+    measure = testbed.trial
+
+    def trial(planned: PlannedTrial, *rest: Any) -> Trial:
+        made = measure(planned, *rest)
+        if planned.arm == "default" or made.histogram is None:
+            return made
+        fewer = Histogram.from_pairs((us, 2 * n // 3) for us, n in made.histogram.pairs())
+        return replace(made, histogram=fewer)
+
+    testbed.trial = trial  # type: ignore[method-assign]
+    result = execute(Switchback(testbed.task, replace(REQUEST, margin=1.01)))
+    failed = result.side("failed requests")
+    assert failed is not None
+    assert (result.outcome, failed.ratio) == ("undecided", 1)
+
+
 def test_shares_are_those_of_all_requests(blocks: Blocks) -> None:
     testbed = blocks(lambda p: (100, 0.004 if p.arm == "canary" else 0, "ok"))
     result = execute(Switchback(testbed.task, replace(REQUEST, pairs=3)))
