@@ -4,14 +4,15 @@
 
 A block's logarithm of P99 is a level, a day (a sine of 0.5 over 48 blocks), an autoregressive part
 (0.8 of the block before, sd 0.15) and noise (Student's t with 3 degrees of freedom, sd 0.1). The
-other quantities have parts of their own, correlated by 0.7 with it. The two blocks of a pair come
-in random order, and the canary's is changed by a true ratio. Each canary is judged after every pair
-by `intop.deploy.canary.verdict`, up to 60 pairs.
+other quantities that a canary judges (four of the log, and delivery time) have parts of their own,
+correlated by 0.7 with it. The two blocks of a pair come in random order, and the canary's is
+changed by a true ratio. Each canary is judged after every pair by `outcome` of
+`intop.deploy.canary.verdict`, which splits the error rate, up to 60 pairs.
 
 Terms, said before any run: 1,000 canaries a cell, seed 1. Wanted: without an effect at most 5 %
-call a gain or a harm (margin 1.0, so that any certain difference is one); of true gains and harms
-of 1.2 and 1.5 times at least 95 % are called rightly. Beside them: the pairs of a fixed horizon,
-which is Student's t with as many pairs as give it a power of 95 % on the same bed.
+call a gain or a harm (margin and limits 1.0, so that any certain difference is one); of true gains
+and harms of 1.2 and 1.5 times at least 95 % are called rightly. Beside them: the pairs of a fixed
+horizon, which is Student's t with as many pairs as give it a power of 95 % on the same bed.
 """
 
 import argparse
@@ -24,12 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import Question, positive
-from intop.domain.anytime import evidence
-from intop.domain.canary import QUANTITIES
+from intop.deploy.canary.verdict import Measured, outcome
+from intop.domain.canary import DELIVERY, LOGGED, P99
 from intop.domain.stats import geometric_interval
 
 Numbers = NDArray[np.float64]
-P99 = QUANTITIES.index("P99")
+QUANTITIES = (*LOGGED, DELIVERY)
+"""The quantities that a canary judges where the host shows TCP_INFO."""
+JUDGE = QUANTITIES.index(P99)
 
 PAIRS = 60
 DAY_BLOCKS, DAY = 48, 0.5
@@ -78,12 +81,12 @@ class Canaries(Question[str, Called]):
         rng = np.random.default_rng([1, list(RATIOS).index(cell)])
         runs = [differences(RATIOS[cell], rng) for _ in range(self.given.runs)]
         called = [judged(run) for run in runs]
-        ends = [pairs for outcome, pairs in called if outcome]
+        ends = [pairs for word, pairs in called if word]
         return Called(
-            gain=sum(outcome == "gain" for outcome, _ in called) / len(called),
-            harm=sum(outcome == "harm" for outcome, _ in called) / len(called),
+            gain=sum(word == "gain" for word, _ in called) / len(called),
+            harm=sum(word == "harm" for word, _ in called) / len(called),
             pairs=median(ends) if ends else math.nan,
-            fixed=0 if cell == "nothing" else fixed_horizon([run[P99] for run in runs]),
+            fixed=0 if cell == "nothing" else fixed_horizon([run[JUDGE] for run in runs]),
         )
 
     def table(self, results: Mapping[str, Called]) -> Iterator[str]:
@@ -122,15 +125,19 @@ def differences(ratio: float, rng: np.random.Generator) -> Numbers:
 
 def judged(run: Numbers) -> tuple[str, int]:
     """Return the outcome after the first pair that shows one, and its number; "" for none."""
-    half = (1 - LEVEL) / 2
-    gain, harm = -math.log(half), -math.log(half / len(QUANTITIES))
     for pairs in range(1, PAIRS + 1):
-        looked_at = run[:, :pairs]
-        if any(evidence(row) >= harm for row in looked_at):
-            return "harm", pairs
-        if evidence(-looked_at[P99]) >= gain:
-            return "gain", pairs
+        called = outcome(measured(run[:, :pairs]), judged_by=P99, margin=1.0, level=LEVEL)
+        if called in ("gain", "harm"):
+            return called, pairs
     return "", PAIRS
+
+
+def measured(run: Numbers) -> list[Measured]:
+    """Return the quantities of a canary with these differences, the default's numbers being 1."""
+    return [
+        Measured(quantity=name, periods=[[(1.0, ratio)] for ratio in np.exp(row)], limit=1.0)
+        for name, row in zip(QUANTITIES, run, strict=True)
+    ]
 
 
 def fixed_horizon(runs: Sequence[Numbers]) -> int:

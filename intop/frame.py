@@ -72,6 +72,7 @@ CONDITIONS = (
     Field("congestion_control", "", "what the load balancer starts with; empty where unknown"),
     Field("peers_congestion_control", "", "the same of the clients and the backends"),
     Field("server_cpus", "", "processors that nginx's workers may run on; empty where unknown"),
+    Field("observation", "", "how a canary observed real traffic; empty under a load of intop's"),
 )
 RESULTS = (
     Field("p99_ms", "ms", "P99, the objective; failed requests count as the timeout", "number"),

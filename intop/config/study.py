@@ -16,6 +16,7 @@ from intop.config.directives import load_directives
 from intop.config.source import LocalPath, Source
 from intop.config.workload import workloads_of
 from intop.domain.baseline import Baseline
+from intop.domain.canary import CanarySettings
 from intop.domain.guardrails import Guardrails
 from intop.domain.matching import matching
 from intop.domain.nginx.standing import Directives
@@ -78,6 +79,7 @@ class Study(Settings):
     workloads: Mapping[str, Workload]
     budget: Budget
     guardrails: Guardrails = field(default_factory=Guardrails)
+    canary: CanarySettings = field(default_factory=CanarySettings)
     optional: frozenset[str] = frozenset()
     """Architectures that are left out where they can't be brought up."""
     wanted: tuple[str, ...] = ("*",)
@@ -132,6 +134,7 @@ class _File:
     cluster: Annotated[dict[_Arch, _Table | Annotated[list[_Table], MinLen(1)]], MinLen(1)]
     budget: Budget = field(default_factory=Budget)
     guardrails: Guardrails = field(default_factory=Guardrails)
+    canary: CanarySettings = field(default_factory=CanarySettings)
 
 
 def load_study(path: Path) -> Study:
@@ -159,6 +162,7 @@ def load_study(path: Path) -> Study:
         workloads=workloads,
         budget=file.budget,
         guardrails=file.guardrails,
+        canary=file.canary,
         optional=optional,
         wanted=own.parameters,
         own_catalogue=catalogue,

@@ -12,10 +12,17 @@ de collectif*, 1939). Each factor is the likelihood ratio of the sign of a norma
 its size, for θ = mean/variance. It is never below exp(θ d - θ² d² / 2), the factor of de la Peña
 (*Annals of Probability* 27, 1999), since cosh x <= exp(x²/2). A mean over several θ needs no guess
 at the effect.
+
+What the evidence has shown at an earlier look stays shown.
 """
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 THETAS = tuple(float(2**n) for n in range(9))
 """The θ of the mean, for differences of logarithms: effects of a few percent to several times."""
@@ -24,36 +31,42 @@ _STEPS = 40
 """Halvings of a bracket: to 1e-12 of it."""
 
 
-def evidence(differences: Sequence[float]) -> float:
-    """Return the natural logarithm of the evidence that the mean difference is above zero."""
+def evidence(differences: Sequence[float]) -> "NDArray[np.float64]":
+    """Return the evidence that the mean difference is above zero, after each pair.
+
+    It is a natural logarithm.
+    """
     import numpy as np
 
     doubled = -2 * np.multiply.outer(THETAS, np.asarray(differences, dtype=float))
     # The logarithm of 1 + tanh x, also where tanh x rounds to -1.
-    logs = (math.log(2) - np.logaddexp(0, doubled)).sum(axis=1)
-    return float(np.logaddexp.reduce(logs) - math.log(len(THETAS)))
+    logs = (math.log(2) - np.logaddexp(0, doubled)).cumsum(axis=1)
+    return np.asarray(np.logaddexp.reduce(logs, axis=0) - math.log(len(THETAS)))
 
 
-def lower_bound(differences: Sequence[float], error_rate: float) -> float:
-    """Return the number that the mean difference is above; minus infinity with too few pairs.
+def is_above(differences: Sequence[float], bound: float, error_rate: float) -> bool:
+    """Return whether the mean difference is shown to be above a number, at any look so far.
 
     Over all looks together it is wrong with at most this probability. It takes the difference of
     the sides as constant.
     """
-    wanted = -math.log(error_rate)
-    if len(differences) * math.log(2) <= wanted:
+    if not differences:
+        return False
+    return bool(evidence([d - bound for d in differences]).max() >= -math.log(error_rate))
+
+
+def lower_bound(differences: Sequence[float], error_rate: float) -> float:
+    """Return the highest number that `is_above` shows; minus infinity with too few pairs."""
+    if len(differences) * math.log(2) <= -math.log(error_rate):
         return -math.inf
-
-    def is_shown(bound: float) -> bool:
-        return evidence([d - bound for d in differences]) >= wanted
-
     high = max(differences)
     reach = 1.0
-    while not is_shown(low := high - reach):
+    while not is_above(differences, low := high - reach, error_rate):
         reach *= 2
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if is_shown(middle) else (low, middle)
+        shown = is_above(differences, middle, error_rate)
+        low, high = (middle, high) if shown else (low, middle)
     return low
 
 

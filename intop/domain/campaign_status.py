@@ -45,6 +45,8 @@ class Place:
     seconds: float = 0.0
     p99_ms: float | None = None
     replica: str = ""
+    series: int = 1
+    """The series of the plan: a stage that is measured again has a further one."""
 
     @property
     def usable(self) -> bool:

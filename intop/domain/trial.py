@@ -75,6 +75,8 @@ class Conditions:
     server: ServerName = NGINX.name
     server_cpus: str = ""
     """The processors that nginx's workers may run on, as in `HostFacts.nginx_cpus`."""
+    observation: str = ""
+    """The way in which a canary observes real traffic, in words; "" under a load of ours."""
 
     def differences(self, later: "Conditions", names: Collection[str] | None = None) -> list[str]:
         """Return a line with both values for each condition that differs, of all or of `names`.

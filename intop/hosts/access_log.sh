@@ -18,7 +18,9 @@ from=$offset
 if [ -z "$inode" ]; then
     from=$((size > 65536 ? size - 65536 : 0))
 elif [ "$now" != "$inode" ]; then
-    before=$(find "$(dirname -- "$path")" -xdev -maxdepth 1 -type f -inum "$inode" | head -n 1)
+    # Where the log really is: its path may lead there by links.
+    folder=$(dirname -- "$(readlink -f -- "$path")")
+    before=$(find "$folder" -xdev -maxdepth 1 -type f -inum "$inode" | head -n 1)
     note=lost
     [ -z "$before" ] || note=moved
     from=0

@@ -230,7 +230,12 @@ class _Known:
         return tuple(statuses)
 
     def _of(self, stage: type[AnyStage]) -> Sequence[Place]:
-        return self.prospect.places(stage.name)
+        """Return the plan of a stage; of one of its own only the latest series."""
+        places = self.prospect.places(stage.name)
+        if not stage.of_its_own:
+            return places
+        latest = max((place.series for place in places), default=1)
+        return [place for place in places if place.series == latest]
 
     def _belongs(self, stage: type[AnyStage]) -> bool:
         """Return whether `tune` has this stage in this study."""
@@ -241,11 +246,16 @@ class _Known:
         self, stage: type[AnyStage], state: State, trial: Span | None, *, is_held: bool = False
     ) -> StageStatus:
         is_ahead = state in AHEAD
-        expected = stage.expected(self.prospect) if is_ahead else Expected()
+        places = self._of(stage)
+        prospect = self.prospect
+        if stage.of_its_own:
+            prospect = replace(prospect, stored=places)
+        expected = stage.expected(prospect) if is_ahead else Expected()
         if not stage.measures:
             return replace(StageStatus(name=stage.name, state=state), **_seconds(expected.time))
-        places = self._of(stage)
-        done = sum(place.is_done(self.prospect.budget.retries) for place in places)
+        is_once = stage.measures_once or stage.observes
+        retries = 0 if is_once else self.prospect.budget.retries
+        done = sum(place.is_done(retries) for place in places)
         trials = expected.trials if is_ahead else done
         likely = trials if expected.likely is None else expected.likely
         most = trials if expected.most is None else expected.most

@@ -6,6 +6,7 @@ from typing import Literal
 
 from intop.domain.across import Across
 from intop.domain.agreement import Agreement
+from intop.domain.canary import Canary
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
 from intop.domain.drift import Sentinels
@@ -121,6 +122,8 @@ class Findings:
     judged: Judged | None
     sweeps: tuple[Sweep, ...]
     soak: Soak | None
+    canary: Canary | None
+    """The latest canary, whatever configuration it tried."""
     across: Across | None
     mediation: Mediation | None
     explanation: Explanation | None

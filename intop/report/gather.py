@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from intop.deploy.deployable import deployments
 from intop.domain.across import Across, about
 from intop.domain.agreement import Agreement
+from intop.domain.canary import Canary
 from intop.domain.comparison import Compared
 from intop.domain.deployment import Deployment
 from intop.domain.drift import sentinels
@@ -114,6 +115,7 @@ def _findings(task: Task, attempts: Sequence[Outline]) -> Findings:
         judged=_judged(task, compared, verdict),
         sweeps=winners_sweeps(task.store.get(task.subject, Sweeps), verdict),
         soak=get(subject, Soak),
+        canary=get(subject, Canary),
         across=about(get(subject, Across), verdict),
         mediation=_mediation(task, verdict),
         explanation=explanation,

@@ -127,9 +127,11 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
             task.begin(stage.name)
             ready = testbeds.of(task)
             task.begin(stage.name)  # replicas may have been compared meanwhile
-            if shown != len(plan):
-                shown = len(plan)
-                done = len(_settled(stage, plan, trials))
+            # A stage that begins a further series knows its start only now.
+            present = [p for p in plan if p.index >= stage.start]
+            if shown != len(present):
+                shown = len(present)
+                done = len(_settled(stage, present, trials))
                 task.context.progress.begin(f"{task.title}: {stage.name}", shown, done)
             try:
                 measure(ready, stage, due, trials)

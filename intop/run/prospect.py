@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TypeVar
 
@@ -21,6 +22,9 @@ from intop.run.effort import Kind, Span
 from intop.store import Store, Subject
 
 R = TypeVar("R")
+
+ROUNDED = timedelta(seconds=2)
+"""Times in the store are in whole seconds."""
 
 LIKELY_RUNG = 2
 """The duration that a pilot likely chooses: the third of those that it may try, or the last."""
@@ -78,6 +82,17 @@ class Prospect:
     def has(self, result: type) -> bool:
         """Whether a result of this type is stored."""
         return result_name(result) in self.kinds
+
+    def covers(self, result: type, places: Iterable[Place]) -> bool:
+        """Whether a stored result came after the trials of these places.
+
+        A stage that may end before its plan does is through then.
+        """
+        stored = self.kinds.get(result_name(result) or "")
+        if stored is None:
+            return False
+        at = datetime.fromisoformat(stored) + ROUNDED
+        return all(place.ended is None or place.ended <= at for place in places)
 
     def is_measured(self, places: Iterable[Place], *, ends_by_overload: bool = False) -> bool:
         """Whether all of these have their trials, none of which is measured again.

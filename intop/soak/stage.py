@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from intop.config.study import Study
 from intop.config.workload import load_problem
@@ -15,7 +15,6 @@ from intop.domain.soak import Limits, Soak, SoakBlock
 from intop.domain.trial import PlannedTrial, Trial
 from intop.domain.workload import Workload
 from intop.errors import UsageError
-from intop.features import result_name
 from intop.run.context import Task
 from intop.run.effort import RETRIED_AT_MOST, Span
 from intop.run.executor import execute
@@ -25,8 +24,6 @@ from intop.run.testbed import Testbed
 from intop.soak.trends import block_of, broken_by, pauses_of, restarts_of, trends_of
 
 BLOCK_S = 60
-ROUNDED = timedelta(seconds=2)
-"""Times in the store are in whole seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,12 +134,7 @@ class SoakApplied(Stage[Soak]):
 
     @classmethod
     def is_through(cls, prospect: Prospect, places: Sequence[Place]) -> bool:
-        """Whether its result came after all blocks: a limit may end it before its plan does."""
-        stored = prospect.kinds.get(result_name(Soak) or "")
-        if stored is None:
-            return False
-        at = datetime.fromisoformat(stored) + ROUNDED
-        return all(place.ended is None or place.ended <= at for place in places)
+        return prospect.covers(Soak, places)
 
     # -- plan ------------------------------------------------------------------------------------
 

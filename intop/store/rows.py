@@ -131,6 +131,7 @@ def place_of(attempts: Sequence[Any]) -> Place:
             "index": row.position,
             "role": row.role,
             "configuration": configuration_of(row.configuration),
+            "series": row.series,
             "attempts": len(measured),
             "disturbed": sum(attempt.status == "disturbed" for attempt in measured),
         }

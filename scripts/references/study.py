@@ -13,6 +13,7 @@ from annotated_types import Ge, Gt, Interval, Le, Lt
 
 from intop.config import study
 from intop.domain.balancing import Balancing
+from intop.domain.canary import OwnMetric
 from intop.domain.cluster import (
     Cluster,
     CongestionControl,
@@ -86,6 +87,12 @@ PARTS = (
         "[guardrails]",
         "A winner may be so much worse than the default. `false` switches a guardrail off.",
         Guardrails,
+    ),
+    _part(
+        "[canary.metrics.NAME]",
+        "Numbers of your own, which `intop canary` asks for at the end of each block: by a command "
+        "on the host, or from Prometheus. Zero is no number here, since ratios count.",
+        OwnMetric,
     ),
 )
 

@@ -6,6 +6,7 @@ from typing import Any
 from builders.trials import CONDITIONS
 from intop.domain.across import Across, UnderWorkload
 from intop.domain.artefact import Origin
+from intop.domain.canary import DELIVERY, Canary, SideRatio
 from intop.domain.causes import Cause, Causes, Moved
 from intop.domain.comparison import Measured, Provenance
 from intop.domain.configuration import DEFAULT, Configuration
@@ -370,3 +371,39 @@ SOAK = Soak(
     restarts=0,
 )
 """An hour without a leak."""
+
+CANARY = Canary(
+    hosts=("web1",),
+    title="the winner",
+    configuration=Configuration({"net.ipv4.tcp_congestion_control": "bbr"}),
+    outcome="gain",
+    stopped="",
+    judged_by=DELIVERY,
+    sides=(
+        SideRatio(
+            quantity=DELIVERY,
+            unit="ms/MB",
+            default=120.0,
+            canary=80.0,
+            ratio=2 / 3,
+            low=None,
+            high=0.8,
+            fixed_low=0.6,
+            fixed_high=0.75,
+            limit=1.05,
+        ),
+    ),
+    pairs=9,
+    planned=60,
+    left_out=(),
+    block_s=60,
+    washout_s=10,
+    requests=90_000,
+    canary_requests=80_000,
+    blurred=("net.ipv4.tcp_congestion_control",),
+    only_new=True,
+    slow_ms=240.0,
+    margin=1.05,
+    level=0.95,
+)
+"""A canary that delivery time judged."""

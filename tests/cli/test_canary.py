@@ -11,7 +11,7 @@ import pytest
 from builders.campaigns import begun
 from builders.results import VERDICT
 from builders.testbeds import probe_of
-from intop.deploy.canary import testbed as canary
+from intop.deploy.canary import opening as canary
 from intop.domain.configuration import Configuration
 from intop.domain.nginx.conf import Conf
 from intop.domain.probing import HostFacts

@@ -66,9 +66,19 @@ def test_requests_of_connections_from_before_can_be_left_out(tmp_path: Path) -> 
     assert reader.connection == 2
 
 
-def test_a_log_that_was_moved_is_read_to_its_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("linked", ["nothing", "the folder", "the log"])
+def test_a_log_that_was_moved_is_read_to_its_end(tmp_path: Path, linked: str) -> None:
     log = tmp_path / "a.log"
-    reader = reader_of(log)
+    shown = {
+        "nothing": log,
+        "the folder": tmp_path / "link" / "a.log",
+        "the log": tmp_path / "elsewhere" / "b.log",
+    }[linked]
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/b.log").symlink_to(log)
+    log.touch()
+    reader = reader_of(shown)
     write(log, line("0.001"))
     log.rename(tmp_path / "a.log.1")
     write(tmp_path / "a.log.1", line("0.002"))

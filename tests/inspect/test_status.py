@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from builders import trials as samples
 from builders.campaigns import STUDY, begun, place
-from builders.results import SWEEP, VERDICT
+from builders.results import CANARY, SWEEP, VERDICT
 from intop import process
 from intop.config.study import Study, load_study
 from intop.document.model import Verbatim
@@ -181,7 +181,8 @@ def test_a_sweep_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
     # Another one is under way.
     with opened(study.store) as store:
         store.write_plan(subject, "sweep", [replace(place(2), rate_rps=75.0, round=1, series=2)])
-    assert (stage(status(study), "sweep").state, stage(status(study), "sweep").done) == ("begun", 2)
+    present = stage(status(study), "sweep")
+    assert (present.state, present.trials, present.done) == ("begun", 1, 0)
     (block,) = report.campaign(result)[1:]
     lines = [line for part in block.blocks if isinstance(part, Verbatim) for line in part.lines]
     assert "  at other rates: tuned gain at 50, 100, worse at 150 requests/s" in lines
@@ -308,3 +309,22 @@ def test_it_is_read_while_another_process_measures(study: Study, tmp_path: Path)
     assert writer.wait(timeout=60) == 0
     assert (sorted(seen), TRIALS) == (seen, stage(status(study), "screen").done)
     assert len(set(seen)) > 1
+
+
+def test_a_canary_that_ended_early_is_done_and_its_lost_blocks_count(
+    study: Study, tmp_path: Path
+) -> None:
+    _, subject = begun(tmp_path, ["ok"] * 2)
+    at = [replace(place(n), round=n or None, arm="canary") for n in range(3)]
+    with opened(study.store) as store:
+        store.write_plan(subject, "canary", at)
+        for planned, status_ in zip(at[:2], ("ok", "disturbed"), strict=True):
+            made = samples.trial(stage="canary", index=planned.index, status=status_)
+            store.add(subject, replace(made, planned=planned))
+    present = stage(status(study), "canary")
+    assert (present.state, present.trials, present.done) == ("begun", 3, 2)
+    assert present.bound == "at most"
+    with opened(study.store) as store:
+        store.put(subject, CANARY)
+    present = stage(status(study), "canary")
+    assert (present.state, present.trials) == ("done", 2)

@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from builders.full_campaign import HOSTILE, campaign
-from builders.results import ACROSS, CAUSES, COSTLY, DOUBTED, SOAK, SWEEP, TOO_MUCH, UNMEASURED
+from builders.results import (
+    ACROSS,
+    CANARY,
+    CAUSES,
+    COSTLY,
+    DOUBTED,
+    SOAK,
+    SWEEP,
+    TOO_MUCH,
+    UNMEASURED,
+)
 from intop.cli import cli
 from intop.command.running import stored_context
 from intop.document.csv_tables import write_tables
@@ -75,8 +85,9 @@ def _page(result: Report) -> str:
 
 def test_it_has_every_section_and_each_figure_has_its_data(result: Report, page: str) -> None:
     made = document(result)
-    # Nobody has soaked anything here.
-    assert [name for name, *_ in SECTIONS if name != "soak"] == [s.name for s in made.sections]
+    # Nobody has soaked anything here, or tried it on real traffic.
+    own = [name for name, *_ in SECTIONS if name not in ("soak", "canary")]
+    assert own == [s.name for s in made.sections]
     for section in made.sections:
         assert f'<section id="{section.name}"' in page
         assert f'<a href="#{section.name}">' in page
@@ -262,6 +273,18 @@ def test_a_soak_has_a_section_with_its_figure_and_tables(result: Report) -> None
     blocks = tuple(replace(block, p99_ms=None) for block in SOAK.blocks)
     silent = replace(result.findings[0], soak=replace(SOAK, blocks=blocks))
     assert "since the first block" not in html(document(replace(result, findings=(silent,))))
+
+
+def test_a_canary_has_a_section_with_its_table(result: Report) -> None:
+    assert "On real traffic" not in html(document(result))
+    made = replace(
+        result, findings=(replace(result.findings[0], canary=CANARY), *result.findings[1:])
+    )
+    (table,) = (t for t in document(made).tables() if t.name == "x86-slt-canary")
+    assert [row[0] for row in table.rows] == ["delivery time in ms/MB"]
+    page = html(document(made))
+    assert "Web1 with the winner: gain: delivery time is 1.50 times lower" in page
+    assert "net.ipv4.tcp_congestion_control = bbr" in page
 
 
 def test_the_winner_under_all_workloads_has_a_section(result: Report) -> None:

@@ -1,29 +1,30 @@
 """canary: a configuration against the default on real traffic."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from intop.command.exit_codes import NO_GAIN
 from intop.command.hosts import host_options, named_hosts
-from intop.command.options import (
-    costs_option,
-    json_option,
-    subcommand,
-    winner_option,
-    workload_option,
-)
+from intop.command.options import json_option, subcommand, workload_option
 from intop.command.output import show_result
 from intop.command.passwords import connecting
 from intop.command.running import beginning, connect_to, stored_context
-from intop.command.values import configurations
+from intop.deploy.canary.options import (
+    block_options,
+    end_options,
+    limit_options,
+    pause_options,
+    side_options,
+    source_options,
+)
 from intop.errors import UsageError
 
 if TYPE_CHECKING:
     from intop.config.study import Study
+    from intop.deploy.canary.opening import Observation
     from intop.domain.canary import Canary
     from intop.domain.cluster import HostAddress
     from intop.domain.configuration import Configuration
@@ -45,85 +46,12 @@ WINNER = "winner"
 )
 @host_options
 @workload_option
-@winner_option
-@click.option(
-    "--configuration",
-    default="",
-    metavar="NAME",
-    shell_complete=configurations,
-    help="In place of what intop plan would deploy: winner, or a baseline. Values that need a "
-    "restart of nginx are refused.",
-)
-@costs_option
-@click.option(
-    "--log",
-    "log_path",
-    default="",
-    metavar="PATH",
-    help="The access log on the host.  [default: the only one with $request_time and $status]",
-)
-@click.option(
-    "--pairs",
-    type=click.IntRange(min=1, max=500),
-    default=60,
-    show_default=True,
-    help="The most pairs of blocks. It ends earlier where the outcome is clear.",
-)
-@click.option(
-    "--block-s",
-    type=click.IntRange(min=1, max=3600),
-    default=60,
-    show_default=True,
-    help="Seconds of a block that count.",
-)
-@click.option(
-    "--washout-s",
-    type=click.IntRange(min=0, max=600),
-    default=10,
-    show_default=True,
-    help="Seconds after a switch that don't count.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(min=1.001, max=2),
-    default=1.05,
-    show_default=True,
-    help="A ratio that matters. Smaller differences are none.",
-)
-@click.option(
-    "--limit-times",
-    type=click.FloatRange(min=1, min_open=True),
-    default=3.0,
-    show_default=True,
-    help="Stop at once when P99 is so many times the default's.",
-)
-@click.option(
-    "--limit-errors",
-    type=click.FloatRange(min=0, max=100),
-    default=1.0,
-    show_default=True,
-    metavar="POINTS",
-    help="Stop at once when the share of failed requests is so many percentage points higher.",
-)
-@click.option(
-    "--connections",
-    type=click.Choice(["new", "all"]),
-    help="Count only requests of connections that began in the block, or all.  [default: new, if "
-    "the log has $connection]",
-)
-@click.option("--between", metavar="HH:MM-HH:MM", help="Set the configuration only at these hours.")
-@click.option(
-    "--alert",
-    metavar="COMMAND",
-    help="A command here that fails during an alert: then the configuration waits.",
-)
-@click.option(
-    "--keep",
-    is_flag=True,
-    help="After a gain leave the values there, until the next reboot or intop rollback. Not for "
-    "keys that nginx's times can't judge.",
-)
-@click.option("--again", is_flag=True, help="Begin again; what was measured stays in the store.")
+@side_options
+@source_options
+@block_options
+@limit_options
+@pause_options
+@end_options
 @json_option
 def command(
     config: Path | None,
@@ -134,24 +62,28 @@ def command(
     winner: bool,
     configuration: str,
     accept_costs: bool,
+    keep: bool,
+    again: bool,
     **options: Any,
 ) -> None:
     """Compare a configuration with the default on real traffic.
 
     It needs no load generator and restarts nothing. Default and configuration take turns in blocks,
-    in random order, under the guard. Every second host has the opposite order. Requests are counted
-    by nginx's access log, on the host. It ends when P99 is certainly lower, or anything certainly
-    worse, or when the difference is certainly small. A block beyond a limit is stopped at once.
+    in random order, under the guard. Every second host has the opposite order. Sources are nginx's
+    access log, the kernel's TCP_INFO, and metrics of your own ([canary.metrics.NAME] of the file).
+    It ends when P99 is certainly lower, or anything certainly worse, or when the difference is
+    certainly small. Where only keys of TCP's sending are changed, delivery time stands for P99. A
+    block beyond a limit is stopped at once.
 
     The host has its own values again at the end, after Ctrl-C, and when intop or the connection
     dies; only --keep leaves others there. An interrupted canary goes on. The exit code is 3 without
     a gain, and 1 after a harm.
     """
-    from intop.deploy.canary.pauses import pauses
     from intop.deploy.canary.view import canary_section
 
-    hosts, settings = _hosts(words, config, options)
-    before_block = pauses(settings.pop("between"), settings.pop("alert"))
+    hosts = named_hosts(words, config, **{name: options.pop(name) for name in HOST_OPTIONS})
+    pairs, margin = options.pop("pairs"), options.pop("margin")
+    observation = _observation(**options)
 
     def connect(study: "Study", archs: Iterable[str]) -> "Connect":
         return connecting(hosts) if hosts else connect_to(study, archs)
@@ -165,31 +97,60 @@ def command(
         writes=True,
         choose=beginning() if is_baseline else None,
     ) as context:
-        task, values, title = _chosen(
-            context, whole=winner, name=configuration, accept_costs=accept_costs
+        side = _side(context, whole=winner, name=configuration, accept_costs=accept_costs)
+        result = _measured(
+            side,
+            hosts or [side.task.clusters()[0].load_balancer],
+            observation,
+            pairs=pairs,
+            margin=margin,
+            keep=keep,
+            again=again,
         )
-        hosts = hosts or [task.clusters()[0].load_balancer]
-        result = _measured(task, hosts, values, title, before_block, **settings)
-    show_result(result, lambda canary: [canary_section(task.title, canary)], as_json=as_json)
+    show_result(result, lambda canary: [canary_section(side.task.title, canary)], as_json=as_json)
     if result.outcome == "harm":
         sys.exit(1)
     if not result.is_gain:
         sys.exit(NO_GAIN)
 
 
-def _hosts(
-    words: Sequence[str], config: Path | None, options: dict[str, Any]
-) -> "tuple[list[HostAddress], dict[str, Any]]":
-    """Return the hosts that are named, and the options that are not about them."""
-    own = {name: options[name] for name in HOST_OPTIONS}
-    hosts = named_hosts(words, config, **own)
-    return hosts, {name: value for name, value in options.items() if name not in own}
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """The configuration of a canary."""
+
+    task: "Task"
+    values: "Configuration"
+    title: str
 
 
-def _chosen(
-    context: "Context", *, whole: bool, name: str, accept_costs: bool
-) -> "tuple[Task, Configuration, str]":
-    """Return the task, the configuration and its name. Raises UsageError and ResultMissingError."""
+def _observation(
+    *,
+    log_path: str,
+    connections: str | None,
+    block_s: int,
+    washout_s: int,
+    limit_times: float,
+    limit_errors: float,
+    between: str | None,
+    alert: str | None,
+) -> "Observation":
+    """Return the way in which hosts are observed. Raises UsageError for hours that are none."""
+    from intop.deploy.canary.limits import BlockLimits
+    from intop.deploy.canary.opening import Observation
+    from intop.deploy.canary.pauses import pauses
+    from intop.deploy.canary.testbed import Timing
+
+    return Observation(
+        timing=Timing(block_s=block_s, washout_s=washout_s),
+        limits=BlockLimits(p99_times=limit_times, failed_points=limit_errors),
+        log_path=log_path,
+        connections=connections or "",
+        before_block=pauses(between, alert),
+    )
+
+
+def _side(context: "Context", *, whole: bool, name: str, accept_costs: bool) -> _Side:
+    """Return the configuration of these options. Raises UsageError and ResultMissingError."""
     from intop.campaign.baselines import chosen_baselines
     from intop.deploy.deployable import sole_deployment, task_of
     from intop.domain.configuration import Configuration
@@ -202,72 +163,69 @@ def _chosen(
                 f"result is for: --arch {tasks[0].subject.arch} --workload {tasks[0].workload.name}"
             )
         (baseline,) = chosen_baselines(context.study, (name,))
-        return tasks[0], Configuration(dict(baseline.values)), name
+        return _Side(task=tasks[0], values=Configuration(dict(baseline.values)), title=name)
     deployment = sole_deployment(context, whole=whole or bool(name), accept_costs=accept_costs)
     if deployment is None:
         sys.exit(NO_GAIN)
-    return (
-        task_of(context, deployment),
-        Configuration(dict(deployment.values)),
-        f"the {deployment.origin}",
+    return _Side(
+        task=task_of(context, deployment),
+        values=Configuration(dict(deployment.values)),
+        title=f"the {deployment.origin}",
     )
 
 
 def _measured(
-    task: "Task",
+    side: _Side,
     hosts: "Sequence[HostAddress]",
-    values: "Configuration",
-    title: str,
-    before_block: Callable[[], str],
+    observation: "Observation",
     *,
-    log_path: str,
-    connections: str | None,
+    pairs: int,
+    margin: float,
     keep: bool,
     again: bool,
-    limit_times: float,
-    limit_errors: float,
-    **numbers: Any,
 ) -> "Canary":
     """Carry out a canary. Raises what `canary_testbed` and `execute` do."""
     from contextlib import ExitStack
     from datetime import UTC, datetime
 
-    from intop.deploy.canary.limits import BlockLimits
+    from intop.deploy.canary.opening import canary_testbed
+    from intop.deploy.canary.own_metrics import check_hosts
     from intop.deploy.canary.stage import CanaryRequest, Switchback
-    from intop.deploy.canary.testbed import canary_testbed
+    from intop.domain.canary import DELIVERY
     from intop.run.executor import OpenTestbeds, execute
 
-    limits = BlockLimits(p99_times=limit_times, failed_points=limit_errors)
-    request = CanaryRequest(
-        configuration=values, title=title, hosts=len(hosts), limits=limits, **numbers
-    )
-
+    task, timing = side.task, observation.timing
+    study = task.context.study
+    check_hosts(study.canary.metrics, study.path, len(hosts))
     task.begin(Switchback.name)  # rather than wait for the host, which another process holds
     with ExitStack() as stack:
         testbeds = [
-            stack.enter_context(
-                canary_testbed(
-                    task,
-                    address,
-                    values,
-                    log_path=log_path,
-                    connections=connections or "",
-                    block_s=request.block_s,
-                    washout_s=request.washout_s,
-                    limits=limits,
-                    before_block=before_block,
-                )
-            )
+            stack.enter_context(canary_testbed(task, address, side.values, observation))
             for address in hosts
         ]
+        request = CanaryRequest(
+            configuration=side.values,
+            title=side.title,
+            hosts=len(hosts),
+            pairs=pairs,
+            block_s=timing.block_s,
+            washout_s=timing.washout_s,
+            margin=margin,
+            limits=observation.limits,
+            only_new=all(testbed.sources.only_new for testbed in testbeds),
+            sees_delivery=all(testbed.sources.delivery is not None for testbed in testbeds),
+            metrics=study.canary.metrics,
+        )
+        for testbed in testbeds:
+            testbed.needs_delivery = request.judged_by == DELIVERY
         result = execute(Switchback(task, request, again=again), on=OpenTestbeds(testbeds))
-        if result.is_gain and keep and not result.blurred:
+        if keep and result.may_stay:
             now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             for testbed in testbeds:
-                testbed.keep(values, _record(task, title, now))
+                testbed.keep(side.values, _record(task, side.title, now))
                 task.context.progress.say(
-                    f"{task.title}: {testbed.name} keeps {title} until its next reboot. To undo "
-                    "it, run: intop rollback"
+                    f"{task.title}: {testbed.name} keeps {side.title} until its next reboot. To "
+                    "undo it, run: intop rollback"
                 )
     return result
 

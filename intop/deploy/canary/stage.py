@@ -1,12 +1,14 @@
 """canary: the default and a configuration in turn, until it is clear or the pairs are over."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from intop.deploy.canary.limits import BlockLimits
-from intop.deploy.canary.verdict import Period, outcome, requests, sides, slow_limit_ms
-from intop.domain.canary import ALL_CONNECTIONS, MOVES_THE_END, Canary
+from intop.deploy.canary.quantities import Period, measured, requests, slow_limit_ms
+from intop.deploy.canary.verdict import Measured, outcome, sides
+from intop.domain.campaign_status import Place
+from intop.domain.canary import DELIVERY, Canary, Metrics, Outcome, judged_by, moving_keys
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.rounds import latest_series
 from intop.domain.trial import PlannedTrial, Trial
@@ -35,6 +37,16 @@ class CanaryRequest:
     margin: float = 1.05
     """A ratio that matters, above 1."""
     limits: BlockLimits = field(default_factory=BlockLimits)
+    only_new: bool = True
+    """Whether only connections count that began in a block."""
+    sees_delivery: bool = False
+    """Whether the TCP_INFO of all hosts can be read."""
+    metrics: Metrics = field(default_factory=dict)
+
+    @property
+    def judged_by(self) -> str:
+        """The quantity whose fall is a gain."""
+        return judged_by(self.configuration, sees_delivery=self.sees_delivery)
 
     @property
     def seconds(self) -> float:
@@ -71,6 +83,8 @@ class Switchback(Stage[Canary]):
         hosts = self.request.hosts
         if not self.series:
             self.series = self._series(so_far)
+            first = (p.index for p in so_far.plan if p.series == self.series)
+            self.start = next(first, len(so_far.plan))
         planned = [p for p in so_far.plan if p.series == self.series]
         if not planned:
             plan = self._plan(len(so_far.plan), self.series)
@@ -91,19 +105,18 @@ class Switchback(Stage[Canary]):
                 f"{self.task.title}: the first block with the default says too little on "
                 f"{useless[0].replica}: {useless[0].detail}"
             )
-        periods = self._periods(mine)
-        slow_ms = {lead_in.replica: slow_limit_ms(lead_in) for lead_in in lead_ins}
-        measured = sides(periods, slow_ms=slow_ms, level=self.budget.level)
+        numbers = self._numbers(mine)
         stopped = next((f"{t.replica}: {t.detail}" for t in mine if _broke_a_limit(t)), "")
         counts = {arm: sum(requests(t) for t in mine if t.planned.arm == arm) for arm in ARMS}
         return Canary(
-            hosts=tuple(sorted(slow_ms)),
+            hosts=tuple(sorted(lead_in.replica for lead_in in lead_ins)),
             title=self.request.title,
             configuration=self.request.configuration,
-            outcome=outcome(measured, self.request.margin, is_stopped=bool(stopped)),
+            outcome="harm" if stopped else self._outcome(numbers),
             stopped=stopped,
-            sides=measured,
-            pairs=sum(map(len, periods)),
+            judged_by=self.request.judged_by,
+            sides=sides(numbers, judged_by=self.request.judged_by, level=self.budget.level),
+            pairs=sum(map(len, self._periods(mine))),
             planned=self.request.pairs * self.request.hosts,
             left_out=tuple(
                 f"{t.replica}, {t.planned.arm}, {t.started_at}: {t.detail}"
@@ -114,9 +127,9 @@ class Switchback(Stage[Canary]):
             washout_s=self.request.washout_s,
             requests=counts["default"],
             canary_requests=counts["canary"],
-            blurred=tuple(sorted(MOVES_THE_END.keys() & self.request.configuration.values.keys())),
-            only_new=all(t.conditions.traffic != ALL_CONNECTIONS for t in lead_ins),
-            slow_ms=max(slow_ms.values()),
+            blurred=moving_keys(self.request.configuration),
+            only_new=self.request.only_new,
+            slow_ms=max(map(slow_limit_ms, lead_ins)),
             margin=self.request.margin,
             level=self.budget.level,
         )
@@ -129,6 +142,15 @@ class Switchback(Stage[Canary]):
         time = Span(likely_s=request.seconds, most_s=request.seconds)
         trials = request.hosts * (1 + 2 * request.pairs)
         return Expected(trials=trials, bound="at most", time=time)
+
+    @classmethod
+    def expected(cls, prospect: Prospect) -> Expected:
+        # It ends where the outcome is clear.
+        return replace(super().expected(prospect), bound="at most")
+
+    @classmethod
+    def is_through(cls, prospect: Prospect, places: Sequence[Place]) -> bool:
+        return prospect.covers(Canary, places)
 
     # -- plan ------------------------------------------------------------------------------------
 
@@ -183,12 +205,26 @@ class Switchback(Stage[Canary]):
             return False
         if not all(lead_in.usable for lead_in in lead_ins):
             return True
-        measured = sides(
+        return self._outcome(self._numbers(trials)) != "undecided"
+
+    def _numbers(self, trials: Sequence[Trial]) -> tuple[Measured, ...]:
+        """Return all quantities of the pairs so far."""
+        request = self.request
+        is_moved = request.judged_by == DELIVERY and moving_keys(request.configuration)
+        return measured(
             self._periods(trials),
-            slow_ms={lead_in.replica: slow_limit_ms(lead_in) for lead_in in lead_ins},
-            level=self.budget.level,
+            slow_ms={lead_in.replica: slow_limit_ms(lead_in) for lead_in in _lead_ins(trials)},
+            margin=request.margin,
+            sees_delivery=request.sees_delivery,
+            times_count=not is_moved,
+            metrics=request.metrics,
         )
-        return outcome(measured, self.request.margin, is_stopped=False) != "undecided"
+
+    def _outcome(self, numbers: Sequence[Measured]) -> Outcome:
+        request = self.request
+        return outcome(
+            numbers, judged_by=request.judged_by, margin=request.margin, level=self.budget.level
+        )
 
     def _periods(self, trials: Sequence[Trial]) -> list[Period]:
         """Return the pairs with two blocks that count, by period and in order."""

@@ -6,6 +6,7 @@ from intop.document.model import Block, Document, Section
 from intop.report.findings import Findings, Report
 from intop.report.page import ablation, latency, models, trials, verdicts
 from intop.report.page.across import across
+from intop.report.page.canary import canary
 from intop.report.page.cells import cells
 from intop.report.page.common import clock, of_result, of_subject
 
@@ -14,6 +15,7 @@ def _nothing(_: object) -> tuple[Block, ...]:
     return ()
 
 
+CANARY = of_result("canary", "canary", canary)
 SOAK = of_result("soak", "soak", latency.soaked)
 RANKING = of_result("ranking", "screen", models.ranking)
 TRAINING = of_result("training", "train", models.models)
@@ -30,6 +32,7 @@ SECTIONS: tuple[
     ("latency", "Latency before and after", _nothing, latency.latency),
     ("across", "Under all workloads", _nothing, across),
     ("soak", "Hours of load on what is applied", _nothing, SOAK),
+    ("canary", "On real traffic, in turn with the default", _nothing, CANARY),
     ("architectures", "X86 against ARM", verdicts.compared, _nothing),
     ("paper", "The paper and here", verdicts.paper_and_here, _nothing),
     ("ablation", "Where the gain comes from", _nothing, ablation.ablation),

@@ -10,12 +10,13 @@ import pytest
 
 from builders.testbeds import FakeTestbed
 from intop.deploy.canary.limits import BlockLimits
+from intop.deploy.canary.quantities import FLOOR_MS, OWN, slow_limit_ms
 from intop.deploy.canary.stage import CanaryRequest, Switchback
-from intop.deploy.canary.verdict import FLOOR_MS, slow_limit_ms
 from intop.deploy.canary.view import canary_section, canary_sentence
 from intop.document.machine import to_json
-from intop.domain.canary import QUANTITIES, Canary
+from intop.domain.canary import DELIVERY, LOGGED, RETRANSMITTED, Canary, OwnMetric
 from intop.domain.configuration import Configuration
+from intop.domain.counters import HostCounters
 from intop.domain.histogram import Histogram
 from intop.domain.trial import PlannedTrial, Status, Trial
 from intop.errors import BaselineError
@@ -24,11 +25,12 @@ from intop.run.executor import execute
 from kit.golden import Golden
 from kit.printed import shown
 
-VALUES = Configuration({"net.ipv4.tcp_slow_start_after_idle": "0"})
+VALUES = Configuration({"net.ipv4.tcp_fin_timeout": "30"})
 REQUEST = CanaryRequest(configuration=VALUES, title="the winner", pairs=40, block_s=60)
 
 Block = tuple[float, float, Status]
 """The P99 in ms, the share of failed requests, and the status."""
+BBR = Configuration({"net.ipv4.tcp_congestion_control": "bbr"})
 
 
 def requests_of(p99_ms: float, failed: float = 0.0) -> tuple[Histogram, int]:
@@ -87,7 +89,7 @@ def test_a_gain_ends_it_early(blocks: Blocks) -> None:
     result = execute(Switchback(testbed.task, REQUEST))
     assert (result.outcome, result.is_gain, result.stopped) == ("gain", True, "")
     assert 6 <= result.pairs < 20
-    assert [side.quantity for side in result.sides] == list(QUANTITIES)
+    assert [side.quantity for side in result.sides] == list(LOGGED)
     p99 = result.sides[2]
     assert p99.high is not None
     assert p99.ratio < p99.high < 1
@@ -209,6 +211,25 @@ def test_a_key_that_nginxs_times_cannot_judge_is_named(
     assert "Look at theirs before you decide" in text
 
 
+def test_fewer_requests_are_no_larger_share_of_failures(blocks: Blocks) -> None:
+    """Nothing fails, and the canary has a third less requests in each block."""
+    testbed = blocks(noisy(1.0))
+    measure = testbed.trial
+
+    def trial(planned: PlannedTrial, *rest: Any) -> Trial:
+        made = measure(planned, *rest)
+        if planned.arm == "default" or made.histogram is None:
+            return made
+        fewer = Histogram.from_pairs((us, 2 * n // 3) for us, n in made.histogram.pairs())
+        return replace(made, histogram=fewer)
+
+    testbed.trial = trial  # type: ignore[method-assign]
+    result = execute(Switchback(testbed.task, replace(REQUEST, margin=1.01)))
+    failed = result.side("failed requests")
+    assert failed is not None
+    assert (result.outcome, failed.ratio) == ("undecided", 1)
+
+
 def test_shares_are_those_of_all_requests(blocks: Blocks) -> None:
     testbed = blocks(lambda p: (100, 0.004 if p.arm == "canary" else 0, "ok"))
     result = execute(Switchback(testbed.task, replace(REQUEST, pairs=3)))
@@ -267,3 +288,138 @@ def test_a_third_of_the_requests_is_a_limit_too() -> None:
     )
     assert limits.broken_by(default, few, 0.49) == ""
     assert limits.broken_by(logged(100), few, 0.4) == ""
+
+
+# Delivery time, and metrics of the user's own -----------------------------------------------------
+
+
+def counting(blocks: Blocks, of: Callable[[PlannedTrial], HostCounters]) -> FakeTestbed:
+    """A testbed whose blocks have the same times but for noise, and counters of their own."""
+    testbed = blocks(noisy(1.0))
+    measure = testbed.trial
+
+    def trial(planned: PlannedTrial, *rest: Any) -> Trial:
+        return replace(measure(planned, *rest), counters={"lb": of(planned)})
+
+    testbed.trial = trial  # type: ignore[method-assign]
+    return testbed
+
+
+def delivering(ratio: float, seed: int = 1, acked: int = 10**7) -> Callable[..., HostCounters]:
+    """Counters of blocks of about 50 ms/MB, in the canary's `ratio` of it."""
+    rng = Random(seed)
+
+    def of(planned: PlannedTrial) -> HostCounters:
+        own = ratio if planned.arm == "canary" else 1.0
+        busy = round(50 * own * 2.718 ** rng.gauss(0, 0.1) * acked / 1e6)
+        growth = {"clients.busy_ms": busy, "clients.bytes_acked": acked}
+        growth |= {"Tcp.OutSegs": 10_000, "Tcp.RetransSegs": 30 if planned.arm == "canary" else 10}
+        return HostCounters(at_s=(60.0,), growth={name: (n,) for name, n in growth.items()})
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"), [(1 / 1.5, "gain"), (1.5, "harm"), (1.0, "undecided")]
+)
+def test_delivery_time_judges_what_acts_on_the_way(
+    blocks: Blocks, ratio: float, expected: str
+) -> None:
+    testbed = counting(blocks, delivering(ratio))
+    request = replace(REQUEST, configuration=BBR, sees_delivery=True, margin=1.01)
+    result = execute(Switchback(testbed.task, request))
+    assert (result.outcome, result.judged_by) == (expected, DELIVERY)
+    assert result.may_stay == (expected == "gain")
+    assert not result.is_blurred
+    side = result.side(DELIVERY)
+    assert side is not None
+    assert side.ratio == pytest.approx(ratio, rel=0.15)
+    assert canary_sentence(result).startswith(f"{expected}")
+    p99, retransmitted = result.side("P99"), result.side(RETRANSMITTED)
+    assert p99 is not None
+    assert retransmitted is not None
+    # The configuration moves nginx's times, and more retransmissions may be the price of speed.
+    assert (p99.limit, retransmitted.limit) == (None, None)
+    assert (retransmitted.default, retransmitted.canary) == (0.001, 0.003)
+
+
+def test_keys_that_act_elsewhere_are_judged_by_p99_and_delivery_is_a_guardrail(
+    blocks: Blocks,
+) -> None:
+    testbed = counting(blocks, delivering(1.5))
+    mixed = Configuration({**BBR.values, **VALUES.values})
+    request = replace(REQUEST, configuration=mixed, sees_delivery=True)
+    result = execute(Switchback(testbed.task, request))
+    assert (result.outcome, result.judged_by, result.is_blurred) == ("harm", "P99", True)
+    assert canary_sentence(result).startswith("harm: delivery time is 1.")
+
+
+def test_without_tcp_info_such_keys_are_judged_by_p99_and_nothing_stays(blocks: Blocks) -> None:
+    testbed = blocks(noisy(1 / 1.5))
+    result = execute(Switchback(testbed.task, replace(REQUEST, configuration=BBR)))
+    assert (result.outcome, result.judged_by) == ("gain", "P99")
+    assert (result.is_blurred, result.may_stay) == (True, False)
+    assert result.side(DELIVERY) is None
+
+
+def test_blocks_with_little_data_have_no_delivery_time(blocks: Blocks) -> None:
+    testbed = counting(blocks, delivering(1.5, acked=50_000))
+    request = replace(REQUEST, configuration=BBR, sees_delivery=True, pairs=8)
+    result = execute(Switchback(testbed.task, request))
+    assert (result.outcome, result.side(DELIVERY), result.pairs) == ("undecided", None, 8)
+
+
+@pytest.mark.parametrize(
+    ("better", "ratio", "limit", "expected"),
+    [
+        ("lower", 1.5, None, "harm: orders is 1."),
+        ("higher", 1 / 1.5, 1.2, "harm: orders is 1."),
+        ("higher", 1.5, None, "undecided"),
+        ("lower", 1 / 1.5, None, "undecided"),
+        ("higher", 1 / 1.5, 2.0, "undecided"),
+    ],
+)
+def test_a_metric_of_the_users_own_is_a_guardrail(
+    blocks: Blocks, better: Any, ratio: float, limit: float | None, expected: str
+) -> None:
+    rng = Random(3)
+
+    def of(planned: PlannedTrial) -> HostCounters:
+        own = ratio if planned.arm == "canary" else 1.0
+        value = 7 * own * 2.718 ** rng.gauss(0, 0.05)
+        return HostCounters(at_s=(60.0,), levels={f"{OWN}orders": (value,)})
+
+    testbed = counting(blocks, of)
+    metric = OwnMetric(better=better, command="true", limit_times=limit)
+    request = replace(REQUEST, metrics={"orders": metric}, margin=1.01)
+    result = execute(Switchback(testbed.task, request))
+    assert canary_sentence(result).startswith(expected)
+    side = result.side("orders")
+    assert side is not None
+    assert side.limit == (limit or 1.01)
+    assert side.ratio == pytest.approx(ratio, rel=0.1)
+
+
+@pytest.mark.usefixtures("a_narrow_file")
+def test_delivery_and_a_metric_are_shown(
+    blocks: Blocks, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    delivery = delivering(1 / 1.5)
+
+    def of(planned: PlannedTrial) -> HostCounters:
+        return replace(delivery(planned), levels={f"{OWN}orders": (7.0,)})
+
+    testbed = counting(blocks, of)
+    metric = OwnMetric(better="higher", command="true", limit_times=1.5)
+    request = replace(REQUEST, configuration=BBR, sees_delivery=True, metrics={"orders": metric})
+    result = execute(Switchback(testbed.task, request))
+    golden(shown(capsys, canary_section("x86 slt", result)))
+
+
+def test_progress_counts_the_present_canary_only(blocks: Blocks) -> None:
+    testbed = blocks(noisy(0.97))
+    request = replace(REQUEST, pairs=2, margin=1.01)
+    execute(Switchback(testbed.task, request))
+    execute(Switchback(testbed.task, replace(request, pairs=3)))
+    begun = [line for line in testbed.output.getvalue().splitlines() if " steps" in line]
+    assert [line.partition("canary: ")[2] for line in begun] == ["5 steps", "7 steps"]

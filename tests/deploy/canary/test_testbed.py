@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,20 @@ import pytest
 from builders.testbeds import FakeTestbed
 from builders.trials import CONDITIONS
 from intop.deploy.canary.limits import BlockLimits
-from intop.deploy.canary.testbed import CanaryTestbed
+from intop.deploy.canary.quantities import delivery_ms_per_mb
+from intop.deploy.canary.sources import Sources
+from intop.deploy.canary.testbed import CanaryTestbed, Timing
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.nginx.access_logs import AccessLog
 from intop.domain.probing import Probed
 from intop.domain.space import Space
 from intop.domain.trial import PlannedTrial, Trial
-from intop.errors import UnreachableError
+from intop.errors import CommandError, UnreachableError
 from intop.hosts.access_log import LogReader
 from kit.local_host import LocalHost
 
 VALUES = Configuration({"net.ipv4.tcp_fin_timeout": "30"})
+TIMES = {"block_s": 1, "washout_s": 0}
 
 
 @dataclass
@@ -70,15 +73,20 @@ def canary_on(tmp_path: Path, testbed: FakeTestbed, **settings: Any) -> CanaryTe
     path = tmp_path / "a.log"
     path.touch()
     log = AccessLog(path=str(path), name="intop", text="$connection $status $request_time")
+    times = {name: settings.pop(name, usual) for name, usual in TIMES.items()}
+    sources = {name: settings.pop(name) for name in ("delivery", "ask") if name in settings}
     return CanaryTestbed(
         task=testbed.task,
         guard=FakeGuard(),  # type: ignore[arg-type]
-        log=LogReader(LocalHost(), log),
+        sources=Sources(
+            log=LogReader(LocalHost(), log), only_new=settings.pop("only_new", False), **sources
+        ),
         name="lb",
         probed=Probed(Space((), ()), {}),
         conditions=CONDITIONS,
-        **{"block_s": 1, "washout_s": 0, "limits": BlockLimits(), "only_new": False} | settings,
-        check_s=0.2,
+        timing=Timing(**times, check_s=0.2),
+        limits=BlockLimits(),
+        **settings,
     )
 
 
@@ -111,9 +119,9 @@ def test_a_block_beyond_a_limit_ends_at_once_with_the_hosts_own_values(
         return f"1 200 {0.01 if configuration.is_default else 0.5}"
 
     with flowing(Traffic(tmp_path / "a.log", made.guard, line_of)):  # type: ignore[arg-type]
-        made.block_s = 1
+        made.timing = replace(made.timing, block_s=1)
         block(made)
-        made.block_s = 600
+        made.timing = replace(made.timing, block_s=600)
         started_s = time.monotonic()
         trial = block(made, VALUES)
     assert time.monotonic() - started_s < 300
@@ -187,3 +195,73 @@ def test_a_block_can_be_stopped_from_another_thread(tmp_path: Path, testbed: Fak
     threading.Timer(0.2, made.abort).start()
     with pytest.raises(UnreachableError, match="the block was stopped"):
         block(made)
+
+
+# TCP_INFO, and metrics of the user's own ----------------------------------------------------------
+
+
+@dataclass
+class FakeReader:
+    """Sums that grow by 3 MB and 300 ms at each look."""
+
+    looks: int = 0
+    fails: bool = False
+
+    def begin(self) -> None:
+        self.looks = 0
+
+    def read(self, *, only_new: bool) -> dict[str, int]:
+        if self.fails:
+            raise CommandError("lb", "ss is gone")
+        self.looks += 1
+        grown = {"clients.busy_ms": 300 * self.looks, "clients.bytes_acked": 3_000_000 * self.looks}
+        return grown | {"Tcp.OutSegs": 2000 * self.looks, "Tcp.RetransSegs": 20 * self.looks}
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_block_has_what_was_delivered_after_the_washout(
+    tmp_path: Path, testbed: FakeTestbed
+) -> None:
+    made = canary_on(tmp_path, testbed, delivery=FakeReader(), washout_s=1, needs_delivery=True)
+    with flowing(Traffic(tmp_path / "a.log", made.guard, steady(0.02))):  # type: ignore[arg-type]
+        trial = block(made)
+    assert trial.status == "ok"
+    assert delivery_ms_per_mb(trial) == 100
+    assert trial.counters["lb"].total("clients.bytes_acked") == 3_000_000
+
+
+def test_a_block_that_is_judged_by_tcp_info_needs_it(tmp_path: Path, testbed: FakeTestbed) -> None:
+    made = canary_on(tmp_path, testbed, delivery=FakeReader(fails=True))
+    with flowing(Traffic(tmp_path / "a.log", made.guard, steady(0.02))):  # type: ignore[arg-type]
+        trial = block(made)
+        assert (trial.status, trial.counters["lb"].unread) == ("ok", ("sockets",))
+        made.needs_delivery = True
+        trial = block(made)
+    assert trial.status == "disturbed"
+    assert "clients acknowledged less than 100 kB" in trial.detail
+
+
+def test_a_metric_belongs_to_its_block_and_one_without_a_number_loses_it(
+    tmp_path: Path, testbed: FakeTestbed
+) -> None:
+    asked: list[tuple[float, Configuration]] = []
+
+    def ask(seconds: float) -> dict[str, float]:
+        asked.append((seconds, made.guard.given[-1]))  # type: ignore[attr-defined]
+        if len(asked) > 1:
+            raise CommandError("lb", "[canary.metrics.orders]: '' is no number above 0")
+        return {"orders": 7.5}
+
+    made = canary_on(tmp_path, testbed, ask=ask)
+    with flowing(Traffic(tmp_path / "a.log", made.guard, steady(0.02))):  # type: ignore[arg-type]
+        assert block(made, DEFAULT).counters["lb"].levels == {"own.orders": (7.5,)}
+        trial = block(made, VALUES)
+    assert (trial.status, trial.detail) == (
+        "disturbed",
+        "lb: [canary.metrics.orders]: '' is no number above 0",
+    )
+    assert 1 <= asked[0][0] < 1.5
+    # However long a command takes, the host has its own values meanwhile.
+    assert asked[1][1] == DEFAULT

@@ -1,0 +1,98 @@
+"""How fast a server's clients get their data, by the kernel's TCP_INFO of its connections.
+
+The host samples its connections and reduces them to sums (`delivery.sh`). What it can't see: a
+connection's last data, from its last sample to its end.
+"""
+
+import secrets
+import shlex
+from collections.abc import Mapping, Sequence
+
+from intop.errors import CommandError, HostError
+from intop.hosts.answers import count, lines
+from intop.hosts.host import Conversation, Host
+from intop.hosts.kernel_counters import parse_tables
+from intop.hosts.reader import MARK_BYTES
+from intop.hosts.scripts import script
+
+ANSWER_LIMIT_S = 30.0
+MOST_PORTS = 50
+SUMS = ("busy_ms", "bytes_acked", "rwnd_limited_ms", "sndbuf_limited_ms", "retrans", "segs_out")
+"""The quantities that the host sums, in its order."""
+OF_THE_HOST = ("Tcp.RetransSegs", "Tcp.OutSegs")
+"""Counters of all connections of the host, also those that end between two samples."""
+
+Totals = Mapping[str, int]
+"""Sums by name, as `clients.busy_ms`, and the counters OF_THE_HOST since the host started."""
+
+
+class DeliveryReader:
+    """Sums over the connections that clients have with some ports of a host."""
+
+    def __init__(self, host: Host, ports: Sequence[int], *, step_s: float) -> None:
+        """Begin on the host. Raises CommandError where it has no bash, or shows no sockets."""
+        self._host = host
+        self._ports = tuple(dict.fromkeys(ports))[:MOST_PORTS]
+        self._step_s = step_s
+        self._mark = secrets.token_hex(MARK_BYTES)
+        self._conversation: Conversation | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from 0 from now on. Connections of now are old ones. Raises what `read` does."""
+        self._ask("begin", only_new=False)
+
+    def read(self, *, only_new: bool) -> Totals:
+        """Return the sums so far, of all connections or only of new ones.
+
+        Raises:
+            CommandError: The sockets can't be listed, or the answer makes no sense.
+            UnreachableError: The connection is lost. The next call begins anew.
+        """
+        return self._ask("read", only_new=only_new)
+
+    def close(self) -> None:
+        """End the process on the host."""
+        if self._conversation is not None:
+            self._conversation.close()
+            self._conversation = None
+
+    def _ask(self, word: str, *, only_new: bool) -> Totals:
+        request = f"{word};\n"
+        try:
+            if self._conversation is None:
+                ports = " ".join(map(str, self._ports))
+                code = script("delivery.sh", ports=ports, step=round(self._step_s * 1e6))
+                # Niced, since nobody's request may wait for it.
+                command = f"exec nice -n 19 bash -c {shlex.quote(code)}"
+                self._conversation = self._host.converse(command)
+                request = f"{self._mark}\n{request}"
+            text = self._conversation.ask(request, self._mark, ANSWER_LIMIT_S)
+            return _totals(text, self._mark, only_new=only_new)
+        except HostError:
+            self.close()
+            raise
+        except (KeyError, ValueError) as error:
+            self.close()
+            raise CommandError(
+                self._host.address.name, f"its connections' TCP_INFO can't be read ({error})"
+            ) from error
+
+
+def difference(before: Totals, after: Totals) -> dict[str, int]:
+    """Return by how much each sum grew; no sum falls but by a new start of the reader or host."""
+    return {name: max(total - before.get(name, 0), 0) for name, total in after.items()}
+
+
+def _totals(text: str, mark: str, *, only_new: bool) -> Totals:
+    """Return the sums of an answer. Raises KeyError or ValueError."""
+    first, *table, last = lines(text)
+    word, unseen, _, *numbers = first.split()
+    if word != "sum" or last != mark or len(numbers) != 2 * len(SUMS):
+        raise ValueError(f"{first[:40]!r} has no sums")
+    if unseen != "0":
+        raise ValueError("ss can't list them: install iproute2 there")
+    chosen = numbers[len(SUMS) :] if only_new else numbers[: len(SUMS)]
+    sums = {f"clients.{name}": count(n) for name, n in zip(SUMS, chosen, strict=True)}
+    counters = parse_tables(table)
+    return sums | {name: counters[name] for name in OF_THE_HOST}

@@ -1,0 +1,26 @@
+"""What a canary reads from nginx's configuration."""
+
+import pytest
+
+from intop.deploy.canary.opening import ports_of
+from intop.domain.nginx.conf import Conf
+
+
+@pytest.mark.parametrize(
+    ("listens", "expected"),
+    [
+        ("listen 80;", (80,)),
+        (
+            "listen 443 ssl; listen [::]:443 ssl; listen 192.0.2.1:8080; listen localhost;",
+            (443, 8080, 80),
+        ),
+        ("listen 8000-8002;", (8000, 8001, 8002)),
+        ("listen unix:/run/x.sock; listen 443 quic reuseport;", (80,)),
+        ("", (80,)),
+    ],
+)
+def test_the_ports_of_clients_are_those_that_http_listens_on(
+    listens: str, expected: tuple[int, ...]
+) -> None:
+    text = f"events {{}}\nhttp {{ server {{ {listens} }} }}\nstream {{ server {{ listen 53; }} }}\n"
+    assert ports_of(Conf.of("/n.conf", {"/n.conf": text})) == expected
