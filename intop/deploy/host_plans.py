@@ -29,9 +29,8 @@ from intop.hosts.persistent import read_persistent
 from intop.hosts.rig import ClusterFacts, tool_on, why_not_accepted
 from intop.inspect.host_states import state_of
 from intop.run.available_space import probed_of
-from intop.run.comparability import conditions_of, differences
+from intop.run.comparability import conditions_of, differences, said_by
 from intop.run.context import Task
-from intop.run.opening import said_by
 
 
 @dataclass(frozen=True, kw_only=True)

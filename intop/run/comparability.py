@@ -220,3 +220,8 @@ def _in_short(paths: tuple[str, ...]) -> str:
         return paths[0]
     count = len(set(paths))
     return f"{count} {'weighted ' if count < len(paths) else ''}paths ({digest})"
+
+
+def said_by(probe: Probe | None, replica: str) -> Probe | None:
+    """Return the answers of a replica other than the first; None where nobody asked it."""
+    return None if probe is None else probe.replicas.get(replica)

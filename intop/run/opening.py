@@ -26,7 +26,7 @@ from intop.hosts.nginx_files import tunable_nginx
 from intop.hosts.rig import ClusterFacts, cluster_facts, connected, with_server_started
 from intop.run.available_space import probed_of
 from intop.run.cluster_testbed import ClusterTestbed
-from intop.run.comparability import check_same, conditions_of
+from intop.run.comparability import check_same, conditions_of, said_by
 from intop.run.context import Task
 from intop.run.loads import Loads
 
@@ -187,11 +187,6 @@ def _refused(
     tried = tried_keys(catalogue.parameters, catalogue.constraints, readings)
     refusals = sysctl.write_back(host, [key for key in tried if key in keys])
     return {key: replace(readings[key], refusal=why) for key, why in refusals.items()}
-
-
-def said_by(probe: Probe | None, replica: str) -> Probe | None:
-    """Return the answers of a replica other than the first; None where nobody asked it."""
-    return None if probe is None else probe.replicas.get(replica)
 
 
 def _tell_left_out(task: Task, probe: Probe) -> None:

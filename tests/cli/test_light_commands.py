@@ -25,8 +25,6 @@ STORE = {"pydantic", "sqlalchemy"}
 """The store's rows, and the study's file."""
 TEXT = {"rich"}
 HOSTS = {"intop.hosts.guard"}
-MEASURING = {"intop.run.cluster_testbed"}
-"""The obstacles of a plan are those of a campaign."""
 HISTOGRAMS = {"hdrh", "numpy"}
 INTERVALS = {"numpy", "scipy"}
 NEEDED = {
@@ -37,7 +35,7 @@ NEEDED = {
     "progress --all": STORE | TEXT,
     "status": {"pydantic"} | TEXT | HOSTS,
     "rollback": {"pydantic"} | TEXT | HOSTS,
-    "plan --arch x86": STORE | TEXT | HOSTS | MEASURING,
+    "plan --arch x86": STORE | TEXT | HOSTS,
     "export --format sysctl": STORE | TEXT,
     "compare x86 arm": STORE | TEXT | INTERVALS,
     "report --json": STORE | HISTOGRAMS | INTERVALS,
