@@ -67,15 +67,22 @@ def nasa(seconds: float, seed: int = 1) -> Log:
     return Log("common", [_common(request, rng) for request in requests])
 
 
-def epa(seconds: float, seed: int = 1) -> Log:
-    """Return a log of bursts: 40 pages with one to eight pictures each, within about a second."""
+EPA_RPS = 22.7
+"""Requests/s of `epa` on average, with five visits of pages in a second."""
+
+
+def epa(seconds: float, seed: int = 1, visits: float = 5) -> Log:
+    """Return a log of bursts: 40 pages with one to eight pictures each, within about a second.
+
+    `visits` is the number of pages that are visited in a second, each at a time of its own.
+    """
     rng = random.Random(seed)
     pages = [f"/docs/page-{n}.html" for n in range(40)]
     weights = [1 / (n + 1) for n in range(len(pages))]
     pictures = [[f"/img/p{n}-{k}.gif" for k in range(1 + n % 8)] for n in range(len(pages))]
     sizes = {path: round(rng.lognormvariate(8, 1)) + 100 for own in pictures for path in own}
     requests, at = [], 0.0
-    while (at := at + rng.expovariate(5)) < seconds:
+    while (at := at + rng.expovariate(visits)) < seconds:
         (page,) = rng.choices(range(len(pages)), weights)
         requests.append(Request(at, pages[page], 9000 + 500 * page))
         then = at

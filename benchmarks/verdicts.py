@@ -37,7 +37,7 @@ from typing import Any, Literal, Protocol
 
 from benchmarks.campaign import Opened, altered, begun, judged, labs_up, scenario
 from benchmarks.harness import Question, UnusableError, positive
-from benchmarks.logs import NAME, epa, learned_study
+from benchmarks.logs import EPA_RPS, NAME, epa, learned_study
 from intop.config.study import Study
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec
@@ -319,13 +319,14 @@ def study_of(study: Study, effect: Effect | None, given: argparse.Namespace) -> 
 
 
 def replaying(study: Study, folder: Path) -> Study:
-    """Return the study with its load recorded from a log of bursts (`logs.epa`).
+    """Return the study with its load recorded from a log of bursts (`logs.epa`) of about its rate.
 
     Paths are the recording's numbers of the cluster's own.
     """
     head = '[study]\nname = "epa"\nstore = "epa.db"\n[cluster.native]\nlab = "epa"\n'
-    recorded = learned_study(folder, epa(RECORDED_S), head).workloads[NAME]
     ((name, workload),) = study.workloads.items()
+    log = epa(RECORDED_S, visits=5 * workload.rate_rps / EPA_RPS)
+    recorded = learned_study(folder, log, head).workloads[NAME]
     load = replace(workload, arrivals="recorded", recording=recorded.recording)
     return replace(study, workloads={name: load})
 

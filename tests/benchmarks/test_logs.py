@@ -41,6 +41,8 @@ def test_the_shapes_are_read_whole_and_are_as_bursty_as_they_are_said() -> None:
     assert tenth is not None
     assert second is not None
     assert second > 3 > tenth > 1.3
+    assert epa.rate_rps == pytest.approx(logs.EPA_RPS, rel=0.05)
+    assert profile(logs.epa(60, visits=50)).rate_rps == pytest.approx(10 * logs.EPA_RPS, rel=0.05)
     assert own.requests_per_connection == pytest.approx(6, rel=0.15)
 
 
