@@ -3,7 +3,7 @@
     python -m benchmarks canary-aa
 
 A lab of the scenario static-wan (30 ms, 0.2 % of the packets lost), with sixteen clients in a
-process of their own, which intop does not control: files of 100 KB, ten a connection. The canary
+process of their own, which intop does not control: files of 10 KB, ten a connection. The canary
 changes a key that does nothing there, `tcp_max_reordering` from 300 to 310, so that delivery time
 judges. The product's testbed, stage and verdict are used.
 
@@ -44,7 +44,7 @@ def ask(after):
         connection = http.client.HTTPConnection(sys.argv[1], 80, timeout=20)
         try:
             for _ in range(10):
-                connection.request("GET", "/size/100k.jpg")
+                connection.request("GET", "/size/10k.jpg")
                 connection.getresponse().read()
                 time.sleep(0.02)
         except OSError:
@@ -134,8 +134,8 @@ class RealAA(Question[int, Called]):
         yield "|---:|---|---:|---:|---:|---:|"
         for name, r in results.items():
             outcome = f"{r.outcome} {r.stopped}".strip()
-            ratios = f"{r.p99:.2f} | {r.delivery:.2f}"
-            yield f"| {name.removeprefix('canary ')} | {outcome} | {r.pairs} | {r.lost} | {ratios} |"
+            number, ratios = name.removeprefix("canary "), f"{r.p99:.2f} | {r.delivery:.2f}"
+            yield f"| {number} | {outcome} | {r.pairs} | {r.lost} | {ratios} |"
 
     def missed(self, results: Mapping[str, Called]) -> list[str]:
         called = [n for n, r in results.items() if r.outcome in ("gain", "harm")]
