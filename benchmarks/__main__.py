@@ -12,6 +12,7 @@ QUESTIONS = {
     "ablation": "ablation.Simulated",
     "ablation-lab": "ablation.OnLab",
     "canary": "canary.Canaries",
+    "canary-aa": "canary_lab.RealAA",
     "directives": "directives.Directives",
     "directives-effect": "directives.Effects",
     "far-tail": "far_tail.FarTail",

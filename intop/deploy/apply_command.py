@@ -30,14 +30,20 @@ if TYPE_CHECKING:
     from intop.run.context import Context
 
 
-def _dry_run(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> None:  # noqa: ARG001
+def _dry_run(
+    as_json: bool,
+    accept_no_loss: bool,  # noqa: ARG001
+    after_canary: bool,
+    yes: bool,  # noqa: ARG001
+    **options: Any,
+) -> None:
     """Print the plan that apply would carry out, and whether anything is in the way."""
     from intop.deploy.plan_view import sections
 
-    with interruptible(UNTOUCHED), _planned(**options) as (_, by_arch):
-        pass
+    with interruptible(UNTOUCHED), _planned(**options) as (context, by_arch):
+        plans = [plan for plan in by_arch.values() if plan is not None]
+        _check_canaries(context, plans, wanted=after_canary)
     show_result(by_arch, sections, as_json=as_json)
-    plans = [plan for plan in by_arch.values() if plan is not None]
     if not plans:
         sys.exit(NO_GAIN)
     if any(plan.problems for plan in plans):
@@ -66,9 +72,16 @@ def _dry_run(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> 
     is_flag=True,
     help="Go on also where the gain is not significant, but never where it is worse.",
 )
+@click.option(
+    "--after-canary",
+    is_flag=True,
+    help="Only what intop canary has tried on real traffic and called a gain.",
+)
 @click.option("--yes", is_flag=True, help="Don't ask before hosts are changed.")
 @dry_run_option(_dry_run)
-def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> None:
+def command(
+    as_json: bool, accept_no_loss: bool, after_canary: bool, yes: bool, **options: Any
+) -> None:
     """Apply the result, host by host, each after an A/B.
 
     apply makes a plan as intop plan does, shows it, and carries it out. With PLAN it carries out
@@ -92,6 +105,7 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
         if not plans:
             print_result(to_json([]) if as_json else report.NOTHING)
             sys.exit(NO_GAIN)
+        _check_canaries(context, plans, wanted=after_canary)
         show(*sections(by_arch), stderr=True)
         check(plans)
         _confirm(plans, yes=yes)
@@ -99,6 +113,15 @@ def command(as_json: bool, accept_no_loss: bool, yes: bool, **options: Any) -> N
     show_result(rollouts, report.rollouts, as_json=as_json)
     if any(rollout.is_stopped for rollout in rollouts):
         sys.exit(NO_GAIN)
+
+
+def _check_canaries(context: "Context", plans: "Sequence[Plan]", *, wanted: bool) -> None:
+    """Raises UsageError for values that no canary has called a gain, where that is wanted."""
+    if wanted:
+        from intop.deploy.canary.tried import check_tried
+
+        for plan in plans:
+            check_tried(context, plan.deployment)
 
 
 def _confirm(plans: "Sequence[Plan]", *, yes: bool) -> None:

@@ -29,9 +29,8 @@ from intop.run.available_space import probed_of
 from intop.run.context import Task
 
 SAMPLES = 20
-"""Samples of TCP_INFO in a block, at most."""
-LONGEST_STEP_S = 5.0
-SHORTEST_STEP_S = 0.25
+"""Samples of TCP_INFO in a block, as far as the steps that follow allow."""
+SHORTEST_STEP_S, LONGEST_STEP_S = 0.25, 5.0
 
 WHEN_LISTENING = {
     "net.core.somaxconn": "a socket takes it when it begins to listen",
@@ -154,10 +153,12 @@ def _warn(
         if judge == DELIVERY:
             say(f"{name}: {reason}. The verdict uses delivery time by TCP_INFO")
         else:
-            say(
-                f"{name}: WARNING  {reason}. Only the limits and the failed requests tell of it. "
-                "Without keys that act elsewhere, delivery time by TCP_INFO would judge"
+            instead = (
+                "TCP_INFO, which could, can't be read"
+                if sources.delivery is None
+                else "Delivery time can, for a configuration without keys that act elsewhere"
             )
+            say(f"{name}: WARNING  {reason}. {instead}. So --keep keeps nothing")
 
 
 def _check(name: str, configuration: Configuration, offered: Probed, own: dict[str, str]) -> None:

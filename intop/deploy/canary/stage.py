@@ -245,7 +245,7 @@ def _lead_ins(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _is_alike(trials: Sequence[Trial], testbed: Testbed) -> bool:
-    """Return whether a host, its log and the wash-out are those of these blocks."""
+    """Return whether a host and the way it is observed are those of these blocks."""
     if not trials:
         return True
     same = [trial.conditions for trial in trials if trial.replica == testbed.name]

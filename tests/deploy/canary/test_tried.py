@@ -1,0 +1,42 @@
+"""`intop apply --after-canary`: only what the latest canary has called a gain."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders.results import CANARY, DEPLOYMENT
+from builders.testbeds import FakeTestbed
+from intop.deploy.canary.tried import check_tried
+from intop.domain.canary import P99
+from intop.domain.configuration import Configuration
+from intop.errors import UsageError
+
+TRIED = replace(CANARY, configuration=Configuration(dict(DEPLOYMENT.values)))
+
+
+def test_a_gain_of_these_very_values_is_enough(testbed: FakeTestbed) -> None:
+    task = testbed.task
+    with pytest.raises(UsageError, match=r"x86 slt: no canary has .* Run: intop canary"):
+        check_tried(task.context, DEPLOYMENT)
+    task.store.put(task.subject, CANARY)
+    with pytest.raises(UsageError, match=r"no canary has tried these values"):
+        check_tried(task.context, DEPLOYMENT)
+    task.store.put(task.subject, TRIED)
+    check_tried(task.context, DEPLOYMENT)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"outcome": "undecided"}, "says undecided after 9 pairs"),
+        ({"outcome": "harm", "stopped": "lb: P99 was 9 ms"}, "says harm: lb: P99 was 9 ms"),
+        ({"judged_by": P99}, "which the clients may not notice"),
+    ],
+)
+def test_any_other_outcome_is_refused(
+    testbed: FakeTestbed, changes: dict[str, str], message: str
+) -> None:
+    task = testbed.task
+    task.store.put(task.subject, replace(TRIED, **changes))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=message):
+        check_tried(task.context, DEPLOYMENT)
