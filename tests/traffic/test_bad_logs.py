@@ -65,7 +65,7 @@ def timed(
 GOOD = [line()] * 60
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b"")])
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"")], ids=["plain", "gzip"])
 def test_an_empty_log_is_one_error(learn: Learn, content: bytes) -> None:
     with pytest.raises(UsageError, match="the log is empty"):
         learn(content)
