@@ -40,6 +40,7 @@ LAB_HELPERS = frozenset(
 """Modules that start one."""
 
 LAB_TESTS = (
+    "traffic/test_loss.py::test_it_is_the_share_of_this_machines_own_segments",
     "cli/test_init.py::test_an_alias_of_ssh_is_no_name_for_others",
     "cli/test_worker.py::test_prometheus_is_told_what_a_worker_has_done",
     "hosts/load/test_engine_run.py",

@@ -12,6 +12,7 @@ import pytest
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.delivery import DeliveryReader, difference
 from kit.local_host import LocalHost
+from kit.namespace_host import wait_until
 
 
 def listed(peer: int, busy: int, acked: int, retrans: int = 0, *, state: str = "ESTAB") -> str:
@@ -37,6 +38,11 @@ class Sockets:
         draft = self._file.with_suffix(".new")
         draft.write_text("".join(sockets))
         draft.rename(self._file)
+
+    @property
+    def samples(self) -> int:
+        """The samples that have begun."""
+        return len(self.asked.read_text().splitlines())
 
     def vanish(self) -> None:
         self._file.unlink()
@@ -94,7 +100,9 @@ def test_it_samples_by_itself(sockets: Sockets) -> None:
     """A connection that is gone when somebody asks is seen all the same."""
     with reader(step_s=0.05) as made:
         sockets.set(listed(1, 30, 3000))
-        time.sleep(3)
+        before = sockets.samples
+        # The second one begins after the first has ended. On a busy machine both come late.
+        wait_until(lambda: sockets.samples > before + 1, "two samples")
         sockets.set()
         assert sums(made) == (30, 3000, 0)
 
