@@ -10,7 +10,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
@@ -71,10 +71,11 @@ EPA_RPS = 22.7
 """Requests/s of `epa` on average, with five visits of pages in a second."""
 
 
-def epa(seconds: float, seed: int = 1, visits: float = 5) -> Log:
+def epa(seconds: float, seed: int = 1, visits: float = 5, paths: Sequence[str] = ()) -> Log:
     """Return a log of bursts: 40 pages with one to eight pictures each, within about a second.
 
-    `visits` is the number of pages that are visited in a second, each at a time of its own.
+    `visits` is the number of pages that are visited in a second, each at a time of its own. With
+    `paths` each request asks for one of these instead, all equally often.
     """
     rng = random.Random(seed)
     pages = [f"/docs/page-{n}.html" for n in range(40)]
@@ -89,6 +90,8 @@ def epa(seconds: float, seed: int = 1, visits: float = 5) -> Log:
         for path in pictures[page]:
             then += rng.expovariate(8)
             requests.append(Request(then, path, sizes[path]))
+    if paths:
+        requests = [replace(request, path=rng.choice(paths)) for request in requests]
     return Log(TIMED, [_timed(each, rng) for each in in_order(requests, seconds)])
 
 

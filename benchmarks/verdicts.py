@@ -49,6 +49,7 @@ from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.domain.verdict import Verdict
 from intop.lab import network
 from intop.lab.commands import run
+from intop.lab.content import static_paths
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.loads import Loads
 from intop.sentences import NOT_SHOWN
@@ -321,11 +322,12 @@ def study_of(study: Study, effect: Effect | None, given: argparse.Namespace) -> 
 def replaying(study: Study, folder: Path) -> Study:
     """Return the study with its load recorded from a log of bursts (`logs.epa`) of about its rate.
 
-    Paths are the recording's numbers of the cluster's own.
+    The log asks for the load's own paths equally often, so a link is no fuller than before.
     """
     head = '[study]\nname = "epa"\nstore = "epa.db"\n[cluster.native]\nlab = "epa"\n'
     ((name, workload),) = study.workloads.items()
-    log = epa(RECORDED_S, visits=5 * workload.rate_rps / EPA_RPS)
+    paths = tuple(dict.fromkeys(workload.paths or static_paths()))
+    log = epa(RECORDED_S, visits=5 * workload.rate_rps / EPA_RPS, paths=paths)
     recorded = learned_study(folder, log, head).workloads[NAME]
     load = replace(workload, arrivals="recorded", recording=recorded.recording)
     return replace(study, workloads={name: load})

@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks import verdicts
+from benchmarks.campaign import scenario
 from builders.results import VERDICT
 from builders.trials import cluster
+from intop.config.recording import words_of
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT
+from intop.domain.recording import paths_of, times_us
 from intop.domain.trial import PlannedTrial
 from intop.hosts.rig import Rig
+from intop.lab.content import static_paths
 from intop.run.cluster_testbed import ClusterTestbed
 
 NOTHING: Any = None
@@ -83,3 +89,16 @@ def test_a_wrong_sign_and_intervals_beside_the_truth_are_named() -> None:
         "right sign: 19 of 20, at least 20",
         "interval holds the truth of all others: 17 of 20, at least 18",
     ]
+
+
+def test_a_recorded_load_has_bursts_at_the_scenarios_rate_and_its_mix(tmp_path: Path) -> None:
+    study = scenario("bbr-backends")
+    own = replace(study, workloads={"slt": study.workloads["slt"]})
+    load = verdicts.replaying(own, tmp_path).workloads["slt"]
+    assert load.recording is not None
+    assert load.recording.rate_rps == pytest.approx(load.rate_rps, rel=0.05)
+    words = words_of(load.recording)
+    counts = np.bincount(paths_of(words), minlength=len(static_paths()))
+    assert counts.max() < 1.2 * counts.min()
+    each_s = np.bincount(times_us(words) // 1_000_000)
+    assert each_s.var() / each_s.mean() > 2
