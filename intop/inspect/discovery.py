@@ -157,5 +157,6 @@ def backends_of(conf: Conf) -> Iterator[str]:
 def _hosts(arguments: Sequence[str], pattern: re.Pattern[str]) -> Iterator[str]:
     for argument in arguments:
         match = pattern.match(argument)
-        if match and not argument.startswith("unix:"):
+        # What only the balancer itself reaches is an application there, and no backend to add.
+        if match and not argument.startswith("unix:") and not match["host"].startswith(NEARBY):
             yield match["host"].strip("[]")

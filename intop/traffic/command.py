@@ -19,10 +19,12 @@ from intop.command.options import (
 )
 from intop.command.output import output_folder, print_result, say, say_figures, show_result
 from intop.command.passwords import connecting
-from intop.errors import UsageError
+from intop.errors import CommandError, UsageError
 
 if TYPE_CHECKING:
+    from intop.domain.nginx.access_logs import AccessLog
     from intop.domain.workload import Recording
+    from intop.hosts.host import Host
     from intop.traffic.access_log import Lines
     from intop.traffic.clients import ClientClasses
     from intop.traffic.host_log import HostLines
@@ -194,7 +196,7 @@ def _opened(
 ) -> "Iterator[tuple[Lines | HostLines, str | None]]":
     """Yield the lines of these logs, and their log_format where a host's nginx has it."""
     from intop.traffic.access_log import Lines
-    from intop.traffic.host_log import HostLines, log_of, logs_on
+    from intop.traffic.host_log import HostLines, log_of
 
     addresses = named_hosts([] if word is None else [word], config, **reach)
     if not addresses:
@@ -204,9 +206,24 @@ def _opened(
         return
     (address,) = addresses
     with closing(connecting(addresses)(address)) as host:
-        log = log_of(logs_on(host), logs)
+        log = log_of(_known_logs(host, logs), logs)
         paths = logs or ((log.path,) if log else ())
         yield HostLines(host, paths), log.text if log and log.text else None
+
+
+def _known_logs(host: "Host", logs: Sequence[str]) -> "tuple[AccessLog, ...]":
+    """Return the access logs that a host's nginx writes; none where they are named without it.
+
+    Raises CommandError where nginx shows none, and none is named.
+    """
+    from intop.traffic.host_log import logs_on
+
+    try:
+        return logs_on(host)
+    except CommandError:
+        if not logs:
+            raise
+        return ()
 
 
 def _lost_percent(lines: "Lines | HostLines") -> float | None:

@@ -213,6 +213,7 @@ http {
     server {
         listen 80; listen [::]:80; listen 443 ssl; listen 127.0.0.1:8081; listen unix:/run/n.sock;
         location / { proxy_pass http://app; }
+        location /local { proxy_pass http://127.0.0.1:9001; }
         location /api { proxy_pass http://10.0.0.40:9000/v1; access_log off; }
         location /dynamic { proxy_pass http://$backend; access_log syslog:server=log; }
     }

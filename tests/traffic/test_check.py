@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from intop.domain.nginx.access_logs import AccessLog
-from intop.errors import UsageError
+from intop.errors import CommandError, UsageError
 from intop.traffic import command, host_log
 from intop.traffic.access_log import Lines
 from intop.traffic.agreement import agreement
@@ -115,6 +115,21 @@ def test_the_hosts_own_log_is_read_by_its_own_format(
     assert named.stdout == result.stdout
     of_lab = CliRunner().invoke(command.group, ["learn", "--host", "root@web1", "--lab", "x86"])
     assert "[cluster.x86.files]" in of_lab.stdout
+
+
+def test_a_named_log_is_read_where_nginx_shows_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shows_none(_: object) -> object:
+        raise CommandError("web1", "no nginx runs there that shows its configuration")
+
+    monkeypatch.setattr(command, "connecting", lambda _: lambda _address: LocalHost())
+    monkeypatch.setattr(host_log, "logs_on", shows_none)
+    log = str(log_of(tmp_path / "a.log"))
+    named = CliRunner().invoke(command.group, ["learn", "--host", "root@web1", log])
+    assert "[workload.learned]" in named.stdout
+    alone = CliRunner().invoke(command.group, ["learn", "--host", "root@web1"])
+    assert "no nginx runs there" in str(alone.exception)
 
 
 @pytest.mark.parametrize(
