@@ -65,7 +65,7 @@ NO_LIMIT = 1_000.0
 """A limit beyond is none."""
 
 LEAST_APART = 20
-"""Configurations without the dominant parameter's effect from which on they are tested apart."""
+"""Configurations on one side of the dominant parameter from which on they are tested apart."""
 
 PLANTS = 20
 """Effects that are planted to know the power."""
@@ -93,17 +93,17 @@ def screening(
 
     `values` (n, variables) as in `Samples`, each response (n,) the logarithm of a latency. A
     parameter's p-value is that of the strongest correlation of any of its shapes (slope, bow,
-    steps, choices) with what the other parameters leave of any response. Each response counts a
-    second time, by the configurations in which the dominant parameter does not act: what it does
-    may hide a weaker one. Chosen are those that pass Benjamini's and Hochberg's procedure at
-    DISCOVERY_RATE (Journal of the Royal Statistical Society B 57, 1995, 289-300). The keys that are
-    `hinted` were expected to act before anybody looked at these responses. So they get HINTED_SHARE
-    of what that allows: it is carried out on p-values divided by weights whose mean is 1 (Genovese,
-    Roeder and Wasserman, Biometrika 93, 2006, 509-524). Of the others those are frozen whose effect
-    is below MATTERS with a confidence of LEVEL, whatever shape it has, by every response, given
-    FREEZES configurations; the rest stays open, and at least LEAST_LEFT parameters are chosen or
-    open. Those with a larger weight for being hinted are not frozen: where two of them hide each
-    other, few configurations of a design ease both, and their trials look like bad luck.
+    steps, choices) with what the other parameters leave of any response. Each response counts once
+    more on either side of the dominant parameter, since one of its values may hide what a weaker
+    one does. Chosen are those that pass Benjamini's and Hochberg's procedure at DISCOVERY_RATE
+    (Journal of the Royal Statistical Society B 57, 1995, 289-300). The keys that are `hinted` were
+    expected to act before anybody looked at these responses. So they get HINTED_SHARE of what that
+    allows: it is carried out on p-values divided by weights whose mean is 1 (Genovese, Roeder and
+    Wasserman, Biometrika 93, 2006, 509-524). Of the others those are frozen whose effect is below
+    MATTERS with a confidence of LEVEL, whatever shape it has, by every response, given FREEZES
+    configurations; the rest stays open, and at least LEAST_LEFT parameters are chosen or open.
+    Those with a larger weight for being hinted are not frozen: where two of them hide each other,
+    few configurations of a design ease both, and their trials look like bad luck.
 
     Raises ValueError for fewer configurations than FEWEST_ROWS, and for no response.
     """
@@ -302,7 +302,7 @@ def _clipped(basis: Matrix, response: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class _Apart:
-    """The configurations in which the dominant parameter does not act."""
+    """The configurations on one side of the dominant parameter, where it hides nothing."""
 
     key: int
     """The dominant parameter's index."""
@@ -311,18 +311,23 @@ class _Apart:
     """The shapes in these rows."""
 
     @classmethod
-    def of(cls, shapes: _Shapes, fits: Sequence[_Fit]) -> "_Apart | None":
-        """Return those on the more frequent side of the shape that explains most, if any does."""
+    def of(cls, shapes: _Shapes, fits: Sequence[_Fit]) -> "tuple[_Apart, ...]":
+        """Return those on either side of the shape that explains most, where they are enough."""
         shares = {fit.picked[0]: fit.first_share(shapes) for fit in fits if fit.picked}
         if not shares:
-            return None
+            return ()
         shape = max(shares, key=lambda shape: shares[shape])
-        column = shapes.columns[:, shape] > 0.5
-        rows = np.flatnonzero(~column if column.mean() < 0.5 else column)
-        if not LEAST_APART <= len(rows) < len(column):
-            return None
-        within = _Shapes(shapes.keys, shapes.columns[rows], shapes.owner)
-        return cls(int(shapes.owner[shape]), rows, within)
+        is_beyond = shapes.columns[:, shape] > 0.5
+        sides = [np.flatnonzero(side) for side in (~is_beyond, is_beyond)]
+        return tuple(
+            cls(
+                int(shapes.owner[shape]),
+                rows,
+                _Shapes(shapes.keys, shapes.columns[rows], shapes.owner),
+            )
+            for rows in sides
+            if LEAST_APART <= len(rows) < len(is_beyond)
+        )
 
     def fit(self, response: Vector, without: int | None = None) -> _Fit:
         """Return the part of a response (n,) that shapes explain in these rows."""
@@ -342,23 +347,20 @@ class _Measured:
 
     shapes: _Shapes
     responses: tuple[Vector, ...]
-    apart: _Apart | None
+    apart: tuple[_Apart, ...]
 
     def rests(self, without: int | None = None) -> list[Vector]:
         """Return what is left of the responses (n,), which one parameter may not explain."""
         rests = [_explained(self.shapes, r, without=without).rest for r in self.responses]
-        # Its own effect says which rows are apart, so these are no test of it.
-        if self.apart is not None and self.apart.key != without:
-            rests += [self.apart.rest(response, without) for response in self.responses]
-        return rests
+        # Its own effect says which rows are apart, so these rows can't test it.
+        sides = [side for side in self.apart if side.key != without]
+        return rests + [side.rest(r, without) for side in sides for r in self.responses]
 
     def picked(self, fits: Sequence[_Fit]) -> set[int]:
         """Return the parameters that explain a part of any response."""
         picked = {int(self.shapes.owner[shape]) for fit in fits for shape in fit.picked}
-        if self.apart is not None:
-            apart = [self.apart.fit(response) for response in self.responses]
-            picked |= {int(self.shapes.owner[shape]) for fit in apart for shape in fit.picked}
-        return picked
+        apart = [side.fit(response) for side in self.apart for response in self.responses]
+        return picked | {int(self.shapes.owner[shape]) for fit in apart for shape in fit.picked}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """workload: learn one from access logs, and check the load that imitates it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from itertools import chain, islice

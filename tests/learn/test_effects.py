@@ -81,7 +81,8 @@ def test_what_acts_is_chosen_and_what_does_not_is_frozen() -> None:
     result = screened(six)
     chosen = set(result.keys("chosen"))
     assert chosen >= SIX
-    assert len(chosen - SIX) <= 1
+    # A tenth of the discoveries may be false.
+    assert len(chosen - SIX) <= 2
     assert len(result.keys("frozen")) > 25
     by_key = {e.key: e for e in result.effects}
     assert len(by_key) == len({v.key for v in VARIABLES})
@@ -169,8 +170,8 @@ def test_what_is_expected_to_act_is_held_to_a_lower_bar() -> None:
 
 
 def test_what_is_expected_to_act_is_not_frozen() -> None:
-    (before,) = (e for e in screened(six).effects if e.key == "s4")
-    (after,) = (e for e in screened(six, hinted=["s4"]).effects if e.key == "s4")
+    (before,) = (e for e in screened(six).effects if e.key == "s6")
+    (after,) = (e for e in screened(six, hinted=["s6"]).effects if e.key == "s6")
     assert (before.state, after.state) == ("frozen", "open")
     assert before.high == after.high
 
@@ -201,29 +202,29 @@ def test_of_several_responses_the_clearest_tells() -> None:
     assert not both.keys("frozen")
 
 
-def test_effects_are_tested_apart_where_the_dominant_parameter_does_not_act() -> None:
+def test_effects_are_tested_on_either_side_of_the_dominant_parameter() -> None:
     """The benchmark screening-hidden shows what this is worth."""
     rng = np.random.default_rng(3)
     values = drawn(80, rng)
     log = 4 - 0.7 * of(values, "s0") + six(values) / 4 + rng.normal(0, 0.05, 80)
     shapes = effects._Shapes.of(VARIABLES, values)
     apart = effects._Apart.of(shapes, [effects._explained(shapes, log)])
-    assert apart is not None
-    assert shapes.keys[apart.key] == "s0"
-    assert len(set(of(values, "s0")[apart.rows])) == 1
+    assert {shapes.keys[side.key] for side in apart} == {"s0"}
+    assert [set(of(values, "s0")[side.rows]) for side in apart] == [{1.0}, {0.0}]
     measured = effects._Measured(shapes, (log,), apart)
-    whole, part = measured.rests()
+    whole, *parts = measured.rests()
     assert np.count_nonzero(whole) == 80
-    assert np.flatnonzero(part).tolist() == apart.rows.tolist()
+    rows = [np.flatnonzero(part).tolist() for part in parts]
+    assert rows == [side.rows.tolist() for side in apart]
     # The dominant one itself has no such test.
-    assert len(measured.rests(without=apart.key)) == 1
+    assert len(measured.rests(without=apart[0].key)) == 1
 
 
 def test_few_configurations_are_not_tested_apart() -> None:
     values = drawn(30, np.random.default_rng(3))
     shapes = effects._Shapes.of(VARIABLES, values)
-    assert effects._Apart.of(shapes, [effects._explained(shapes, -of(values, "s0"))]) is None
-    assert effects._Apart.of(shapes, [effects._explained(shapes, nothing(values))]) is None
+    assert effects._Apart.of(shapes, [effects._explained(shapes, -of(values, "s0"))]) == ()
+    assert effects._Apart.of(shapes, [effects._explained(shapes, nothing(values))]) == ()
 
 
 def test_effects_of_the_size_that_is_told_are_found() -> None:
