@@ -255,6 +255,20 @@ def test_a_value_that_is_not_back_is_known_until_it_is_or_is_accepted(
     assert fake.pending("a") == []
 
 
+def test_what_a_session_on_applied_values_could_not_take_back_is_ours_at_a_rollback(
+    fake: FakeKernelHost,
+) -> None:
+    tune(fake)
+    assert fake.guard("a", "keep", "t1", stdin="about\tsince\tnow\nend\n").exit_code == 0
+    assert fake.begin_in("a", "t2").exit_code == 0
+    assert fake.guard("a", "write", "t2", stdin="net/core/somaxconn 888\n").exit_code == 0
+    make_stuck(fake)
+    assert fake.guard("a", "end", "t2").exit_code == 1
+    assert fake.run(f"umount {STUCK}").exit_code == 0
+    assert fake.guard("a", "rollback").exit_code == 0
+    assert (fake.now(), fake.pending("a")) == (OWN, [])
+
+
 def test_what_is_accepted_is_the_hosts_own(fake: FakeKernelHost) -> None:
     tune(fake)
     make_stuck(fake)

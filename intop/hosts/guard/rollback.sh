@@ -70,6 +70,12 @@ leave_to_applied() (
         case $firsts in *"$newline${line%%:*}$newline"*) covered=$covered${line%%:*}$newline ;; esac
     done
     [ -n "$covered" ] || exit 0
+    # What the session has written of them is ours there, too.
+    for line in $(cat "$1/left"); do
+        case $newline$covered in
+        *"$newline${line%%:*}$newline"*) printf '%s\n' "$line" >> "$applied/left" || exit 1 ;;
+        esac
+    done
     rest=$(without "$(cat "$1/snapshot")" "$covered")
     if [ -z "$rest" ] && [ ! -e "$1/nginx" ]; then
         disarm_boot "$1"
