@@ -141,8 +141,12 @@ class CanaryTestbed:
                 if is_canary and self.default is not None:
                     share = (time.monotonic() - began_s) / timing.block_s
                     broken = self.limits.broken_by(self.default, met, share)
-                why = self.before_block()
-            counters = sources.counters(max(time.monotonic() - counted_s, 1e-9))
+                why = "" if broken else self.before_block()
+            seconds = max(time.monotonic() - counted_s, 1e-9)
+            # A block that is stopped needs no counters, and the host its own values.
+            counters = HostCounters(at_s=(seconds,), unread=("sockets",))
+            if not (broken or why):
+                counters = sources.counters(seconds)
         finally:
             if is_canary:
                 self.guard.apply(DEFAULT)

@@ -113,7 +113,8 @@ def test_a_block_counts_the_requests_of_its_time(tmp_path: Path, testbed: FakeTe
 def test_a_block_beyond_a_limit_ends_at_once_with_the_hosts_own_values(
     tmp_path: Path, testbed: FakeTestbed
 ) -> None:
-    made = canary_on(tmp_path, testbed, block_s=600)
+    reader = FakeReader()
+    made = canary_on(tmp_path, testbed, block_s=600, delivery=reader)
 
     def line_of(configuration: Configuration) -> str:
         return f"1 200 {0.01 if configuration.is_default else 0.5}"
@@ -122,11 +123,26 @@ def test_a_block_beyond_a_limit_ends_at_once_with_the_hosts_own_values(
         made.timing = replace(made.timing, block_s=1)
         block(made)
         made.timing = replace(made.timing, block_s=600)
+        events: list[str] = []
+
+        class Noted(BlockLimits):
+            def broken_by(self, *of: Any) -> str:
+                events.append("limit")
+                return super().broken_by(*of)
+
+        def alert() -> str:
+            events.append("alert")
+            return ""
+
+        made.limits, made.before_block = Noted(), alert
         started_s = time.monotonic()
         trial = block(made, VALUES)
     assert time.monotonic() - started_s < 300
     assert (trial.status, trial.detail) == ("pruned", "P99 was 500 ms, with the default 10 ms")
     assert made.guard.given[-2:] == [VALUES, DEFAULT]  # type: ignore[attr-defined]
+    # Neither the sockets nor the alert are asked before the host has its own values again.
+    assert (reader.looks, events[-1]) == (2, "limit")
+    assert trial.counters["lb"].unread == ("sockets",)
 
 
 def test_a_block_without_answers_ends_at_once(tmp_path: Path, testbed: FakeTestbed) -> None:
