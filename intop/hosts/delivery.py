@@ -8,7 +8,7 @@ import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 
-from intop.errors import CommandError, HostError
+from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.answers import count, lines
 from intop.hosts.host import Conversation, Host
 from intop.hosts.kernel_counters import parse_tables
@@ -30,12 +30,17 @@ class DeliveryReader:
     """Sums over the connections that clients have with some ports of a host."""
 
     def __init__(self, host: Host, ports: Sequence[int], *, step_s: float) -> None:
-        """Begin on the host. Raises CommandError where it has no bash, or shows no sockets."""
+        """Begin on the host. Raises CommandError where it has no bash 5, or shows no sockets."""
         self._host = host
         self._ports = tuple(dict.fromkeys(ports))[:MOST_PORTS]
         self._step_s = step_s
         self._mark = secrets.token_hex(MARK_BYTES)
         self._conversation: Conversation | None = None
+        # bash 4 has no time of its own, and a host without bash ends the conversation.
+        if host.run("""bash -c '[ -n "$EPOCHREALTIME" ]'""").exit_code:
+            raise CommandError(
+                host.address.name, "its connections' TCP_INFO can't be read: install bash 5 there"
+            )
         self.begin()
 
     def begin(self) -> None:
@@ -46,8 +51,9 @@ class DeliveryReader:
         """Return the sums so far, of all connections or only of new ones.
 
         Raises:
-            CommandError: The sockets can't be listed, or the answer makes no sense.
-            UnreachableError: The connection is lost. The next call begins anew.
+            CommandError: The sockets can't be listed, the answer makes no sense, or the process
+                on the host has ended. The next call begins anew.
+            UnreachableError: The host does not answer.
         """
         return self._ask("read", only_new=only_new)
 
@@ -69,6 +75,13 @@ class DeliveryReader:
                 request = f"{self._mark}\n{request}"
             text = self._conversation.ask(request, self._mark, ANSWER_LIMIT_S)
             return _totals(text, self._mark, only_new=only_new)
+        except UnreachableError as error:
+            self.close()
+            self._host.run("true")  # raises for a host that is really away
+            raise CommandError(
+                self._host.address.name,
+                "what reads its connections' TCP_INFO has ended there, and begins anew",
+            ) from error
         except HostError:
             self.close()
             raise

@@ -11,6 +11,7 @@ import pytest
 
 from intop.errors import CommandError, UnreachableError
 from intop.hosts.delivery import DeliveryReader, difference
+from intop.hosts.host import Completed
 from kit.local_host import LocalHost
 from kit.namespace_host import wait_until
 
@@ -126,9 +127,31 @@ def test_a_lost_process_begins_anew(sockets: Sockets) -> None:
         conversation = made._conversation
         assert conversation is not None
         conversation.process.kill()  # type: ignore[attr-defined]
-        with pytest.raises(UnreachableError):
+        with pytest.raises(CommandError, match="has ended there, and begins anew"):
             made.read(only_new=False)
         assert sums(made) == (0, 0, 0)
+
+
+def test_a_lost_host_is_no_lost_process(sockets: Sockets, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object, **__: object) -> Completed:
+        raise UnreachableError("lb", "no route")
+
+    with reader() as made:
+        conversation = made._conversation
+        assert conversation is not None
+        conversation.process.kill()  # type: ignore[attr-defined]
+        monkeypatch.setattr(LocalHost, "run", lost)
+        with pytest.raises(UnreachableError, match="no route"):
+            made.read(only_new=False)
+
+
+@pytest.mark.parametrize("code", ["exit 127", 'unset EPOCHREALTIME; eval "$2"'])
+def test_a_host_without_bash_5_is_told(sockets: Sockets, tmp_path: Path, code: str) -> None:
+    bash = tmp_path / "bash"
+    bash.write_text(f"#!/bin/sh\n{code}\n")
+    bash.chmod(0o755)
+    with pytest.raises(CommandError, match=r"^lb: .*TCP_INFO .*install bash 5 there$"):
+        DeliveryReader(LocalHost(), (80,), step_s=1)
 
 
 @pytest.mark.parametrize("answer", ["", "sum 0 1 2\n", "sum 0 0 " + "x " * 12 + "\n", "ps\n"])

@@ -32,7 +32,7 @@ class Sources:
         self.requests()
         self._after = self.log.connection if self.only_new else None
         if self.delivery is not None:
-            with suppress(CommandError):  # reading says so
+            with suppress(CommandError):  # the next read raises the same
                 self.delivery.begin()
         self.begin_counting()
 
