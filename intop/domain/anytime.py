@@ -13,7 +13,7 @@ its size, for θ = mean/variance. It is never below exp(θ d - θ² d² / 2), th
 (*Annals of Probability* 27, 1999), since cosh x <= exp(x²/2). A mean over several θ needs no guess
 at the effect.
 
-What the evidence has shown at an earlier look stays shown.
+A bound that one look has shown holds from then on.
 """
 
 import math

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Interval, Len, MinLen, Predicate
 
-from intop.domain.cluster import is_command
+from intop.domain.cluster import is_base_url, is_command
 from intop.domain.configuration import Configuration
 from intop.domain.matching import matching
 
@@ -65,16 +65,7 @@ class OwnMetric:
     command: Annotated[str, Predicate(is_command)] | None = None
     """The command that prints the number, run as root on each tuned host within 30 s. The variable
     `INTOP_BLOCK_SECONDS` has the seconds of the block."""
-    prometheus: (
-        Annotated[
-            str,
-            matching(
-                r"https?://[A-Za-z0-9._\[\]:-]+(/[A-Za-z0-9._/-]*)?",
-                "http://HOST:PORT or https://HOST:PORT, without a user",
-            ),
-        ]
-        | None
-    ) = None
+    prometheus: Annotated[str, Predicate(is_base_url)] | None = None
     """The URL of the Prometheus server that is asked in place of a command, by the controller."""
     query: Annotated[str, MinLen(1)] | None = None
     """The query for Prometheus, whose result is one number. `$block` stands for the block's
@@ -187,7 +178,7 @@ class Canary:
 
     @property
     def is_blurred(self) -> bool:
-        """Whether nginx's times are the verdict although the configuration moves them."""
+        """Whether the verdict uses nginx's times although the configuration moves them."""
         return bool(self.blurred) and self.judged_by != DELIVERY
 
     @property

@@ -112,6 +112,14 @@ def is_server_url(url: str) -> bool:
     return True
 
 
+def is_base_url(url: str) -> bool:
+    """Return True for a server's URL, also with a path. Raises ValueError for any other text."""
+    match = re.fullmatch(r"(https?://[A-Za-z0-9._\[\]:-]+)(/[A-Za-z0-9._/-]*)?", url)
+    if match is None:
+        raise ValueError("must be http://HOST:PORT or https://HOST:PORT, without a user")
+    return is_server_url(match[1])
+
+
 def is_command(text: str) -> bool:
     """Return True for a command. Raises ValueError for what `sh -c` takes for none."""
     if not text.strip():

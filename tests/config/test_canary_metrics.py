@@ -40,6 +40,14 @@ def test_a_metric_is_a_command_or_a_query(tmp_path: Path) -> None:
             'better = "lower"\nprometheus = "http://me:secret@p"\nquery = "x"',
             "prometheus: must be http://HOST:PORT or https://HOST:PORT, without a user",
         ),
+        (
+            'better = "lower"\nprometheus = "http://p:99999/x"\nquery = "x"',
+            "prometheus: port out of range 0-65535",
+        ),
+        (
+            'better = "lower"\nprometheus = "http://[::1/x"\nquery = "x"',
+            "prometheus: must be http://HOST:PORT",
+        ),
         ('better = "lower"\ncommand = "x"\nlimit_times = 1', "limit_times: input should be"),
         ('better = "lower"\ncommand = "x"\nmargin = 1', "margin: extra inputs are not permitted"),
     ],

@@ -4,6 +4,7 @@ import json
 import math
 import shlex
 from collections.abc import Callable
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
@@ -14,6 +15,8 @@ from intop.errors import CommandError, UsageError
 from intop.hosts.host import Host, output
 
 LIMIT_S = 30.0
+GRACE_S = 5.0
+"""The longest time for a command's end after its limit."""
 LARGEST_ANSWER = 1_000_000
 """Bytes."""
 
@@ -55,19 +58,24 @@ def _number(host: Host, name: str, metric: OwnMetric, seconds: float) -> float:
     where = f"[canary.metrics.{name}]"
     whole_s = max(1, round(seconds))
     if metric.command is not None:
-        command = f"INTOP_BLOCK_SECONDS={whole_s} sh -c {shlex.quote(metric.command)}"
+        # The host ends it, since one that hangs outlives its connection.
+        command = (
+            f"INTOP_BLOCK_SECONDS={whole_s} timeout -k 1 {LIMIT_S:g} "
+            f"sh -c {shlex.quote(metric.command)}"
+        )
         of = host.address.name
         try:
-            text = output(host, command, timeout_s=LIMIT_S).strip()
+            text = output(host, command, timeout_s=LIMIT_S + GRACE_S).strip()
         except CommandError as error:
             raise CommandError(of, f"{where}: {error.message}") from error
     else:
         query = (metric.query or "").replace("$block", f"{whole_s}s")
         query = query.replace("$host", host.address.name)
-        of = urlsplit(metric.prometheus or "").netloc
+        url = of = metric.prometheus or ""
         try:
-            text = prometheus(metric.prometheus or "", query)
-        except (OSError, ValueError) as error:
+            of = urlsplit(url).netloc
+            text = prometheus(url, query)
+        except (OSError, ValueError, HTTPException) as error:
             raise CommandError(of, f"{where}: {error}") from error
     try:
         number = float(text)
@@ -83,6 +91,7 @@ def prometheus(url: str, query: str) -> str:
 
     Raises:
         OSError: The server can't be reached.
+        HTTPException: It does not speak HTTP.
         ValueError: It refuses the query, or the result is not one number.
     """
     address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"

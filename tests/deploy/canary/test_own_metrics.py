@@ -1,19 +1,23 @@
 """Numbers of the user's own: by commands, and by what answers as Prometheus does."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from intop.deploy.canary import own_metrics
 from intop.deploy.canary.own_metrics import asking, check, check_hosts
 from intop.domain.canary import OwnMetric
 from intop.errors import CommandError, UsageError
 from kit.local_host import LocalHost
+from kit.namespace_host import wait_until
 
 
 def number(metric: OwnMetric, seconds: float = 60) -> float:
@@ -46,6 +50,25 @@ def test_a_command_without_a_number_is_named(command: str, message: str) -> None
         number(by(command))
     with pytest.raises(UsageError, match=r"^my\.toml: lb: .*then run: intop canary$"):
         check(LocalHost(), {"orders": by(command)}, "my.toml", 60)
+
+
+def test_the_host_ends_a_command_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_metrics, "LIMIT_S", 0.5)
+    with pytest.raises(CommandError, match="exit code 124"):
+        number(by(f"echo $$ > {tmp_path}/pid; sleep 600 & echo $! >> {tmp_path}/pid; wait"))
+    for pid in (tmp_path / "pid").read_text().split():
+        state = Path(f"/proc/{pid}/stat")
+        wait_until(lambda state=state: not alive(state), "its end")  # type: ignore[misc]
+
+
+def alive(state: Path) -> bool:
+    """Whether a process runs; one that nobody waits for does not."""
+    try:
+        return state.read_text().rpartition(") ")[2][0] != "Z"
+    except OSError:
+        return False
 
 
 def test_a_query_about_all_hosts_is_refused_for_several() -> None:
@@ -120,6 +143,29 @@ def test_another_answer_is_named(status: int, body: object, message: str) -> Non
         metric = OwnMetric(better="lower", prometheus=url, query="x")
         with pytest.raises(CommandError, match=rf"\[canary\.metrics\.orders\]: .*{message}"):
             number(metric)
+
+
+def test_a_server_that_does_not_speak_http_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"SSH-2.0-x\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(CommandError, match=r"^127\.0\.0\.1:\d+: .*SSH-2\.0-x"):
+            number(OwnMetric(better="lower", prometheus=url, query="x"))
+        thread.join()
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://127.0.0.1:9x"])
+def test_a_url_that_is_none_is_named(url: str) -> None:
+    with pytest.raises(CommandError, match=r"\[canary\.metrics\.orders\]: "):
+        number(OwnMetric(better="lower", prometheus=url, query="x"))
 
 
 def test_a_server_that_is_away_is_named() -> None:
