@@ -167,7 +167,8 @@ def _retransmitted(trial: Trial) -> int:
 
 
 def _segments(trial: Trial) -> int:
-    return _counters(trial).total("Tcp.OutSegs")
+    """Return all segments that a host sent: OutSegs leaves those out that were sent again."""
+    return _counters(trial).total("Tcp.OutSegs") + _retransmitted(trial)
 
 
 def _own(trial: Trial, *, name: str) -> float | None:
