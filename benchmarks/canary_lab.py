@@ -8,8 +8,9 @@ changes a key that does nothing there, `tcp_max_reordering` from 300 to 310, so 
 judges. The product's testbed, stage and verdict are used.
 
 Terms, said before any run: 20 canaries, seeds from 1, of at most 8 pairs (2 s after 1 s), margin
-and limits 1.001, so that nearly any certain difference is one. Wanted: at most 2 of them call a
-gain or a harm, which true 5 % keep in 92 % of cases. A block beyond a limit is a harm, too.
+1.001, so that nearly any certain difference is one. Wanted: at most 2 of them call a gain or a
+harm, which true 5 % keep in 92 % of cases. A block beyond a limit is a harm, too: the limit of P99
+is 10 times the default's, and the others are the product's.
 """
 
 import subprocess

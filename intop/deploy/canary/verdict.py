@@ -44,7 +44,7 @@ class _Rates:
 
     gain: float
     harm: float
-    """That of each quantity."""
+    """The error rate of each quantity's harm."""
 
     @classmethod
     def of(cls, measured: Iterable[Measured], level: float) -> "_Rates":
