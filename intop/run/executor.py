@@ -165,6 +165,7 @@ def _so_far(
         plan=tuple(plan),
         trials=_settled(stage, plan, trials),
         testbed=lambda: testbeds.of(stage.task)[0],
+        testbeds=lambda: testbeds.of(stage.task),
     )
 
 

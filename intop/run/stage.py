@@ -38,6 +38,8 @@ class SoFar:
     """The last attempts that are not going to be measured again, in the order of the plan."""
     testbed: Callable[[], Testbed]
     """Connects to the cluster if nothing has yet, and returns the first of its replicas."""
+    testbeds: Callable[[], Sequence[Testbed]]
+    """Connects alike, and returns all replicas by place."""
 
     def first(self, count: int) -> list[Trial]:
         """Return the settled trials among the first `count` of the plan."""

@@ -3,12 +3,20 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 
 from intop.deploy.canary.limits import BlockLimits
 from intop.deploy.canary.own_metrics import asking, check
 from intop.deploy.canary.sources import Sources
 from intop.deploy.canary.testbed import CanaryTestbed, Timing
-from intop.domain.canary import DELIVERY, MOVES_THE_END, CanarySettings, judged_by, moving_keys
+from intop.domain.canary import (
+    DELIVERY,
+    MOVES_THE_END,
+    CanarySettings,
+    OwnMetric,
+    judged_by,
+    moving_keys,
+)
 from intop.domain.cluster import HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.nginx.access_logs import AccessLog, access_logs
@@ -183,9 +191,14 @@ def _observed(log: AccessLog, timing: Timing, sources: Sources, settings: Canary
             "new connections" if sources.only_new else "all connections",
             "no TCP_INFO" if sources.delivery is None else "TCP_INFO",
             f"wash-out of {timing.washout_s} s",
-            *settings.metrics,
+            *(f"{name} {_digest(metric)}" for name, metric in settings.metrics.items()),
         ]
     )
+
+
+def _digest(metric: OwnMetric) -> str:
+    """Return what changes with a metric's source: numbers of two sources are never pooled."""
+    return sha256(repr(metric).encode()).hexdigest()[:8]
 
 
 def _conditions(task: Task, facts: HostFacts, observed: str) -> Conditions:

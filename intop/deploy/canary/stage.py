@@ -162,7 +162,7 @@ class Switchback(Stage[Canary]):
         wanted = self._plan(planned[0].index, latest)
         trials = [t for t in so_far.trials if t.planned.series == latest]
         is_useless = any(not t.usable for t in _lead_ins(trials))
-        is_same = list(planned) == wanted and _is_alike(trials, so_far.testbed())
+        is_same = list(planned) == wanted and _is_alike(trials, so_far.testbeds())
         is_begun_again = self.again and self._is_over(planned, trials)
         if is_same and not is_useless and not is_begun_again:
             return latest
@@ -244,12 +244,13 @@ def _lead_ins(trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.planned.round is None]
 
 
-def _is_alike(trials: Sequence[Trial], testbed: Testbed) -> bool:
-    """Return whether a host and the way it is observed are those of these blocks."""
-    if not trials:
-        return True
-    same = [trial.conditions for trial in trials if trial.replica == testbed.name]
-    return bool(same) and same[-1] == getattr(testbed, "conditions", same[-1])
+def _is_alike(trials: Sequence[Trial], testbeds: Sequence[Testbed]) -> bool:
+    """Return whether hosts, by place, and the way they are observed are those of these blocks."""
+    places = ((was, testbeds[was.planned.turn % len(testbeds)]) for was in trials)
+    return all(
+        (was.replica, was.conditions) == (now.name, getattr(now, "conditions", was.conditions))
+        for was, now in places
+    )
 
 
 def _broke_a_limit(trial: Trial) -> bool:

@@ -1,8 +1,11 @@
 """What a canary reads from nginx's configuration."""
 
+from dataclasses import replace
+
 import pytest
 
-from intop.deploy.canary.opening import ports_of
+from intop.deploy.canary.opening import _digest, ports_of
+from intop.domain.canary import OwnMetric
 from intop.domain.nginx.conf import Conf
 
 
@@ -24,3 +27,15 @@ def test_the_ports_of_clients_are_those_that_http_listens_on(
 ) -> None:
     text = f"events {{}}\nhttp {{ server {{ {listens} }} }}\nstream {{ server {{ listen 53; }} }}\n"
     assert ports_of(Conf.of("/n.conf", {"/n.conf": text})) == expected
+
+
+def test_a_changed_metric_is_another_observation() -> None:
+    """Its numbers must not be pooled with earlier ones of the same name."""
+    first = OwnMetric(better="lower", command="echo 1")
+    digests = {
+        _digest(first),
+        _digest(replace(first, command="echo 2")),
+        _digest(replace(first, better="higher")),
+    }
+    assert len(digests) == 3
+    assert _digest(first) == _digest(replace(first))

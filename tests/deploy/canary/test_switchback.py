@@ -165,6 +165,31 @@ def test_hosts_have_opposite_orders_at_the_same_time(blocks: Blocks) -> None:
         assert second.round == (first.round or 0) + 1
 
 
+def test_only_the_same_hosts_in_the_same_places_go_on(blocks: Blocks) -> None:
+    lb = blocks(noisy(0.97))
+    request = replace(REQUEST, hosts=2, pairs=6, margin=1.01)
+
+    def execute_on(*names: str) -> None:
+        def named(name: str) -> FakeTestbed:
+            made = replace(lb, name=name)
+            made.trial = lambda *rest: replace(lb.trial(*rest), replica=name)  # type: ignore[method-assign]
+            return made
+
+        testbeds = tuple(map(named, names))
+        context = replace(lb.task.context, testbeds=lambda _: nullcontext(testbeds))
+        execute(Switchback(replace(lb.task, context=context), request))
+
+    def blocks_of(*names: str) -> int:
+        before = len(lb.measured)
+        execute_on(*names)
+        return len(lb.measured) - before
+
+    assert blocks_of("a", "b") == 26
+    assert blocks_of("a", "b") == 0
+    assert blocks_of("b", "a") == 26
+    assert blocks_of("b", "c") == 26
+
+
 def test_a_first_block_that_says_too_little_ends_it(blocks: Blocks) -> None:
     testbed = blocks(lambda _: (100, 0, "disturbed"))
     with pytest.raises(BaselineError, match=r"the first block with the default says too little"):
