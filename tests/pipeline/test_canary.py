@@ -23,8 +23,10 @@ from kit.studies import wait_for
 
 def test_values_switch_on_real_traffic_and_nothing_is_left(make_study: Make) -> None:
     study = made(make_study)
+    # Other tests beside this one make single blocks slow, and a limit would stop it.
+    words = canary("--pairs", "3", "--limit-times", "1000")
     with traffic(study):
-        process = study.start(*canary("--pairs", "3"))
+        process = study.start(*words)
         wait_for(lambda: value(study) == TRIED, "the configuration")
         wait_for(lambda: value(study) == OWN, "the default again")
         out, err = process.communicate(timeout=300)
@@ -35,7 +37,7 @@ def test_values_switch_on_real_traffic_and_nothing_is_left(make_study: Make) -> 
     assert result["canary_requests"] > 500
     assert value(study) == OWN
     # All of it is stored.
-    assert json.loads(study.run(*canary("--pairs", "3"), expected=(3,))[0]) == result
+    assert json.loads(study.run(*words, expected=(3,))[0]) == result
 
 
 def test_a_harm_is_stopped_and_undone_at_once(make_study: Make) -> None:
