@@ -1,7 +1,7 @@
 """How fast a server's clients get their data, by the kernel's TCP_INFO of its connections.
 
-The host samples its connections and reduces them to sums (`delivery.sh`). What it can't see: a
-connection's last data, from its last sample to its end.
+The host samples its connections and reduces them to sums (`delivery.sh`). It leaves out a
+connection's data after its last sample, and connections that begin and end between two samples.
 """
 
 import secrets

@@ -12,7 +12,8 @@
 # only asks. The answer is a line `sum UNSEEN NEW` and the sums: of all connections, and of those that
 # are new (busy in ms, acknowledged bytes, rwnd_limited and sndbuf_limited in ms, retransmitted
 # segments, segments sent); then the kernel's table; and a line of the mark alone. UNSEEN is 1 where
-# sockets could not be listed once since counting began. It ends with its input, which is when the connection is gone.
+# sockets could not be listed once since counting began. It ends with its input, which is when the
+# connection is gone.
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 exec 2>/dev/null
 

@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+import time
 from collections.abc import Callable
 from http.client import HTTPException
 from typing import Any
@@ -20,15 +21,18 @@ GRACE_S = 5.0
 LARGEST_ANSWER = 1_000_000
 """Bytes."""
 
-Ask = Callable[[float], dict[str, float]]
-"""Returns a number for each metric, by the seconds of a block. Raises CommandError."""
+Ask = Callable[[float, float], dict[str, float]]
+"""Returns a number for each metric, by the seconds of a block and its end (s since 1970). Raises
+CommandError."""
 
 
 def asking(host: Host, metrics: Metrics) -> Ask:
     """Return what asks for a host's metrics."""
+    # Commands may take long, and only Prometheus knows what was at the block's end.
+    ordered = sorted(metrics, key=lambda name: metrics[name].prometheus is None)
 
-    def ask(seconds: float) -> dict[str, float]:
-        return {name: _number(host, name, metric, seconds) for name, metric in metrics.items()}
+    def ask(seconds: float, end_s: float) -> dict[str, float]:
+        return {name: _number(host, name, metrics[name], seconds, end_s) for name in ordered}
 
     return ask
 
@@ -36,7 +40,7 @@ def asking(host: Host, metrics: Metrics) -> Ask:
 def check(host: Host, metrics: Metrics, study: str, seconds: float) -> None:
     """Ask for each metric once. Raises UsageError for one that gives no number."""
     try:
-        asking(host, metrics)(seconds)
+        asking(host, metrics)(seconds, time.time())
     except CommandError as error:
         raise UsageError(
             f"{study}: {error}. Correct it there, or leave it out; then run: intop canary"
@@ -53,7 +57,7 @@ def check_hosts(metrics: Metrics, study: str, hosts: int) -> None:
             )
 
 
-def _number(host: Host, name: str, metric: OwnMetric, seconds: float) -> float:
+def _number(host: Host, name: str, metric: OwnMetric, seconds: float, end_s: float) -> float:
     """Return a metric. Raises CommandError, also for what has no logarithm."""
     where = f"[canary.metrics.{name}]"
     whole_s = max(1, round(seconds))
@@ -74,7 +78,7 @@ def _number(host: Host, name: str, metric: OwnMetric, seconds: float) -> float:
         url = of = metric.prometheus or ""
         try:
             of = urlsplit(url).netloc
-            text = prometheus(url, query)
+            text = prometheus(url, query, end_s)
         except (OSError, ValueError, HTTPException) as error:
             raise CommandError(of, f"{where}: {error}") from error
     try:
@@ -86,15 +90,16 @@ def _number(host: Host, name: str, metric: OwnMetric, seconds: float) -> float:
     return number
 
 
-def prometheus(url: str, query: str) -> str:
-    """Return the one number that a query has now, as Prometheus writes it.
+def prometheus(url: str, query: str, at_s: float) -> str:
+    """Return the one number that a query had at a time (s since 1970), as Prometheus writes it.
 
     Raises:
         OSError: The server can't be reached.
         HTTPException: It does not speak HTTP.
         ValueError: It refuses the query, or the result is not one number.
     """
-    address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
+    words = urlencode({"query": query, "time": f"{at_s:.3f}"})
+    address = f"{url.rstrip('/')}/api/v1/query?{words}"
     try:
         with urlopen(address, timeout=LIMIT_S) as answer:  # noqa: S310 (a study has http(s) only)
             text = answer.read(LARGEST_ANSWER)

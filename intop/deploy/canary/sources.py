@@ -20,7 +20,7 @@ class Sources:
     """Whether only connections count that began in the block."""
     delivery: DeliveryReader | None = None
     """None where the host's TCP_INFO can't be read."""
-    ask: Ask = lambda _: {}
+    ask: Ask = lambda _seconds, _end_s: {}
     """Asks for the user's metrics."""
     _after: int | None = None
     """The number of the last old connection; None where all connections count."""
@@ -55,13 +55,15 @@ class Sources:
         grown = difference(before, after)
         return HostCounters(at_s=(seconds,), growth={name: (n,) for name, n in grown.items()})
 
-    def with_metrics(self, counters: HostCounters) -> tuple[HostCounters, tuple[str, ...]]:
+    def with_metrics(
+        self, counters: HostCounters, end_s: float
+    ) -> tuple[HostCounters, tuple[str, ...]]:
         """Return the counters with the user's metrics, and a note for one that gives no number.
 
-        Raises as `begin` does.
+        `end_s` is the block's end, in seconds since 1970. Raises as `begin` does.
         """
         try:
-            numbers = self.ask(counters.at_s[-1])
+            numbers = self.ask(counters.at_s[-1], end_s)
         except CommandError as error:
             return counters, (str(error),)
         return replace(counters, levels={f"{OWN}{name}": (n,) for name, n in numbers.items()}), ()

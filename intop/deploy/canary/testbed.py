@@ -142,7 +142,7 @@ class CanaryTestbed:
                     share = (time.monotonic() - began_s) / timing.block_s
                     broken = self.limits.broken_by(self.default, met, share)
                 why = "" if broken else self.before_block()
-            seconds = max(time.monotonic() - counted_s, 1e-9)
+            seconds, ended_s = max(time.monotonic() - counted_s, 1e-9), time.time()
             # A block that is stopped needs no counters, and the host its own values.
             counters = HostCounters(at_s=(seconds,), unread=("sockets",))
             if not (broken or why):
@@ -152,7 +152,7 @@ class CanaryTestbed:
                 self.guard.apply(DEFAULT)
         notes = (*met.notes, f"it was stopped: {why}") if why else met.notes
         if not (broken or why):
-            counters, missing = sources.with_metrics(counters)
+            counters, missing = sources.with_metrics(counters, ended_s)
             notes += missing
         if not requests.total and requests.old:
             sources.log.begin_anew()

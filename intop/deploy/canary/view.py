@@ -152,7 +152,8 @@ def _not_seen(canary: Canary) -> Iterator[str]:
         yield (
             "Delivery time has this way in it: the time in which nginx's connections had data that "
             "clients had not acknowledged, for each MB that they acknowledged (the kernel's "
-            "TCP_INFO). It leaves out what a connection sends after its last sample."
+            "TCP_INFO). It leaves out a connection's data after its last sample, and connections "
+            "that begin and end between two samples."
         )
     if canary.side(RETRANSMITTED):
         yield "Retransmitted segments are a share of all that the host sent, to backends too."

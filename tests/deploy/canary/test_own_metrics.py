@@ -21,7 +21,7 @@ from kit.namespace_host import wait_until
 
 
 def number(metric: OwnMetric, seconds: float = 60) -> float:
-    return asking(LocalHost(), {"orders": metric})(seconds)["orders"]
+    return asking(LocalHost(), {"orders": metric})(seconds, 1764280000)["orders"]
 
 
 def by(command: str) -> OwnMetric:
@@ -90,7 +90,9 @@ def prometheus(*answers: tuple[int, object]) -> Iterator[tuple[str, list[str]]]:
         def do_GET(self) -> None:
             parts = urlsplit(self.path)
             assert parts.path == "/prom/api/v1/query"
-            queries.extend(parse_qs(parts.query)["query"])
+            asked = parse_qs(parts.query)
+            assert asked["time"] == ["1764280000.000"]
+            queries.extend(asked["query"])
             status, body = left.pop(0)
             data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
             self.send_response(status)
@@ -123,6 +125,19 @@ def test_prometheus_is_asked_for_one_number() -> None:
         assert number(metric, 59.7) == 0.25
         assert number(metric) == 4
     assert queries == ['rate(x{h="lb"}[60s])'] * 2
+
+
+def test_prometheus_is_asked_before_commands(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    with prometheus() as (url, _):
+        pass
+    metrics = {
+        "first": by(f"touch {done}; echo 1"),
+        "second": OwnMetric(better="lower", prometheus=url, query="x"),
+    }
+    with pytest.raises(CommandError, match=r"\[canary\.metrics\.second\]"):
+        asking(LocalHost(), metrics)(60, 1764280000)
+    assert not done.exists()
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,8 @@ def test_a_metric_belongs_to_its_block_and_one_without_a_number_loses_it(
 ) -> None:
     asked: list[tuple[float, Configuration]] = []
 
-    def ask(seconds: float) -> dict[str, float]:
+    def ask(seconds: float, end_s: float) -> dict[str, float]:
+        assert 0 <= time.time() - end_s < 60
         asked.append((seconds, made.guard.given[-1]))  # type: ignore[attr-defined]
         if len(asked) > 1:
             raise CommandError("lb", "[canary.metrics.orders]: '' is no number above 0")
