@@ -126,7 +126,8 @@ def test_a_named_log_is_read_where_nginx_shows_none(
     monkeypatch.setattr(command, "connecting", lambda _: lambda _address: LocalHost())
     monkeypatch.setattr(host_log, "logs_on", shows_none)
     log = str(log_of(tmp_path / "a.log"))
-    named = CliRunner().invoke(command.group, ["learn", "--host", "root@web1", log])
+    words = ["learn", "--host", "root@web1", "--format", FORMAT]
+    named = CliRunner().invoke(command.group, [*words, log])
     assert "[workload.learned]" in named.stdout
     alone = CliRunner().invoke(command.group, ["learn", "--host", "root@web1"])
     assert "no nginx runs there" in str(alone.exception)
