@@ -52,18 +52,14 @@ class ClientClass:
 
     def joined(self, other: "ClientClass") -> "ClientClass":
         """Return one class of both, with the name of this one."""
-        result = ClientClass(
+        return ClientClass(
             self.name,
             f"{self.about.removesuffix(A_FEW)}{A_FEW}",
             self.requests + other.requests,
             self.new_connections + other.new_connections,
+            self.idle_s.joined(other.idle_s),
+            self.round_trips_ms.joined(other.round_trips_ms),
         )
-        for part in (self, other):
-            for value in part.idle_s.values:
-                result.idle_s.add(value)
-            for value in part.round_trips_ms.values:
-                result.round_trips_ms.add(value)
-        return result
 
 
 class ClientClasses:

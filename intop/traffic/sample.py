@@ -28,6 +28,15 @@ class Sample:
         elif (place := self._random.randrange(self.seen)) < MOST:
             self.values[place] = value
 
+    def joined(self, other: "Sample") -> "Sample":
+        """Return a sample of all that both have seen, in which each value seen weighs alike."""
+        seen = self.seen + other.seen
+        if seen <= MOST:
+            return Sample([*self.values, *other.values], seen)
+        parts = [part for part in (self, other) if part.seen]
+        drawn = self._random.choices(parts, weights=[part.seen for part in parts], k=MOST)
+        return Sample([self._random.choice(part.values) for part in drawn], seen)
+
     @property
     def median(self) -> float | None:
         """The median of the sample; None without any value."""

@@ -2,16 +2,16 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from intop.domain.lab_files import MOST_WEIGHT
 from intop.domain.workload import Recording
 from intop.traffic.clients import ClientClass
 from intop.traffic.profile import PathCount, Profile
 
 HEAVIEST = 200
 """The weight of the most frequent path."""
-HEAVIEST_WAIT = 1000
-"""The weight of the most frequent wait of a path."""
 LEAST_DELAY_MS = 0.5
 """A link of a lab with a shorter delay would only add its own work."""
 HEAD = 40
@@ -76,9 +76,14 @@ def lab_text(profile: Profile, cluster: str, lost_percent: float | None = None) 
 
 
 def _weights(path: PathCount) -> str:
-    """Return an inline table with the weight of each wait (ms). The rarest ones are left out."""
-    most = max(path.waits.values())
-    weights = {ms: round(HEAVIEST_WAIT * n / most) for ms, n in sorted(path.waits.items())}
+    """Return an inline table with the weight of each wait (ms). The rarest ones are left out.
+
+    Requests that went to no upstream, as those of a cache, don't wait.
+    """
+    counts = Counter(path.waits)
+    counts[0] += path.requests - counts.total()
+    most = max(counts.values())
+    weights = {ms: round(MOST_WEIGHT * n / most) for ms, n in sorted(counts.items())}
     parts = [f"{ms} = {weight}" for ms, weight in weights.items() if weight]
     return f"{{ {', '.join(parts)} }}"
 

@@ -289,6 +289,21 @@ def test_a_lab_answers_after_the_logs_waits(call: Call, tmp_path: Path) -> None:
     assert shown["paths"][2]["waits"] == {"128": 30}
 
 
+def test_what_a_cache_answers_does_not_wait_in_a_lab(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_text(
+        "".join(
+            f'{START + n + 0.5:.3f} "GET / HTTP/1.1" 200 2000 0.1 {"-" if n % 10 else "0.128"}\n'
+            for n in range(100)
+        )
+    )
+    _, text, _ = call("workload", "learn", path, "--format", UPSTREAM, "--lab", "x86")
+    learned(text, tmp_path)
+    (spec,) = load_study(tmp_path / "intop.toml").clusters["x86"]
+    assert isinstance(spec, LabSpec)
+    assert spec.waits == (("/", ((0, 1000), (128, 111))),)
+
+
 def test_connections_are_enough_for_a_burst(call: Call, tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     line = '"GET /a HTTP/1.1" 200 1000'
