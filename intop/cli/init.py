@@ -150,10 +150,12 @@ def _study(
         dynamic_path = click.prompt("Page made on request (empty: none)", default="", err=True)
     _check(is_server_url, "--url", url)
     _check(is_command, "--restart", restart)
-    for path in (*paths, *([dynamic_path] if dynamic_path else [])):
+    for path in paths:
         _check(is_path, "--path", path)
-    if rate is None:
-        rate = int(_answer("--rate", "Requests a second", None, str(RATE), asks=asks))
+    if dynamic_path:
+        _check(is_path, "--dynamic", dynamic_path)
+    if rate is None and asks:
+        rate = click.prompt("Requests a second", default=RATE, type=click.IntRange(min=1), err=True)
     return NewStudy(
         name=name,
         arch=arch,
@@ -164,7 +166,7 @@ def _study(
         backends=[host_address(word, **way) for word in backends],
         static_paths=paths,
         dynamic_path=dynamic_path or "",
-        rate_rps=rate,
+        rate_rps=RATE if rate is None else rate,
     ).text()
 
 
