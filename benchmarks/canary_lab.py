@@ -61,7 +61,7 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class Called:
-    """What a canary called."""
+    """The outcome of a canary."""
 
     outcome: str
     stopped: str

@@ -41,7 +41,7 @@ SECONDS = 600
 TRIAL_S = 4
 LABS = 4
 CONNECTIONS = 64
-"""Of a load that is typed by hand: what `intop init` writes."""
+"""The load that a user types by hand, as `intop init` writes it."""
 LEARNED, CONSTANT = "learned", "constant"
 SERVER = """\
 [cluster.native]

@@ -55,7 +55,7 @@ from intop.learn.samples import Vector
 from intop.learn.surrogate import fit_trees
 
 SEED = 149
-"""Of the rows that are measured first, and of those that stand for a large table."""
+"""The seed of the first rows, and of the rows that stand for a large table."""
 MOST_ROWS = 10_000
 TABLES = (
     "systems/7z",
@@ -209,8 +209,7 @@ def read(path: Path) -> Table:
     _, first = np.unique(values[:, used], axis=0, return_index=True)
     kept = np.sort(first[target[first] > 0])
     samples = samples_in([names[inputs[n]] for n in used], values[np.ix_(kept, used)], target[kept])
-    samples = samples.part(MOST_ROWS, SEED) if len(samples) > MOST_ROWS else samples
-    return Table(path.stem, samples, FIRST, COUNTS[-1], different=True)
+    return Table(path.stem, samples.part(MOST_ROWS, SEED), FIRST, COUNTS[-1], different=True)
 
 
 def whole(column: Vector) -> Vector:

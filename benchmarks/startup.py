@@ -50,7 +50,7 @@ INTOP = (sys.executable, "-c", "from intop.cli import main; main()")
 
 @dataclass(frozen=True)
 class Taken:
-    """What a command has taken, in seconds of the clock and of processors."""
+    """The time of a command, in seconds of the clock and of processors."""
 
     seconds: float
     processor_s: float

@@ -95,7 +95,7 @@ def named_hosts(words: Sequence[str], config: Path | None, **options: Any) -> li
 def _study(config: Path | None) -> "Study | None":
     """Return the study, if there is any.
 
-    One that --config does not name must keep nobody from a host: what is wrong with it is said.
+    A broken file that --config does not name keeps nobody from a host, and is only reported.
     """
     from intop.config.location import default_path
 
@@ -131,7 +131,7 @@ def _named_host(word: str, study: "Study | None", given: Mapping[str, Any]) -> "
 
 
 def _balancers(study: "Study") -> "Iterator[HostAddress]":
-    """Yield the load balancers of a study, but those of labs that aren't up."""
+    """Yield the load balancers of a study, without those of labs that are down."""
     from intop.run.context import cluster_of
 
     for replicas in study.clusters.values():

@@ -17,7 +17,7 @@ from intop.hosts.scripts import script
 
 ANSWER_LIMIT_S = 30.0
 MOST_PORTS = 50
-SUMS = ("busy_ms", "bytes_acked", "rwnd_limited_ms", "sndbuf_limited_ms", "retrans", "segs_out")
+SUMS = ("busy_ms", "bytes_acked")
 """The quantities that the host sums, in its order."""
 OF_THE_HOST = ("Tcp.RetransSegs", "Tcp.OutSegs")
 """Counters of all connections of the host, also those that end between two samples."""
@@ -51,8 +51,8 @@ class DeliveryReader:
         """Return the sums so far, of all connections or only of new ones.
 
         Raises:
-            CommandError: The sockets can't be listed, the answer makes no sense, or the process
-                on the host has ended. The next call begins anew.
+            CommandError: The sockets can't be listed, the answer makes no sense, or the sampler
+                on the host has ended. The next call starts it again.
             UnreachableError: The host does not answer.
         """
         return self._ask("read", only_new=only_new)
@@ -80,7 +80,7 @@ class DeliveryReader:
             self._host.run("true")  # raises for a host that is really away
             raise CommandError(
                 self._host.address.name,
-                "what reads its connections' TCP_INFO has ended there, and begins anew",
+                "the sampler of its connections' TCP_INFO has ended there, and starts again",
             ) from error
         except HostError:
             self.close()
@@ -100,7 +100,7 @@ def difference(before: Totals, after: Totals) -> dict[str, int]:
 def _totals(text: str, mark: str, *, only_new: bool) -> Totals:
     """Return the sums of an answer. Raises KeyError or ValueError."""
     first, *table, last = lines(text)
-    word, unseen, _, *numbers = first.split()
+    word, unseen, *numbers = first.split()
     if word != "sum" or last != mark or len(numbers) != 2 * len(SUMS):
         raise ValueError(f"{first[:40]!r} has no sums")
     if unseen != "0":

@@ -9,11 +9,10 @@
 #
 # The first line of input is a mark that nobody else knows. Each other line is a request, whole with
 # its semicolon: `begin;` counts from 0 from now on, and the connections of now are old ones; `read;`
-# only asks. The answer is a line `sum UNSEEN NEW` and the sums: of all connections, and of those that
-# are new (busy in ms, acknowledged bytes, rwnd_limited and sndbuf_limited in ms, retransmitted
-# segments, segments sent); then the kernel's table; and a line of the mark alone. UNSEEN is 1 where
-# sockets could not be listed once since counting began. It ends with its input, which is when the
-# connection is gone.
+# only asks. The answer is a line `sum UNSEEN` with the sums of all connections, and of those that are
+# new (busy in ms, acknowledged bytes); then the kernel's table; and a line of the mark alone. UNSEEN
+# is 1 where sockets could not be listed once since counting began. It ends with its input, which is
+# when the connection is gone.
 export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 exec 2>/dev/null
 
@@ -25,13 +24,12 @@ done
 # mawk prints numbers beyond 2^31 only with %.0f.
 grow='
     BEGIN {
-        count = split("busy bytes_acked rwnd_limited sndbuf_limited retrans segs_out", names)
+        count = split("busy bytes_acked", names)
         for (n = 1; n <= count; n++) place[names[n]] = n
     }
     !is_now && $1 == "sum" {
         was_unseen = $2
-        news = $3
-        for (n = 1; n <= 2 * count; n++) sum[n] = $(n + 3)
+        for (n = 1; n <= 2 * count; n++) sum[n] = $(n + 2)
         next
     }
     !is_now && $1 == "now" { is_now = 1; next }
@@ -53,13 +51,10 @@ grow='
             at = index($f, ":")
             name = substr($f, 1, at - 1)
             if (!at || !(name in place)) continue
-            value = substr($f, at + 1)
-            if (name == "retrans") sub(/^[0-9]*\//, "", value)
-            now[place[name]] = value + 0
+            now[place[name]] = substr($f, at + 1) + 0
         }
         is_known = (ends in is_new) && now[1] >= before[ends, 1] && now[2] >= before[ends, 2]
         fresh = begin ? 0 : is_known ? is_new[ends] : 1
-        if (fresh && !is_known) news++
         row = ends " " fresh
         for (n = 1; n <= count; n++) {
             more = now[n] - (is_known ? before[ends, n] : 0)
@@ -74,11 +69,8 @@ grow='
     }
     END {
         if (!begin && was_unseen) unseen = 1
-        if (begin) {
-            news = 0
-            for (n = 1; n <= 2 * count; n++) sum[n] = 0
-        }
-        printf "sum %d %.0f", unseen, news
+        if (begin) for (n = 1; n <= 2 * count; n++) sum[n] = 0
+        printf "sum %d", unseen
         for (n = 1; n <= 2 * count; n++) printf " %.0f", sum[n]
         printf "\n"
         for (n = 1; n <= many; n++) print rows[n]

@@ -29,6 +29,10 @@ OF_CONTAINERS = ("docker", "br-", "veth", "virbr", "cni", "lxc")
 """Beginnings of names of interfaces that lead to guests of the host itself."""
 MOST_TRIED, REACH_S = 8, 3
 """URLs that a load generator tries, and its seconds for each."""
+UNTRIED = "untried"
+CAN_TRY = (
+    f"{{ command -v bash && command -v timeout; }} >/dev/null || {{ echo {UNTRIED}; exit 0; }}"
+)
 
 _ADDRESS = re.compile(r"(?P<host>\[[^\]]+\]|[^:\s]+)(?::(?P<port>\d+))?")
 _PROXY = re.compile(r"(?:https?|grpcs?)://(?P<host>\[[^\]]+\]|[^:/\s$]+)(?::\d+)?")
@@ -122,15 +126,18 @@ def _names(host: Host) -> list[str]:
 def reached(address: HostAddress, connect: Connect, urls: Sequence[str]) -> str:
     """Return the first of these URLs that a load generator can connect to; "" for none.
 
-    Raises UnreachableError and CommandError. Nothing is sent to the server.
+    Raises UnreachableError and CommandError, also for a host without bash or timeout. Nothing is
+    sent to the server.
     """
     tried = urls[:MOST_TRIED]
     tests = [f"if {_connecting(url)}; then echo {n}; " for n, url in enumerate(tried)]
     if not tests:
         return ""
-    command = "el".join(tests) + "fi; true"
+    command = f"{CAN_TRY}; {'el'.join(tests)}fi; true"
     with closing(connect(address)) as host:
         answer = output(host, command, timeout_s=30 + REACH_S * len(tried)).strip()
+    if answer == UNTRIED:
+        raise CommandError(address.name, "has no bash, or no timeout")
     return tried[int(answer)] if answer.isdigit() and int(answer) < len(tried) else ""
 
 

@@ -166,21 +166,17 @@ def _try_out(rig: Rig, study: Study, examined: Examined, probe: Probe) -> None:
     if any(report.state.holder for report in examined.hosts if report.name == name):
         examined.warnings.append(f"{name}: is held, so nothing was written there")
         return
-    _write_back(rig.load_balancer, study, examined, probe)
-    if not examined.problems:
-        examined.warnings += check_restart(rig)
-
-
-def _write_back(host: Host, study: Study, examined: Examined, probe: Probe) -> None:
-    """Write keys their own values, as a campaign does before its first trial."""
-    catalogue = study.catalogue
+    host, catalogue = rig.load_balancer, study.catalogue
     offered = {p.key for p in probed_of(study, probe).space.parameters}
     tried = tried_keys(catalogue.parameters, catalogue.constraints, probe.readings)
     examined.tried = offered.intersection(tried)
     with guard.guarded(host, examined.tried):
         refusals = sysctl.write_back(host, examined.tried)
-    refused = {key: replace(probe.readings[key], refusal=why) for key, why in refusals.items()}
-    examined.probe = replace(probe, readings={**probe.readings, **refused})
+        refused = {key: replace(probe.readings[key], refusal=why) for key, why in refusals.items()}
+        examined.probe = replace(probe, readings={**probe.readings, **refused})
+        # Under the guard: nobody else measures there meanwhile.
+        if not examined.problems:
+            examined.warnings += check_restart(rig)
 
 
 # All replicas -------------------------------------------------------------------------------------

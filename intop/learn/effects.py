@@ -12,7 +12,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from intop.domain.further import MATTERS
 from intop.domain.ranking import Effect, Screening, State
 from intop.domain.stats import student_quantile
 from intop.learn.samples import Rows, Vector
+from intop.learn.shapes import Fit, Shapes, explained, scaled
 
 FEWEST_ROWS = 8
 """The fewest configurations from which effects can be estimated."""
@@ -45,21 +45,9 @@ ORDERS = 10_000
 """Other orders of a parameter's values. Of 250 parameters one that acts can still be told, also
 where others are expected to act."""
 
-ENTERS = 0.0005
-"""The p-value of Student's t below which a shape is taken to explain part of the response. With
-hundreds of shapes the best of those that explain nothing has a low one, too: they would stand in
-for the parameter that is tested, and hide what it does."""
-
 FREEZES = 30
 """Configurations from which on a parameter may be frozen. Of fewer, a few of all those shapes fit
 nearly anything, and what they leave says nothing of the noise."""
-
-MOST_SHAPES = 20
-"""Shapes that explain the response together, at most, and at most a third of the configurations."""
-
-CLIP = 1.5
-"""Robust standard deviations beyond which a residual counts as no farther away. Some trials meet a
-time-out or an overload, which says nothing of their configuration."""
 
 NO_LIMIT = 1_000.0
 """A limit beyond is none."""
@@ -74,11 +62,6 @@ PLANTED_RATIOS = (
     1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0
 )  # fmt: skip
 """The sizes that are tried."""
-
-CLIP_ROUNDS = 5
-
-KNOTS = (0.25, 0.75)
-"""The places of a range where steps are looked for. One at its middle looks like a slope."""
 
 
 def screening(
@@ -113,8 +96,8 @@ def screening(
         )
     if not responses:
         raise ValueError("effects need a response at least")
-    shapes = _Shapes.of(variables, values)
-    fits = [_explained(shapes, response) for response in responses.values()]
+    shapes = Shapes.of(variables, values)
+    fits = [explained(shapes, response) for response in responses.values()]
     rng = np.random.default_rng(seed)
     measured = _Measured(shapes, tuple(responses.values()), _Apart.of(shapes, fits))
     tested = _tested(measured, fits, rng)
@@ -153,150 +136,6 @@ def screening(
     )
 
 
-# -- shapes --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Shapes:
-    """The forms that an effect may have."""
-
-    keys: tuple[str, ...]
-    columns: Matrix
-    """Each goes from 0 to 1 over a range (n, shapes)."""
-    owner: Rows
-    """The index of each shape's parameter in `keys` (shapes,)."""
-
-    @classmethod
-    def of(cls, variables: Sequence[Variable], values: Matrix) -> "_Shapes":
-        keys = tuple(dict.fromkeys(v.key for v in variables))
-        columns, owner = [], []
-        for variable, numbers in zip(variables, values.T, strict=True):
-            shapes = _shapes(variable, numbers)
-            columns += shapes
-            owner += [keys.index(variable.key)] * len(shapes)
-        matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(values)).T
-        return cls(keys, matrix, np.array(owner, dtype=np.intp))
-
-    @cached_property
-    def standard(self) -> Matrix:
-        """The columns with mean 0 and length 1; 0 where a column is the same everywhere."""
-        return _scaled(self.columns - self.columns.mean(axis=0))
-
-
-def _shapes(variable: Variable, numbers: Vector) -> list[Vector]:
-    """Return a slope, a bow about the middle, and steps of a number; each choice of a name.
-
-    One of the steps is from the host's own value to any other, where it is outside of the range.
-    """
-    if variable.choices:
-        count = len(variable.choices)
-        return [
-            np.asarray(numbers == n, dtype=np.float64) for n in range(count if count > 2 else 1)
-        ]
-    place = variable.place(numbers)
-    steps = [np.asarray(place > knot, dtype=np.float64) for knot in KNOTS]
-    if variable.own is not None:
-        steps.append(np.asarray(numbers != variable.own, dtype=np.float64))
-    return [place, 4 * (place - 0.5) ** 2, *steps]
-
-
-def _scaled(columns: Matrix) -> Matrix:
-    lengths = np.linalg.norm(columns, axis=0)
-    return np.asarray(columns / np.where(lengths > 1e-9, lengths, np.inf))
-
-
-# -- what others explain -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """The part of a response that shapes explain."""
-
-    picked: tuple[int, ...]
-    basis: Matrix
-    """Orthonormal (n, 1 + picked)."""
-    clipped: Vector
-    """The response with its residuals clipped (n,), see CLIP."""
-    inside: float
-    """The share of the residuals that are not clipped."""
-
-    @classmethod
-    def on(cls, picked: tuple[int, ...], basis: Matrix, response: Vector) -> "_Fit":
-        clipped = _clipped(basis, response)
-        inside = np.isclose(clipped, response, rtol=0, atol=1e-9)
-        return cls(picked, basis, clipped, max(0.1, float(np.mean(inside))))
-
-    @property
-    def rest(self) -> Vector:
-        """The residuals (n,)."""
-        return np.asarray(self.clipped - self.basis @ (self.basis.T @ self.clipped))
-
-    def first_share(self, shapes: _Shapes) -> float:
-        """Return the share of the clipped response's variance that the first shape explains."""
-        centred = self.clipped - self.clipped.mean()
-        return float((centred @ shapes.standard[:, self.picked[0]]) ** 2 / (centred @ centred))
-
-    def without(self, shapes: _Shapes, key: int) -> Matrix:
-        """Return a basis of the shapes that were picked of other parameters."""
-        kept_shapes = [n for n in self.picked if shapes.owner[n] != key]
-        if len(kept_shapes) == len(self.picked):
-            return self.basis
-        constant = np.ones((len(self.clipped), 1))
-        basis, _ = np.linalg.qr(np.hstack([constant, shapes.standard[:, kept_shapes]]))
-        return np.asarray(basis)
-
-
-def _explained(shapes: _Shapes, response: Vector, without: int | None = None) -> _Fit:
-    """Pick shapes one after the other, each the one that explains most of what is left.
-
-    Orthogonal matching pursuit (Pati, Rezaiifar and Krishnaprasad, 1993), on clipped residuals.
-    `without` is a parameter that may explain nothing.
-    """
-    count = len(response)
-    allowed = shapes.owner != without
-    basis = np.full((count, 1), 1 / math.sqrt(count))
-    fit = _Fit.on((), basis, response)
-    while len(fit.picked) < min(MOST_SHAPES, count // 3):
-        left = shapes.standard - fit.basis @ (fit.basis.T @ shapes.standard)
-        lengths = np.linalg.norm(left, axis=0)
-        # What is nearly the same as what was picked before would only fit noise.
-        usable = allowed & (lengths > 0.3)
-        length = float(np.linalg.norm(fit.rest))
-        if not usable.any() or length < 1e-9:
-            break
-        correlations = np.abs(fit.rest @ left) / np.where(usable, lengths, np.inf)
-        best = int(correlations.argmax())
-        correlation = min(float(correlations[best]) / length, 1 - 1e-12)
-        freedom = count - len(fit.picked) - 2
-        if correlation * math.sqrt(freedom / (1 - correlation**2)) < _enters(freedom):
-            break
-        basis = np.hstack([fit.basis, (left[:, best] / lengths[best])[:, None]])
-        fit = _Fit.on((*fit.picked, best), basis, response)
-    return fit
-
-
-@cache
-def _enters(freedom: int) -> float:
-    """Student's t of a shape that enters."""
-    return student_quantile(1 - ENTERS, freedom)
-
-
-def _clipped(basis: Matrix, response: Vector) -> Vector:
-    """Return the response (n,) with clipped residuals.
-
-    By CLIP_ROUNDS rounds of Huber's pseudo-values (Annals of Statistics 1, 1973, 799-821).
-    """
-    pseudo = response
-    for _ in range(CLIP_ROUNDS):
-        fitted = basis @ (basis.T @ pseudo)
-        left = response - fitted
-        reach = CLIP * 1.4826 * float(np.median(np.abs(left - np.median(left))))
-        if reach <= 0:
-            break
-        pseudo = fitted + np.clip(left, -reach, reach)
-    return np.asarray(pseudo)
-
-
 # -- the test ------------------------------------------------------------------------------------
 
 
@@ -307,11 +146,11 @@ class _Apart:
     key: int
     """The dominant parameter's index."""
     rows: Rows
-    shapes: _Shapes
+    shapes: Shapes
     """The shapes in these rows."""
 
     @classmethod
-    def of(cls, shapes: _Shapes, fits: Sequence[_Fit]) -> "tuple[_Apart, ...]":
+    def of(cls, shapes: Shapes, fits: Sequence[Fit]) -> "tuple[_Apart, ...]":
         """Return those on either side of the shape that explains most, where they are enough."""
         shares = {fit.picked[0]: fit.first_share(shapes) for fit in fits if fit.picked}
         if not shares:
@@ -323,15 +162,15 @@ class _Apart:
             cls(
                 int(shapes.owner[shape]),
                 rows,
-                _Shapes(shapes.keys, shapes.columns[rows], shapes.owner),
+                Shapes(shapes.keys, shapes.columns[rows], shapes.owner),
             )
             for rows in sides
             if LEAST_APART <= len(rows) < len(is_beyond)
         )
 
-    def fit(self, response: Vector, without: int | None = None) -> _Fit:
+    def fit(self, response: Vector, without: int | None = None) -> Fit:
         """Return the part of a response (n,) that shapes explain in these rows."""
-        return _explained(self.shapes, response[self.rows], without=without)
+        return explained(self.shapes, response[self.rows], without=without)
 
     def rest(self, response: Vector, without: int | None) -> Vector:
         """Return the residuals (n,), which are 0 in all other rows."""
@@ -345,18 +184,18 @@ class _Apart:
 class _Measured:
     """The responses, and the shapes that may explain them."""
 
-    shapes: _Shapes
+    shapes: Shapes
     responses: tuple[Vector, ...]
     apart: tuple[_Apart, ...]
 
     def rests(self, without: int | None = None) -> list[Vector]:
         """Return what is left of the responses (n,), which one parameter may not explain."""
-        rests = [_explained(self.shapes, r, without=without).rest for r in self.responses]
+        rests = [explained(self.shapes, r, without=without).rest for r in self.responses]
         # Its own effect says which rows are apart, so these rows can't test it.
         sides = [side for side in self.apart if side.key != without]
         return rests + [side.rest(r, without) for side in sides for r in self.responses]
 
-    def picked(self, fits: Sequence[_Fit]) -> set[int]:
+    def picked(self, fits: Sequence[Fit]) -> set[int]:
         """Return the parameters that explain a part of any response."""
         picked = {int(self.shapes.owner[shape]) for fit in fits for shape in fit.picked}
         apart = [side.fit(response) for side in self.apart for response in self.responses]
@@ -377,7 +216,7 @@ class _Tested:
         return np.array([np.quantile(column, 1 - min(level, 1.0)) for column, level in columns])
 
 
-def _tested(measured: _Measured, fits: Sequence[_Fit], rng: np.random.Generator) -> _Tested:
+def _tested(measured: _Measured, fits: Sequence[Fit], rng: np.random.Generator) -> _Tested:
     shapes, count = measured.shapes, len(measured.responses[0])
     orders = rng.permuted(np.tile(np.arange(count), (ORDERS, 1)), axis=1)
     p_values = np.ones(len(shapes.keys))
@@ -389,7 +228,7 @@ def _tested(measured: _Measured, fits: Sequence[_Fit], rng: np.random.Generator)
         observed = np.zeros(len(those))
         chance = np.zeros((ORDERS, len(those)), dtype=np.float32)
         for rest in rests:
-            unit = _scaled((rest - rest.mean())[:, None])[:, 0]
+            unit = scaled((rest - rest.mean())[:, None])[:, 0]
             np.maximum(observed, np.abs(unit @ columns), out=observed)
             np.maximum(chance, np.abs(unit[orders] @ columns), out=chance)
         for key in keys:
@@ -468,7 +307,7 @@ class _Limits:
     """The upper limit over all shapes and responses (parameters,)."""
 
     @classmethod
-    def of(cls, shapes: _Shapes, fits: Sequence[_Fit]) -> "_Limits":
+    def of(cls, shapes: Shapes, fits: Sequence[Fit]) -> "_Limits":
         estimate, high = np.zeros(len(shapes.keys)), np.zeros(len(shapes.keys))
         for fit in fits:
             count, used = fit.basis.shape
@@ -516,7 +355,7 @@ def _detectable(
         def is_detected(ratio: float, key: int = key, column: Vector = column) -> bool:
             planted = tuple(r + math.log(ratio) * column for r in measured.responses)
             rests = replace(measured, responses=planted).rests(without=key)
-            correlations = _scaled(np.column_stack(rests)).T @ shapes.standard
+            correlations = scaled(np.column_stack(rests)).T @ shapes.standard
             return bool(np.abs(correlations[:, shapes.owner == key]).max() > thresholds[key])
 
         place = bisect_left(PLANTED_RATIOS, True, key=is_detected)

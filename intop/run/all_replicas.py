@@ -2,20 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TypeVar
 
 from intop.domain.agreement import Agreement
 from intop.domain.probing import Probe
 from intop.errors import IncomparableError
-from intop.run.cluster_testbed import ClusterTestbed
 from intop.run.context import Task
 from intop.run.executor import OpenTestbeds, execute
 from intop.run.opening import cluster_testbed
-from intop.run.remote import RemoteTestbed, as_opened, known, opened_by_workers
-from intop.run.replicas import Replicas, check_alike, in_common
+from intop.run.remote import as_opened, known, opened_by_workers
+from intop.run.replicas import Replica, Replicas, check_alike, in_common
 from intop.run.testbed import Testbed
-
-Replica = TypeVar("Replica", ClusterTestbed, RemoteTestbed)
 
 FIRST = "replica 1"
 """The name of the only replica until its trials say it."""

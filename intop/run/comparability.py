@@ -47,9 +47,9 @@ def conditions_of(
     The facts must have the load balancer; other hosts are left empty where one is missing. `probe`
     has the load balancer's own values.
     """
-    congestion_control = probe.readings.get(CONGESTION_CONTROL)
     from intop.hosts.nginx_conf import fingerprint
 
+    congestion_control = probe.readings.get(CONGESTION_CONTROL)
     balancer = facts.hosts[cluster.load_balancer.name]
     addresses = [host.hostname for host in cluster.hosts]
     return Conditions(

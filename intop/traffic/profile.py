@@ -14,7 +14,7 @@ from intop.domain.workload import is_path
 from intop.traffic.clients import ClientClasses
 from intop.traffic.logged import is_whole, seconds, whole
 from intop.traffic.sample import Sample
-from intop.traffic.upstream import step_ms, upstream_ms
+from intop.traffic.upstream import NO_UPSTREAM, step_ms, upstream_ms
 
 if TYPE_CHECKING:
     from intop.traffic.recorder import Recorder
@@ -72,6 +72,8 @@ class PathCount:
     paths: int = 1
     waits: dict[int, int] = field(default_factory=dict)
     """Requests by the time that upstreams took for them (ms, see `step_ms`), where logged."""
+    without_upstream: int = 0
+    """Requests that went to no upstream, as those of a cache, where the log tells."""
 
 
 @dataclass
@@ -141,8 +143,7 @@ class Profile:
             self.schemes[scheme] += 1
         self._count_time(at)
         size = whole(values.get("body_bytes_sent") or values.get("bytes_sent"))
-        waited_ms = upstream_ms(values.get("upstream_response_time"))
-        path = self._count_path(uri, size, waited_ms)
+        path = self._count_path(uri, size, values.get("upstream_response_time"))
         self._count_connection(at, values)
         if self.recorder is not None:
             took_s = seconds(values.get("request_time")) or 0.0
@@ -267,7 +268,7 @@ class Profile:
             busiest = [self._busiest[0]] if self._busiest else []
             self.recorder.keep([*self._hours, *busiest])
 
-    def _count_path(self, uri: str, size: int, waited_ms: float | None) -> str | None:
+    def _count_path(self, uri: str, size: int, waited: str | None) -> str | None:
         """Return the path that counts it; None for one that may hold a secret."""
         path, mark, _ = uri.partition("?")
         self.with_query += bool(mark)
@@ -285,9 +286,10 @@ class Profile:
             count.paths += 1
         count.requests += 1
         count.bytes += size
-        if waited_ms is not None:
+        if (waited_ms := upstream_ms(waited)) is not None:
             step = step_ms(waited_ms)
             count.waits[step] = count.waits.get(step, 0) + 1
+        count.without_upstream += waited == NO_UPSTREAM
         return count.path
 
     def _count_connection(self, at: float, values: Mapping[str, str]) -> None:

@@ -5,6 +5,9 @@ import re
 
 from intop.domain.lab_files import MOST_WAIT_MS
 
+NO_UPSTREAM = "-"
+"""The time that nginx writes for a request that went to no upstream."""
+
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 

@@ -76,12 +76,9 @@ def lab_text(profile: Profile, cluster: str, lost_percent: float | None = None) 
 
 
 def _weights(path: PathCount) -> str:
-    """Return an inline table with the weight of each wait (ms). The rarest ones are left out.
-
-    Requests that went to no upstream, as those of a cache, don't wait.
-    """
+    """Return an inline table with the weight of each wait (ms). The rarest ones are left out."""
     counts = Counter(path.waits)
-    counts[0] += path.requests - counts.total()
+    counts[0] += path.without_upstream
     most = max(counts.values())
     weights = {ms: round(MOST_WEIGHT * n / most) for ms, n in sorted(counts.items())}
     parts = [f"{ms} = {weight}" for ms, weight in weights.items() if weight]
@@ -207,7 +204,8 @@ def _links(profile: Profile, cluster: str, lost_percent: float | None) -> Iterat
     else:
         yield "# loss: it is the share of its segments that the host has sent again since it"
         yield "# started, also to backends."
-    loss = f", loss_percent = {lost_percent:.2f}" if lost_percent else ""
+    lost = f"{lost_percent or 0:.2f}"
+    loss = f", loss_percent = {lost}" if float(lost) else ""
     for each, share in classes:
         yield f"[[cluster.{cluster}.clients]]        # {_class_about(each, share)}"
         yield f"name = {json.dumps(each.name)}"
@@ -252,6 +250,7 @@ def _shown(profile: Profile) -> dict[Group, PathCount]:
         known.requests += path.requests
         known.bytes += path.bytes
         known.paths += path.paths
+        known.without_upstream += path.without_upstream
         for ms, count in path.waits.items():
             known.waits[ms] = known.waits.get(ms, 0) + count
     return groups

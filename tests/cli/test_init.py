@@ -9,7 +9,7 @@ import pytest
 from intop.config.cluster import host_address
 from intop.config.study import load_study
 from intop.domain.cluster import Cluster
-from intop.errors import IntopError, UnreachableError, UsageError
+from intop.errors import CommandError, IntopError, UnreachableError, UsageError
 from intop.inspect import discovery
 from intop.inspect.discovery import Discovered
 from intop.resources import shipped
@@ -148,6 +148,7 @@ def test_options_come_before_what_is_shown(call: Call, shows: Callable[[Discover
         (("--lab", *HOSTS), SHOWN, "--lab needs no hosts: leave --balancer, --generator out"),
         (("--balancer", "a b"), SHOWN, "is no host"),
         ((*HOSTS, "--path", "/a b"), SHOWN, "--path: a path begins with /"),
+        ((*HOSTS, "--dynamic", "/a b"), SHOWN, "--dynamic: a path begins with /"),
         ((*HOSTS, "--url", "web1"), SHOWN, "--url: "),
         ((*HOSTS, "--restart", "-x"), SHOWN, "--restart: must not begin with -"),
     ],
@@ -269,6 +270,16 @@ def test_an_alias_of_ssh_is_no_name_for_others(tmp_path: Path) -> None:
     )
     host.address = host_address("root@web1", ssh_config=str(config))
     assert list(dict.fromkeys(discovery._names(host))) == ["10.0.0.20", "fd00::20", "10.1.0.20"]
+
+
+def test_a_generator_without_bash_has_tried_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = LocalHost()
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CommandError, match="has no bash, or no timeout"):
+        discovery.reached(host.address, lambda _: host, ["http://192.0.2.1"])
 
 
 def test_a_balancer_of_the_lab_shows_its_cluster(make_study: Callable[..., Study]) -> None:

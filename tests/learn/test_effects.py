@@ -12,6 +12,7 @@ from intop.domain.ranking import Screening
 from intop.learn import effects
 from intop.learn.effects import DISCOVERY_RATE, screening
 from intop.learn.samples import Vector
+from intop.learn.shapes import Shapes, explained
 
 NUMBERS, SWITCHES = 24, 12
 VARIABLES = (
@@ -207,8 +208,8 @@ def test_effects_are_tested_on_either_side_of_the_dominant_parameter() -> None:
     rng = np.random.default_rng(3)
     values = drawn(80, rng)
     log = 4 - 0.7 * of(values, "s0") + six(values) / 4 + rng.normal(0, 0.05, 80)
-    shapes = effects._Shapes.of(VARIABLES, values)
-    apart = effects._Apart.of(shapes, [effects._explained(shapes, log)])
+    shapes = Shapes.of(VARIABLES, values)
+    apart = effects._Apart.of(shapes, [explained(shapes, log)])
     assert {shapes.keys[side.key] for side in apart} == {"s0"}
     assert [set(of(values, "s0")[side.rows]) for side in apart] == [{1.0}, {0.0}]
     measured = effects._Measured(shapes, (log,), apart)
@@ -222,9 +223,9 @@ def test_effects_are_tested_on_either_side_of_the_dominant_parameter() -> None:
 
 def test_few_configurations_are_not_tested_apart() -> None:
     values = drawn(30, np.random.default_rng(3))
-    shapes = effects._Shapes.of(VARIABLES, values)
-    assert effects._Apart.of(shapes, [effects._explained(shapes, -of(values, "s0"))]) == ()
-    assert effects._Apart.of(shapes, [effects._explained(shapes, nothing(values))]) == ()
+    shapes = Shapes.of(VARIABLES, values)
+    assert effects._Apart.of(shapes, [explained(shapes, -of(values, "s0"))]) == ()
+    assert effects._Apart.of(shapes, [explained(shapes, nothing(values))]) == ()
 
 
 def test_effects_of_the_size_that_is_told_are_found() -> None:

@@ -20,7 +20,7 @@ TIMED = '$msec "$request" $status $body_bytes_sent $connection_requests $request
 def learn(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Learn:
-    """Learns a log of these lines or bytes; returns the workload's text and what was said.
+    """Learn a log of these lines or bytes. Return the workload's text and the notes.
 
     The text is always one that a study takes.
     """
@@ -34,10 +34,10 @@ def learn(
         Path("a.log").write_bytes(content)
         command = ["workload", "learn", "a.log", *words]
         cli(command, prog_name="intop", standalone_mode=False)
-        text, said = capsys.readouterr()
+        text, notes = capsys.readouterr()
         Path("intop.toml").write_text(f"{LAB.format(folder=tmp_path)}\n{text}")
         load_study(Path("intop.toml"))
-        return text, said
+        return text, notes
 
     return learned
 
@@ -169,8 +169,8 @@ def test_what_no_load_sends_is_left_out_by_its_reason(learn: Learn, bad: str, re
 
 def test_a_line_of_a_megabyte_is_said_and_left_out(learn: Learn) -> None:
     content = "\n".join([*GOOD, "x" * 1_000_000, line(), ""])
-    text, said = learn(content.encode())
-    assert "1 lines are longer than any request, and were left out" in said
+    text, notes = learn(content.encode())
+    assert "1 lines are longer than any request, and were left out" in notes
     assert "from 61 lines" in text
     assert LONGEST < 1_000_000
 
@@ -178,8 +178,8 @@ def test_a_line_of_a_megabyte_is_said_and_left_out(learn: Learn) -> None:
 def test_half_of_a_gzip_is_learned_as_far_as_it_goes(learn: Learn) -> None:
     lines = [line(at=f"27/Nov/2026:10:00:{n % 60:02d} +0000", size=n) for n in range(5000)]
     packed = gzip.compress("".join(f"{each}\n" for each in lines).encode())
-    text, said = learn(packed[: len(packed) // 2])
-    assert "a.log is cut off or damaged after line" in said
+    text, notes = learn(packed[: len(packed) // 2])
+    assert "a.log is cut off or damaged after line" in notes
     assert '"/a" = 200' in text
 
 

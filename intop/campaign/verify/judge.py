@@ -436,6 +436,5 @@ def required_verdict(task: Task) -> Verdict:
     """Return the campaign's verdict. Raises ResultMissingError before there is one."""
     verdict = task.store.get(task.subject, Verdict)
     if verdict is None:
-        why = "no verdict yet, so there is no winner to explain"
-        raise prerequisites.missing(task, why, "verify")
+        raise prerequisites.missing(task, "no verdict yet, so there is no winner", "verify")
     return verdict

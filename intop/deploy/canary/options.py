@@ -85,7 +85,7 @@ limit_options = together(
         help="Stop at once when the share of failed requests is so many percentage points higher.",
     ),
 )
-"""What counts as a difference and as a harm: `margin`, `limit_times` and `limit_errors`."""
+"""The limits of a difference and of a harm: `margin`, `limit_times` and `limit_errors`."""
 
 pause_options = together(
     click.option(

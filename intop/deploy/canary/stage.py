@@ -245,7 +245,7 @@ def _lead_ins(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _is_alike(trials: Sequence[Trial], testbeds: Sequence[Testbed]) -> bool:
-    """Return whether hosts, by place, and the way they are observed are those of these blocks."""
+    """Return whether these blocks have the same hosts in the same places, observed alike."""
     places = ((was, testbeds[was.planned.turn % len(testbeds)]) for was in trials)
     return all(
         (was.replica, was.conditions) == (now.name, getattr(now, "conditions", was.conditions))

@@ -173,6 +173,8 @@ class CanaryTestbed:
             if requests.unreadable:
                 reason += f", and {requests.unreadable} lines are of another format"
             return "disturbed", reason
+        if self.needs_delivery and block.counters.unread:
+            return "disturbed", "TCP_INFO could not be read, so there is no delivery time"
         if self.needs_delivery and delivery_ms_per_mb(trial) is None:
             return "disturbed", (
                 "TCP_INFO tells no delivery time: clients acknowledged less than "
