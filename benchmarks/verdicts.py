@@ -39,6 +39,7 @@ from benchmarks.campaign import Opened, altered, begun, judged, labs_up, scenari
 from benchmarks.harness import Question, UnusableError, positive
 from benchmarks.logs import EPA_RPS, NAME, epa, learned_study
 from intop.config.study import Study
+from intop.domain.agreement import Agreement
 from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
@@ -219,10 +220,12 @@ class Verdicts(Question[int, Found]):
             if getattr(self.given, "recorded", False):
                 self.study = replaying(self.study, Path(folder))
             self.verdict = partial(one_verdict, store, effect=self.planted, testbeds=testbeds)
+            self.agreement: Agreement | None = None
             yield
 
     def measure(self, cell: int) -> Found:
-        return self.verdict(replace(self.study, seed=cell))
+        verdict, self.agreement = self.verdict(replace(self.study, seed=cell), self.agreement)
+        return verdict
 
     def progress(self, name: str, result: Found) -> str:
         return row(name, result)
@@ -334,19 +337,30 @@ def replaying(study: Study, folder: Path) -> Study:
 
 
 def one_verdict(
-    store: Store, study: Study, effect: Effect | None, testbeds: Opened | None
-) -> Found:
-    """A verdict on the host's own values against themselves."""
+    store: Store,
+    study: Study,
+    agreement: Agreement | None,
+    effect: Effect | None,
+    testbeds: Opened | None,
+) -> tuple[Found, Agreement | None]:
+    """Return a verdict on the host's own values against themselves, and which labs agree.
+
+    The labs stay up from verdict to verdict, so whether they agree is tested by the first, as a
+    campaign tests it once for all of its stages.
+    """
     began = time.monotonic()
     task = begun(store, study, testbeds=testbeds)
+    if agreement is not None:
+        task.store.put(task.subject, agreement)
     verdict = judged(task, SIDE, DEFAULT)
     p99s = p99_by_round(task.trials("judge"))
-    return Found(
+    result = Found(
         verdict=verdict,
         seconds=time.monotonic() - began,
         truth=effect.truth(p99s) if effect else [],
         pairs=ratios_of_pairs(p99s),
     )
+    return result, task.store.get(task.subject, Agreement)
 
 
 def ratios_of_pairs(p99s: P99s) -> list[float]:
