@@ -23,13 +23,16 @@ from dataclasses import dataclass, replace
 from benchmarks.campaign import begun, labs_up
 from benchmarks.harness import Question
 from benchmarks.verdicts import lab_of
+from intop.config.study import Study
 from intop.deploy.canary.limits import BlockLimits
 from intop.deploy.canary.opening import Observation, canary_testbed
 from intop.deploy.canary.stage import CanaryRequest, Switchback
 from intop.deploy.canary.testbed import Timing
-from intop.domain.canary import DELIVERY, P99
+from intop.domain.canary import DELIVERY, P99, Canary
+from intop.domain.cluster import LabSpec
 from intop.domain.configuration import Configuration
 from intop.lab.cluster import cluster
+from intop.run.context import Task
 from intop.run.executor import OpenTestbeds, execute
 from intop.store import opened
 
@@ -85,35 +88,17 @@ class RealAA(Question[int, Called]):
 
     @contextmanager
     def bed(self) -> Iterator[None]:
-        study, spec = lab_of("static-wan")
-        spec = replace(spec, balancing=replace(spec.balancing, access_log="disk"))
-        (arch,) = study.clusters
-        self.study = replace(study, clusters={arch: (spec,)})
-        with labs_up(self.study), traffic(spec.name):
+        self.study, spec = logging_lab("static-wan")
+        with labs_up(self.study), clients(spec.name, TRAFFIC):
             yield
 
     def measure(self, cell: int) -> Called:
         timing = Timing(block_s=BLOCK_S, washout_s=WASHOUT_S)
         # The machine may have other work, which no limit shall take for a harm.
-        limits = BlockLimits(p99_times=10)
+        observation = Observation(timing=timing, limits=BlockLimits(p99_times=10))
         with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/canary.db") as store:
             task = begun(store, replace(self.study, seed=cell))
-            (host,) = (each.load_balancer for each in task.clusters())
-            observation = Observation(timing=timing, limits=limits)
-            with canary_testbed(task, host, IDLE, observation) as testbed:
-                testbed.needs_delivery = True
-                request = CanaryRequest(
-                    configuration=IDLE,
-                    title="nothing",
-                    pairs=PAIRS,
-                    block_s=BLOCK_S,
-                    washout_s=WASHOUT_S,
-                    margin=MARGIN,
-                    limits=limits,
-                    only_new=testbed.sources.only_new,
-                    sees_delivery=testbed.sources.delivery is not None,
-                )
-                result = execute(Switchback(task, request), on=OpenTestbeds([testbed]))
+            result = canary(task, IDLE, observation, pairs=PAIRS, margin=MARGIN)
         p99, delivery = result.side(P99), result.side(DELIVERY)
         assert p99 is not None
         assert delivery is not None
@@ -143,13 +128,55 @@ class RealAA(Question[int, Called]):
         return called if len(called) > MAY_CALL else []
 
 
+def logging_lab(scenario: str) -> tuple[Study, LabSpec]:
+    """Return a scenario on one lab of our own, whose balancer writes an access log."""
+    study, spec = lab_of(scenario)
+    spec = replace(spec, balancing=replace(spec.balancing, access_log="disk"))
+    (arch,) = study.clusters
+    return replace(study, clusters={arch: (spec,)}), spec
+
+
 @contextmanager
-def traffic(lab: str) -> Iterator[None]:
-    """Requests of clients that intop does not control, until the block ends."""
+def clients(lab: str, program: str, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    """Traffic that intop does not control: a program in the load generator's place of a lab.
+
+    Its arguments are the balancer's address and these words. It is killed at the end.
+    """
     address = cluster(lab).url.rpartition("/")[2]
-    words = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", TRAFFIC, address]
-    with subprocess.Popen(words, stdin=subprocess.PIPE) as process:
+    command = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", program]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*command, address, *words], stdin=pipe, stdout=pipe, text=True
+    ) as process:
         try:
-            yield
+            yield process
         finally:
             process.kill()
+
+
+def canary(
+    task: Task,
+    configuration: Configuration,
+    observation: Observation,
+    *,
+    pairs: int,
+    margin: float,
+    title: str = "planted",
+) -> Canary:
+    """Carry out a canary on a lab, as `intop canary` does on a host."""
+    (host,) = (each.load_balancer for each in task.clusters())
+    timing = observation.timing
+    with canary_testbed(task, host, configuration, observation) as testbed:
+        request = CanaryRequest(
+            configuration=configuration,
+            title=title,
+            pairs=pairs,
+            block_s=timing.block_s,
+            washout_s=timing.washout_s,
+            margin=margin,
+            limits=observation.limits,
+            only_new=testbed.sources.only_new,
+            sees_delivery=testbed.sources.delivery is not None,
+        )
+        testbed.needs_delivery = request.judged_by == DELIVERY
+        return execute(Switchback(task, request), on=OpenTestbeds([testbed]))

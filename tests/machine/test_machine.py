@@ -18,6 +18,7 @@ from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.host import output
 from intop.hosts.ssh import Secret, SshHost, connect, with_passwords
 from intop.inspect.host_states import state_of
+from kit.canaries import traffic
 from kit.studies import Study
 from machine.hosts import BOOT_LIMIT_S, Machine, left, nginx_files, until, values, workers
 from machine.session import FILE, VALUES
@@ -283,6 +284,46 @@ def test_the_power_fails_in_a_trial(
     assert "not held" in out.splitlines()[0]
     with machine.connected() as host:
         assert left(host) == ""
+
+
+LOG_FILE = "/etc/nginx/conf.d/log.conf"
+LOG = """log_format intop '$msec $connection $status $request_time';
+access_log /var/log/nginx/intop.log intop;
+"""
+TRIED = {key: VALUES[key] for key in ("vm.swappiness", "net.ipv4.tcp_fin_timeout")}
+
+
+def test_the_power_fails_in_a_canary(
+    machine: Machine, study: Study, before: dict[str, str]
+) -> None:
+    """Its clients are not intop's, and wait until the machine is there again."""
+    path = study.folder / "intop.toml"
+    path.write_text(path.read_text().replace("[study]\n", '[study]\nbaselines = "mine"\n'))
+    (study.folder / "mine").mkdir()
+    values_text = "".join(f'"{key}" = {value}\n' for key, value in TRIED.items())
+    head = 'schema = 1\ntitle = "Tried"\nsource = "this test"\n[values]\n'
+    (study.folder / "mine/mine.toml").write_text(f"{head}{values_text}")
+    machine.asked(f"cat > {LOG_FILE} <<'END'\n{LOG}END\nsystemctl reload nginx")
+    words = ("--configuration", "mine", "--connections", "all", "--limit-times", "1000")
+    with traffic(study):
+        process = study.start("canary", *words, "--block-s", "10", "--washout-s", "2")
+        machine.wait_for_values(process, lambda result: TRIED.items() <= result.items())
+        machine.cut_power()
+        _, printed = process.communicate(timeout=300)
+        assert process.returncode == 1, printed
+        assert "Traceback" not in printed
+        assert "the same command" in printed
+
+        since = time.monotonic()
+        machine.switch_on()
+        machine.took("power cut in a canary, until all servers answer", since)
+        assert before == machine.values()
+    with machine.connected() as host:
+        serves_again(host)
+        output(host, f"rm {LOG_FILE} && systemctl reload nginx")
+        assert left(host) == ""
+    out, _ = study.run("status")
+    assert "not held" in out.splitlines()[0]
 
 
 @pytest.mark.parametrize("orderly", [False, True])

@@ -1,0 +1,202 @@
+"""What does the reader of a canary cost the host that it reads?
+
+    python -m benchmarks canary-reader
+
+A lab without a link, whose balancer writes an access log and serves small files at a constant rate.
+In the trials of one side, the access log and TCP_INFO are read as a canary reads them in a block:
+both begin, the log is read every second, and TCP_INFO is summed at the end. Nothing reads in the
+trials of the other side. The product's verdict compares their P99.
+
+Terms, said before any run: 24 pairs of 6 s at 2,000 requests/s on 64 connections. Wanted: the
+host's processes but nginx take at most 1 % of a core more with the reader than without (means over
+the trials), and P99's interval lies within 1 % of 1.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from threading import Event, Thread
+
+from benchmarks.campaign import labs_up
+from benchmarks.canary_lab import logging_lab
+from benchmarks.harness import Question, UnusableError, positive
+from benchmarks.verdicts import SIDE, one_sided, one_verdict
+from intop.deploy.canary.opening import ports_of
+from intop.deploy.canary.sources import Sources
+from intop.deploy.canary.testbed import CHECK_S
+from intop.domain.baseline import HOST
+from intop.domain.nginx.access_logs import access_logs
+from intop.domain.verdict import Verdict
+from intop.hosts.access_log import LogReader, usable_log
+from intop.hosts.delivery import DeliveryReader
+from intop.hosts.facts import facts_and_conf
+from intop.hosts.nginx import serving_conf
+from intop.hosts.ssh import connect
+from intop.lab import network
+from intop.lab.commands import run
+from intop.lab.processes import command_name
+from intop.run.cluster_testbed import ClusterTestbed
+from intop.store import opened
+
+SCENARIO = "small-objects"
+PAIRS, SECONDS, RATE_RPS, CONNECTIONS = 24, 6, 2000, 64
+MOST_CORES, MOST_RATIO = 0.01, 1.01
+STEP_S = 0.5
+"""Between samples of TCP_INFO: 20 in the shortest block that people use, of ten seconds."""
+TICK_S = 0.01
+"""The unit of the times in /proc/PID/stat."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The verdict of a reader, and by arm the cores that the host's processes but nginx take.
+
+    These are the processor seconds of whole trials over the load's seconds.
+    """
+
+    verdict: Verdict
+    cores: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The reader is at work in the trials of one side."""
+
+    lab: str
+    seconds: float
+    workload: str = "slt"
+    cores: dict[str, list[float]] = field(default_factory=lambda: {HOST: [], SIDE: []})
+
+    @contextmanager
+    def on(self, testbed: ClusterTestbed, arm: str) -> Iterator[ClusterTestbed]:
+        before = used_s(self.lab)
+        if arm == SIDE:
+            with reader(testbed):
+                yield testbed
+                after = used_s(self.lab)
+        else:
+            yield testbed
+            after = used_s(self.lab)
+        self.cores[arm].append((after - before) / self.seconds)
+
+    def truth(self, p99s: object) -> list[float]:
+        """Return nothing: it is not known."""
+        del p99s
+        return []
+
+
+class ReaderCost(Question[str, Cost]):
+    """The cost of a canary's reader."""
+
+    result = Cost
+    fixed = ("rate", "pairs", "seconds")
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--rate", type=positive, default=RATE_RPS, help=f"requests/s ({RATE_RPS})")
+        add("--pairs", type=positive, default=PAIRS, help=f"({PAIRS})")
+        add("--seconds", type=positive, default=SECONDS, help=f"of a trial ({SECONDS})")
+
+    def cells(self) -> Mapping[str, str]:
+        return {"reader": "reader"}
+
+    @contextmanager
+    def bed(self) -> Iterator[None]:
+        study, spec = logging_lab(SCENARIO)
+        spec = replace(spec, link=None)
+        ((arch, _),) = study.clusters.items()
+        ((name, workload),) = study.workloads.items()
+        load = replace(
+            workload,
+            rate_rps=self.given.rate,
+            connections=CONNECTIONS,
+            duration_s=self.given.seconds,
+        )
+        budget = replace(study.budget, judge_pairs=self.given.pairs, judge_looks=1)
+        clusters = {arch: (spec,)}
+        self.study = replace(study, clusters=clusters, workloads={name: load}, budget=budget)
+        self.lab = spec.name
+        with labs_up(self.study):
+            yield
+
+    def measure(self, cell: str) -> Cost:  # noqa: ARG002
+        effect = Reading(self.lab, self.given.seconds)
+        with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/reader.db") as store:
+            found, _ = one_verdict(store, self.study, None, effect, one_sided(effect))
+        cores = {arm: fmean(times) for arm, times in effect.cores.items()}
+        return Cost(found.verdict, cores)
+
+    def table(self, results: Mapping[str, Cost]) -> Iterator[str]:
+        yield "| pairs | P99, without / with | P99 without (ms) | cores without | with |"
+        yield "|---:|---|---:|---:|---:|"
+        for cost in results.values():
+            v = cost.verdict
+            ratio = f"{v.ratio:.3f} ({v.ratio_low:.3f} to {v.ratio_high:.3f})"
+            cores = " | ".join(f"{cost.cores[arm]:.4f}" for arm in (HOST, SIDE))
+            yield f"| {v.pairs} | {ratio} | {v.default_p99_ms:.2f} | {cores} |"
+
+    def missed(self, results: Mapping[str, Cost]) -> list[str]:
+        (cost,) = results.values()
+        more = cost.cores[SIDE] - cost.cores[HOST]
+        missed = [] if more <= MOST_CORES else [f"{more:.4f} cores"]
+        v = cost.verdict
+        if not 1 / MOST_RATIO <= v.ratio_low <= v.ratio_high <= MOST_RATIO:
+            missed.append(f"P99 from {v.ratio_low:.3f} to {v.ratio_high:.3f}")
+        return missed
+
+
+@contextmanager
+def reader(testbed: ClusterTestbed) -> Iterator[None]:
+    """Read a host's log and TCP_INFO as a canary does in a block, until this ends."""
+    with closing(connect(testbed.rig.cluster.load_balancer)) as host:
+        facts, shown = facts_and_conf(host)
+        if not facts.is_root:
+            raise UnusableError("the lab's user is not root")
+        conf = serving_conf(host, shown)
+        log = LogReader(host, usable_log(tuple(access_logs(conf)), ""))
+        delivery = DeliveryReader(host, ports_of(conf), step_s=STEP_S)
+        over, requests = Event(), 0
+        with closing(Sources(log=log, only_new=True, delivery=delivery)) as sources:
+            sources.begin()
+
+            def read() -> None:
+                nonlocal requests
+                while not over.wait(CHECK_S):
+                    requests += sources.requests().total
+
+            thread = Thread(target=read)
+            thread.start()
+            try:
+                yield
+            finally:
+                over.set()
+                thread.join()
+                sources.counters(1.0)
+        if not requests:
+            raise UnusableError("the reader saw no request")
+
+
+def used_s(lab: str) -> float:
+    """Return the processor seconds of the balancer's processes but nginx, ended children included.
+
+    A process whose parent still has to wait for it is missing, so differences are means of many.
+    """
+    listed = run(["ip", "netns", "pids", network.namespace(lab, network.BALANCER)])
+    return sum(
+        TICK_S * ticks(int(pid)) for pid in listed.split() if command_name(int(pid)) != "nginx"
+    )
+
+
+def ticks(pid: int) -> int:
+    """Return the ticks of a process and its ended children; 0 for one that has gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    # utime, stime, cutime and cstime, behind the name, which may have spaces.
+    return sum(map(int, text.rpartition(")")[2].split()[11:15]))
