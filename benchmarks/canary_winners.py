@@ -4,9 +4,9 @@
 
 Both winners are found by the product on labs. *good* is that of the scenario static-wan, with the
 budget of `make run`. *over-tuned* is on purpose what nobody should deploy: clients without a link,
-trials of one second, nothing trimmed, three pairs for its verdict, and no congestion control to find.
-The models' best values of many parameters stay, which chance has chosen. Both leave out what a
-canary can't try without a restart of nginx.
+trials of one second, nothing trimmed, three pairs for its verdict, and no congestion control to
+find. The models' best values of many parameters stay, which chance has chosen. Both leave out what
+a canary can't try without a restart of nginx.
 
 The canary runs on a lab of static-wan (30 ms, 0.2 % of the packets lost). Its traffic is not
 intop's: sixteen clients that fetch files of 100 KB, ten a connection, with pauses.
