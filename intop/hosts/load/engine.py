@@ -18,8 +18,10 @@ ERROR_KINDS = (
 )
 """Reasons of failed requests; `ports`: none was left, `content`: another one was expected."""
 
-DRAIN_S = 1.0
-"""The longest wait for answers after the last slot; it ends as soon as all are there."""
+DRAIN_S = 1.5
+"""The longest wait for answers after the last slot; it ends as soon as all are there.
+
+A dropped SYN is sent again after a second. Its answer takes two round trips more."""
 
 
 def planned_run_s(load: Load) -> float:

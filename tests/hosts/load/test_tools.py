@@ -136,7 +136,7 @@ def test_the_tool_is_one_that_can_send_the_loads_and_that_the_study_wants(
 
 ENGINE_RUNS = (
     "/usr/bin/luajit engine.lua --script {0}.lua --url http://10.0.0.1:80 --rate 1500.000000 "
-    "--duration 3 --warmup 0 --drain 1 --connections 32 --timeout 10 --seed 7 --stream 0 "
+    "--duration 3 --warmup 0 --drain 1.5 --connections 32 --timeout 10 --seed 7 --stream 0 "
     "--streams 1 --arrivals constant --"
 )
 WRK2_RUNS = (
