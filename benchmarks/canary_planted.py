@@ -193,7 +193,7 @@ class Planted(Question[Cell, Called]):
 
     def table(self, results: Mapping[str, Called]) -> Iterator[str]:
         yield (
-            "| planted | called rightly | P99, canary / default | pairs (median, most) | of a fixed "
+            "| planted | called rightly | P99, canary / default | pairs (median, most) | fixed "
             "horizon | blocks with it | requests met (median, most) | failed | lost |"
         )
         yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
