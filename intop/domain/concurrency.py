@@ -13,6 +13,8 @@ from intop.domain.workload import Clients, Workload
 
 SPARE = 1.5
 """Advised connections, as a multiple of those needed: latencies scatter."""
+FEW_REQUESTS = 3.0
+"""Requests of a kept connection in a trial. With fewer, little passes from one to the next."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +127,31 @@ def rooms(
 def connections_of(workload: Workload, clients: Clients) -> int:
     """Return the connections of one class: its own, or its share."""
     return clients.connections or max(1, round(workload.connections * clients.share))
+
+
+def kept_connections(workload: Workload) -> int | None:
+    """Return the number of connections that share a load's requests.
+
+    None where some clients open new ones, and in a closed loop.
+    """
+    are_kept = all(clients.requests_per_connection is None for clients in workload.clients)
+    if not are_kept or not workload.due_rps:
+        return None
+    return sum(connections_of(workload, clients) for clients in workload.clients)
+
+
+def carried(each: float, duration_s: float) -> str:
+    """Return the requests that each kept connection carries, and what follows where these are few.
+
+    Parameters of congestion control and of idle connections act from one request to the next.
+    """
+    text = f"a connection carries {each:.1f} requests in a trial of {duration_s:g} s"
+    if each >= FEW_REQUESTS:
+        return text
+    return (
+        f"{text}, so parameters of congestion control and of idle connections hardly act: fewer "
+        "connections, or a longer duration_s"
+    )
 
 
 def places_of(workload: Workload) -> int:

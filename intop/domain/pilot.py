@@ -66,6 +66,8 @@ class Pilot:
     level: float
     given_s: int | None = None
     """The file's duration, which then stands in place of the chosen one."""
+    connections: int | None = None
+    """The connections that share all requests; None where some clients open new ones."""
 
     @property
     def chosen(self) -> TriedDuration:

@@ -49,8 +49,18 @@ class Seen:
     """Whether its kernel did not forget."""
 
 
-def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
-    """Bring the cluster into a defined state; return what could not be settled, or "".
+@dataclass(frozen=True)
+class Unsettled:
+    """The quantities of a cluster that could not be settled, in words; "" for none."""
+
+    left: str = ""
+    """Those that are known not to have settled."""
+    unknown: str = ""
+    """Those that hosts without root or iproute2 don't show. Doctor says the same once."""
+
+
+def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> Unsettled:
+    """Bring the cluster into a defined state; return what could not be settled.
 
     The load balancer's server opens its sockets anew (somaxconn is read then). Then it is waited,
     at most `limit_s`, until no host is still sending for a connection that is closed, no connection
@@ -84,7 +94,7 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> str:
             balancer, f"after `{rig.cluster.server_restart}`, {nobody_listens(rig.cluster)}"
         )
     kept = _kept_listening(rig.cluster, before, seen[balancer].sockets)
-    return "; ".join([*problems, *kept, *_unknown(seen)])
+    return Unsettled("; ".join([*problems, *kept]), "; ".join(_unknown(seen)))
 
 
 def restart(rig: Rig) -> tuple[Sock, ...]:

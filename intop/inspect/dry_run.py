@@ -13,7 +13,7 @@ from intop.domain.ranking import Ranking
 from intop.domain.workload import Workload
 from intop.errors import LabError
 from intop.inspect.dry_run_result import DryRun, Intended, Touched
-from intop.inspect.load_room import problems, rooms_after, rooms_on_lab
+from intop.inspect.load_room import problems, rooms_after, rooms_on_lab, short_connections
 from intop.inspect.status import campaign_status
 from intop.run import registry
 from intop.run.available_space import probed_of
@@ -136,12 +136,12 @@ def _intended(
 
 
 def _starved(study: Study, subject: SubjectStatus) -> Iterable[str]:
-    """Return a line for each class of clients that has too few connections in any case.
+    """Return a line for each class of clients that has too few connections, or too many.
 
     Only the think time and a lab's links are known: nobody was asked.
     """
     workload = study.workloads[subject.workload]
-    lines: list[str] = []
+    lines = short_connections(subject.arch, workload)
     for replica in study.clusters[subject.arch]:
         rooms = (
             rooms_on_lab(workload, replica)

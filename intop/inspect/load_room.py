@@ -4,7 +4,15 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from intop.domain.cluster import Cluster, LabSpec, Link
-from intop.domain.concurrency import Held, Room, in_ms, rooms
+from intop.domain.concurrency import (
+    FEW_REQUESTS,
+    Held,
+    Room,
+    carried,
+    in_ms,
+    kept_connections,
+    rooms,
+)
 from intop.domain.fetched import Fetched
 from intop.domain.workload import Clients, Workload
 from intop.run.load_paths import numbered
@@ -12,8 +20,6 @@ from intop.run.load_paths import numbered
 ROUND_TRIPS = {"http": 2, "https": 3}
 """Round trips of a request with its connection. On a kept connection it has one: the answer's own.
 """
-FEW_REQUESTS = 3.0
-"""Requests of a connection in a trial, below which doctor warns."""
 UNKNOWN = Held(least_s=0.0, most_s=0.0)
 
 
@@ -79,22 +85,14 @@ def rooms_after(
 
 
 def short_connections(generator: str, workload: Workload) -> list[str]:
-    """Return a line where a kept connection carries few requests in a trial.
-
-    Parameters of congestion control and of idle connections act from one request to the next.
-    """
-    kept = all(clients.requests_per_connection is None for clients in workload.clients)
-    if not kept or not workload.due_rps or workload.duration_s is None:
+    """Return a line where a kept connection carries few requests in a trial."""
+    connections = kept_connections(workload)
+    if connections is None or workload.duration_s is None:
         return []
-    each = workload.due_rps * workload.duration_s / workload.connections
+    each = workload.due_rps * workload.duration_s / connections
     if each >= FEW_REQUESTS:
         return []
-    text = (
-        f"{generator}: {workload.name}: a connection carries {each:.1f} requests in a trial of "
-        f"{workload.duration_s} s, so parameters of congestion control and of idle connections "
-        "hardly act: fewer connections, or a longer duration_s"
-    )
-    return [text]
+    return [f"{generator}: {workload.name}: {carried(each, workload.duration_s)}"]
 
 
 def problems(generator: str, rooms: Iterable[Room]) -> list[str]:

@@ -60,13 +60,19 @@ class Outcome:
     validity: Validity = field(default_factory=lambda: Validity("ok"))
     unsettled: str = ""
     """The quantities that had not settled when the load began."""
+    unknown: str = ""
+    """The quantities of which nobody knows whether they had."""
     measurement: Measurement | None = None
     """None where something went wrong."""
 
     @property
     def detail(self) -> str:
-        """The reason for the status, and what else is to be known."""
-        parts = (self.validity.detail, self.unsettled, _uncounted(self.measurement))
+        """The reason for the status, and what else is to be known.
+
+        What is unknown is so in all trials. It stands behind no reason, as if it were one.
+        """
+        unknown = "" if self.validity.detail else self.unknown
+        parts = (self.validity.detail, self.unsettled, unknown, _uncounted(self.measurement))
         return "; ".join(filter(None, parts))
 
     @property

@@ -31,7 +31,7 @@ from intop.hosts.load.streams import streams
 from intop.hosts.load.wrk2 import why_not
 from intop.hosts.measure import Measurement, idle, measure
 from intop.hosts.rig import Rig
-from intop.hosts.settle import restart, settle
+from intop.hosts.settle import Unsettled, restart, settle
 from intop.run.attempt import Attempt, Outcome, load_words, pruned, record
 from intop.run.available_space import probed_of
 from intop.run.context import Task
@@ -148,7 +148,9 @@ class ClusterTestbed:
         sent = attempt.sent
         try:
             self._set(attempt.planned.configuration)
-            outcome.unsettled = "; ".join(filter(None, (self._draining(), self._settle(sent.rig))))
+            unsettled = self._settle(sent.rig)
+            outcome.unsettled = "; ".join(filter(None, (self._draining(), unsettled.left)))
+            outcome.unknown = unsettled.unknown
             return measure(
                 sent.rig,
                 sent.tool,
@@ -282,7 +284,7 @@ class ClusterTestbed:
                     f'{lacking}. Set load_tool = "engine" in [study], and begin anew with --new'
                 )
 
-    def _settle(self, rig: Rig) -> str:
+    def _settle(self, rig: Rig) -> Unsettled:
         budget = self.task.context.study.budget
         return settle(rig, max_time_wait=budget.max_time_wait, limit_s=budget.settle_limit_s)
 

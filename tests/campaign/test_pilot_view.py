@@ -62,3 +62,12 @@ def test_one_that_did_not_says_why_and_what_would_do() -> None:
     )
     assert "and 8 would tell 1.25 (judge_pairs)" in sentence(missed)
     assert "(longer trials scattered no less)" in sentence(replace(missed, stalled=True))
+
+
+def test_it_says_how_many_requests_a_connection_carries(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = shown(capsys, pilot("x86 slt", replace(FOUND, connections=64)))
+    assert "A connection carries 16.4 requests in a trial of 7 s." in out
+    few = " ".join(shown(capsys, pilot("x86 slt", replace(FOUND, connections=700))).split())
+    assert "1.5 requests in a trial of 7 s, so parameters of congestion control" in few

@@ -287,6 +287,13 @@ def test_too_few_connections_are_foreseen(study: Path, call: Call) -> None:
     assert "WARNING" not in call("collect", "--dry-run", "-c", study)[1]
 
 
+def test_connections_that_carry_few_requests_are_foreseen(study: Path, call: Call) -> None:
+    study.write_text(study.read_text().replace("connections = 8", "connections = 100"))
+    _, out, _ = call("collect", "--dry-run", "-c", study)
+    assert "WARNING  x86: slt: a connection carries 2.0 requests in a trial of 2 s" in out
+    assert "hardly act: fewer connections, or a longer duration_s" in " ".join(out.split())
+
+
 def test_only_the_clients_of_a_slow_link_have_too_few_connections(
     study: Path, call: Call, golden: Golden
 ) -> None:

@@ -77,7 +77,8 @@ class Stage:
         return self.log.count((name, LOOK))
 
     def settled(self, *, max_time_wait: int = 100, limit_s: float = 60) -> str:
-        return settle(self.rig, max_time_wait=max_time_wait, limit_s=limit_s)
+        result = settle(self.rig, max_time_wait=max_time_wait, limit_s=limit_s)
+        return "; ".join(filter(None, (result.left, result.unknown)))
 
 
 def test_nginx_is_restarted_first_then_every_host_is_looked_at_once() -> None:

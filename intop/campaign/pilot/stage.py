@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from intop.campaign.pilot.duration import chosen, stalled, tried_duration
 from intop.campaign.pilot.view import sentence
+from intop.domain.concurrency import kept_connections
 from intop.domain.configuration import DEFAULT
 from intop.domain.pilot import Pilot, TriedDuration, durations
 from intop.domain.trial import PlannedTrial, Trial
@@ -62,7 +63,7 @@ class FindDuration(Stage[Pilot]):
     def result(self, trials: Sequence[Trial]) -> Pilot:
         for duration_s in self._rungs():
             self._try(duration_s, trials)
-        return chosen(
+        pilot = chosen(
             list(self._tried.values()),
             shortest_s=self.ladder[0],
             wanted=self.budget.pilot_resolution,
@@ -70,6 +71,7 @@ class FindDuration(Stage[Pilot]):
             level=self.budget.level,
             given_s=self.given,
         )
+        return replace(pilot, connections=kept_connections(self.task.workload))
 
     def _rungs(self) -> Iterator[int]:
         """Return the durations (s) to try, each chosen by the results of those before it."""

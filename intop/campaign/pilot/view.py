@@ -3,6 +3,7 @@
 from intop.campaign.pilot.duration import MOST_PAIRS
 from intop.document.columns import Column, numbers
 from intop.document.model import Section, tabled
+from intop.domain.concurrency import carried
 from intop.domain.pilot import Pilot, TriedDuration
 
 
@@ -27,6 +28,7 @@ def pilot(title: str, pilot: Pilot) -> Section:
         ),
         [
             f"{sentence(pilot)[0].upper()}{sentence(pilot)[1:]}.",
+            *_carried(pilot),
             "What pairs tell is how far a verdict's interval reaches, as a ratio of P99.",
             "A gain that is measured above it is called one.",
             "It takes the tuned side to scatter as the default does.",
@@ -57,6 +59,15 @@ def sentence(pilot: Pilot) -> str:
     if pilot.given_s is not None:
         sentence += f"; the file's duration_s = {pilot.given_s} stands"
     return sentence
+
+
+def _carried(pilot: Pilot) -> list[str]:
+    if pilot.connections is None:
+        return []
+    duration_s = pilot.given_s or pilot.duration_s
+    rate_rps = pilot.chosen.requests / pilot.chosen.duration_s
+    text = carried(rate_rps * duration_s / pilot.connections, duration_s)
+    return [f"{text[0].upper()}{text[1:]}."]
 
 
 def _pairs(duration: TriedDuration) -> str:
