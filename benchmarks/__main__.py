@@ -19,7 +19,6 @@ QUESTIONS = {
     "directives": "directives.Directives",
     "directives-effect": "directives.Effects",
     "far-tail": "far_tail.FarTail",
-    "genetic": "genetic.Genetic",
     "interval-methods": "interval_methods.IntervalMethods",
     "learned": "learned.Learned",
     "log-reading": "log_reading.LogReading",
