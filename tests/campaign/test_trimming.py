@@ -19,12 +19,14 @@ def trimmed(
     p99_effects: Mapping[str, float] | None = None,
     spikes: Mapping[int, Changes] | None = None,
     failing: frozenset[Changes] = frozenset(),
+    lucky: Mapping[int, tuple[str, float]] | None = None,
 ) -> tuple[Trimming, Asked]:
     """Return what stays of changes that lower the tail by so much, and what was asked for.
 
     Each of the twins lowers it by 0.6, and both together by no more. P99 has the same effects
     unless it is given others. In step n the set `spikes[n]` has one trial with three times its P99.
-    Sets that fail are missing in all rounds.
+    Sets that fail are missing in all rounds. Up to the step of `lucky`, its change seems to lower
+    the tail.
     """
     rng = random.Random(1)
 
@@ -38,7 +40,9 @@ def trimmed(
         while True:
             sets = [changes for changes in asked[-1].sets if changes not in failing]
             count = asked[-1].rounds
-            tail: list[Round] = [{s: latency(s, effects) for s in sets} for _ in range(count)]
+            chance = {change: by for last, (change, by) in (lucky or {}).items() if len(asked) <= last}
+            seems = {**effects, **chance}
+            tail: list[Round] = [{s: latency(s, seems) for s in sets} for _ in range(count)]
             lowers = effects if p99_effects is None else p99_effects
             p99 = [{s: latency(s, lowers) for s in sets} for _ in range(count)]
             if spikes and len(asked) in spikes:
@@ -52,7 +56,8 @@ def test_the_smallest_first_changes_that_are_as_good_stay() -> None:
     result, asked = trimmed(NAMES, {"a": 0.6, "b": 0.4})
     assert result.kept == {"a", "b"}
     assert [len(changes) for changes in asked[0].sets] == [0, 1, 2, 3, 5, 8, 14]
-    assert len(asked) == 2
+    assert [each.rounds for each in asked] == [4, 4, 8]
+    assert asked[2].sets == tuple(map(frozenset, ["ab", "b", "a"]))
 
 
 def test_what_does_nothing_among_the_first_is_dropped_and_the_rest_is_measured_once_more() -> None:
@@ -62,10 +67,21 @@ def test_what_does_nothing_among_the_first_is_dropped_and_the_rest_is_measured_o
     assert set(result.left_out) == {frozenset("a"), frozenset("e")}
 
 
-def test_of_two_that_do_the_same_both_stay_since_neither_is_missed_by_itself() -> None:
+def test_of_two_that_do_the_same_one_stays() -> None:
+    """Neither is missed beside the other, so steps 2 and 3 keep both."""
     result, asked = trimmed(["c", "d", "a", "b"], {"a": 0.5}, twins="cd")
     assert asked[2].sets == (NONE, frozenset("acd"), frozenset("a"))
-    assert result.kept == {"a", "c", "d"}
+    assert asked[3].sets[0] == {"a", "c", "d"}
+    assert result.kept == {"a", "d"}
+    assert result.left_out.keys() == {frozenset("a"), frozenset("d")}
+
+
+def test_a_change_has_to_show_at_last_that_it_acts() -> None:
+    """Chance may help a change through the first steps."""
+    lowers = {"a": 0.6, "b": 0.3}
+    result, asked = trimmed(["a", "b", "c"], lowers, lucky={2: ("c", 0.2)})
+    assert asked[2].sets[0] == {"a", "b", "c"}
+    assert result.kept == {"a", "b"}
 
 
 def test_a_candidate_of_which_nothing_acts_keeps_one_change() -> None:

@@ -12,7 +12,16 @@ from intop.campaign.verify.change_rounds import Changes, Effect, NextRounds
 from intop.campaign.verify.pick import Pick, Picked
 from intop.campaign.verify.promised import by_evidence
 from intop.campaign.verify.trim_view import trim_sentence
-from intop.campaign.verify.trimming import LEVEL, MOST_ARMS, SIZES, Answers, Loss, Trimming, trim
+from intop.campaign.verify.trimming import (
+    LEVEL,
+    MOST_ARMS,
+    PROOF_ROUNDS,
+    SIZES,
+    Answers,
+    Loss,
+    Trimming,
+    trim,
+)
 from intop.campaign.verify.winner import Winner
 from intop.domain.configuration import DEFAULT, mixture
 from intop.domain.stats import Interval
@@ -24,6 +33,9 @@ from intop.run.executor import execute
 from intop.run.prospect import Prospect
 from intop.run.rounds import series_plan
 from intop.run.stage import Batch, Expected, SoFar, Stage
+
+PROOF_ARMS = 9
+"""The arms of step 4 for four changes of which one goes."""
 
 
 class Trim(Stage[Trimmed]):
@@ -149,8 +161,9 @@ class Trim(Stage[Trimmed]):
         # Half of the searches stay with three changes, or fewer; some leave each of eight out.
         planned = len(prospect.places(cls.name))
         likely = max(planned, (first + 4) * rounds)
-        # Steps 2 and 3 with all of their arms; more turns of step 3 are rare.
-        most = max(likely, (first + (MOST_ARMS + 2) + (MOST_ARMS + 3)) * rounds)
+        # Steps 2 and 3 with all of their arms, step 4 with a few; more turns of step 3 are rare.
+        most_arms = first + (MOST_ARMS + 2) + (MOST_ARMS + 3) + PROOF_ROUNDS * PROOF_ARMS
+        most = max(likely, most_arms * rounds)
         return Expected(trials=likely, bound="about", most=most)
 
 

@@ -1,6 +1,6 @@
 """The fewest changes of a winner that are worth their place, by a few rounds of measurement.
 
-Three steps ask for rounds, each of them in fresh ones:
+Four steps ask for rounds, each of them in fresh ones:
 
 1. No change, the first one, two, three, five and eight changes of an order, and all of them. The
    smallest set stays that is as low as the lowest.
@@ -8,6 +8,9 @@ Three steps ask for rounds, each of them in fresh ones:
 3. The set that is left, beside that of step 2, beside no change, and without each of its own
    changes. Of two changes that do the same, each seems to do nothing in step 2. The smaller set
    stays if it is as low as the larger one. What does nothing in it goes, too, by step 3 again.
+4. A set of several changes without each of them, in twice as many rounds. Now a change has to show
+   that it acts: the latency is certainly higher without it. The one that shows least goes, and the
+   rest is measured again.
 
 A set is judged by the slowest tenth of its requests (`Trial.tail_ms`). In trials of some hundred
 requests a P99 rests on one or two of them, and scatters four times as much. A smaller set may lose
@@ -37,6 +40,10 @@ MOST = 0.25
 """The share of the gain that it may seem to lose, however wide the interval."""
 CLEAR_ERRORS = 2.0
 """Standard errors of a difference of P99 that is clear."""
+PROOF_ROUNDS = 2
+"""The rounds of step 4, as a multiple of the others'."""
+PROOF_ERRORS = 1.65
+"""Standard errors of a difference of the tail that proves a change, one-sided 95 %."""
 LEVEL = 0.95
 NONE: Changes = frozenset()
 
@@ -108,6 +115,8 @@ def trim(names: Sequence[str], rounds: int) -> Asking:
         if not is_as_low:
             break
         kept, left_out, smaller = smaller, parts, fewest
+    if len(kept) > 1:
+        kept, left_out = yield from _proven(kept, PROOF_ROUNDS * rounds)
     return Trimming(kept=kept, prefixes=prefixes, left_out=left_out)
 
 
@@ -181,6 +190,30 @@ def _together_left_out(
     count = len(changes) - len(smaller)
     is_as_low = loss is not None and is_nothing(loss, measured.gain(changes), count)
     return fewest, left_out, is_as_low
+
+
+def _proven(changes: Changes, rounds: int) -> StepAsking:
+    """The changes that certainly act, or the most helpful one.
+
+    One goes at a time: of two that do the same, each seems to do nothing beside the other.
+    """
+    left_out: Mapping[Changes, Loss] = {}
+    while len(changes) > 1:
+        parts = _in_groups(sorted(changes))
+        sets = (changes, *(changes - part for part in parts))
+        measured = Measured((yield NextRounds(sets, rounds)))
+        left_out = measured.losses({part: (changes - part, changes) for part in parts})
+        unproven = [part for part, loss in left_out.items() if not is_proven(loss)]
+        if not unproven:
+            break
+        changes -= min(unproven, key=lambda part: left_out[part].tail.mean)
+    return changes, left_out
+
+
+def is_proven(loss: Loss) -> bool:
+    """Return whether the latency is certainly higher, by the tail or by P99."""
+    tail = loss.tail.mean > PROOF_ERRORS * loss.tail.error
+    return tail or loss.p99.mean > max(MARGIN, CLEAR_ERRORS * loss.p99.error)
 
 
 def is_nothing(loss: Loss, gain: float, dropped: int) -> bool:
