@@ -25,6 +25,7 @@ from intop.domain.workload import Workload
 from intop.errors import CommandError, RefusedValueError
 from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.load.types import LoadTool
+from intop.hosts.settle import Unsettled
 from intop.run import cluster_testbed, worker
 from intop.run.available_space import probed_of
 from intop.run.cluster_testbed import ClusterTestbed
@@ -224,7 +225,7 @@ def worker_site(
     study = replace(context.study, workers=True, tunes=("kernel", "nginx"))
     host = Host()
     monkeypatch.setattr(cluster_testbed, "measure", host.measure)
-    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: Unsettled())
     monkeypatch.setattr(ClusterTestbed, "wait_until_quiet", lambda _: None)
 
     def ready(workload: Workload) -> Any:

@@ -21,6 +21,7 @@ from intop.domain.workload import Workload
 from intop.errors import CommandError, NginxRefusedError, UnreachableError, UsageError
 from intop.hosts.expected import ExpectedAnswers
 from intop.hosts.load.types import LoadTool
+from intop.hosts.settle import Unsettled
 from intop.run import cluster_testbed, opening
 from intop.run.attempt import load_words
 from intop.run.available_space import probed_of
@@ -55,7 +56,7 @@ def test_a_trial_has_the_load_of_its_place(
         raise CommandError("lg", "that is all")
 
     monkeypatch.setattr(cluster_testbed, "measure", measure)
-    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: Unsettled())
     guard = SimpleNamespace(apply=lambda _: None, draining=0)
     ready = measuring(testbed, guard)
     planned = PlannedTrial(index=0, role="sentinel", configuration=DEFAULT, **coordinates)
@@ -147,7 +148,7 @@ def test_a_trial_under_another_workload_has_all_of_its_load(
         raise CommandError("lg", "that is all")
 
     monkeypatch.setattr(cluster_testbed, "measure", measure)
-    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: Unsettled())
     ready = measuring(testbed, SimpleNamespace(apply=lambda _: None, draining=0))
     other = testbed.task.context.study.workloads["dlt"]
     planned = PlannedTrial(
@@ -177,7 +178,7 @@ def test_the_arms_of_a_round_get_one_load_also_when_one_is_measured_again(
             raise CommandError("lg", "that is all")
 
         monkeypatch.setattr(cluster_testbed, "measure", measure)
-        monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+        monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: Unsettled())
         ready = measuring(testbed, SimpleNamespace(apply=lambda _: None, draining=0))
         planned = PlannedTrial(index=3, role="sentinel", configuration=DEFAULT, **place)
         ready.trial(planned, "judge", attempt)
@@ -202,7 +203,7 @@ def test_the_arms_of_a_round_play_the_same_windows_of_a_recording_and_the_next_r
         task=replace(testbed.task, workload=own),
         loads=SimpleNamespace(ready=lambda _: sent),  # type: ignore[arg-type]
     )
-    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: Unsettled())
 
     def slots(attempt: int = 0, **place: Any) -> list[int] | None:
         asked: list[Slots | None] = []
@@ -366,7 +367,7 @@ def test_values_of_the_host_and_within_hard_bounds_are_written(
         raise CommandError("lg", "that is all")
 
     monkeypatch.setattr(cluster_testbed, "measure", measure)
-    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: "")
+    monkeypatch.setattr(cluster_testbed, "settle", lambda *_, **__: Unsettled())
     own = OWN | {PORTS: "1024 60999"}
     for values in (FIT, own):
         guard = Written()

@@ -42,8 +42,8 @@ CLEAR_ERRORS = 2.0
 """Standard errors of a difference of P99 that is clear."""
 PROOF_ROUNDS = 2
 """The rounds of step 4, as a multiple of the others'."""
-PROOF_ERRORS = 1.65
-"""Standard errors of a difference of the tail that proves a change, one-sided 95 %."""
+PROOF_ERRORS = 1.3
+"""Standard errors of a difference of the tail that proves a change, one-sided 90 %."""
 LEVEL = 0.95
 NONE: Changes = frozenset()
 
