@@ -290,6 +290,28 @@ LOG_FILE = "/etc/nginx/conf.d/log.conf"
 LOG = """log_format intop '$msec $connection $status $request_time';
 access_log /var/log/nginx/intop.log intop;
 """
+FEW_CLIENTS = """
+import http.client, sys, threading, time
+
+def ask():
+    while True:
+        connection = http.client.HTTPConnection(sys.argv[1], 80, timeout=20)
+        try:
+            for _ in range(20):
+                connection.request("GET", "/index.html")
+                connection.getresponse().read()
+                time.sleep(0.1)
+        except OSError:
+            time.sleep(0.1)
+        finally:
+            connection.close()
+
+for _ in range(4):
+    threading.Thread(target=ask, daemon=True).start()
+print("flows", flush=True)
+sys.stdin.read()
+"""
+"""More would take the emulated machine's one processor from everything else."""
 TRIED = {key: VALUES[key] for key in ("vm.swappiness", "net.ipv4.tcp_fin_timeout")}
 
 
@@ -305,7 +327,7 @@ def test_the_power_fails_in_a_canary(
     (study.folder / "mine/mine.toml").write_text(f"{head}{values_text}")
     machine.asked(f"cat > {LOG_FILE} <<'END'\n{LOG}END\nsystemctl reload nginx")
     words = ("--configuration", "mine", "--connections", "all", "--limit-times", "1000")
-    with traffic(study):
+    with traffic(study, program=FEW_CLIENTS):
         process = study.start("canary", *words, "--block-s", "10", "--washout-s", "2")
         machine.wait_for_values(process, lambda result: TRIED.items() <= result.items())
         machine.cut_power()
