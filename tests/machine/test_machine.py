@@ -300,13 +300,13 @@ def ask():
             for _ in range(20):
                 connection.request("GET", "/index.html")
                 connection.getresponse().read()
-                time.sleep(0.1)
+                time.sleep(0.2)
         except OSError:
-            time.sleep(0.1)
+            time.sleep(0.2)
         finally:
             connection.close()
 
-for _ in range(4):
+for _ in range(3):
     threading.Thread(target=ask, daemon=True).start()
 print("flows", flush=True)
 sys.stdin.read()
@@ -328,7 +328,8 @@ def test_the_power_fails_in_a_canary(
     machine.asked(f"cat > {LOG_FILE} <<'END'\n{LOG}END\nsystemctl reload nginx")
     words = ("--configuration", "mine", "--connections", "all", "--limit-times", "1000")
     with traffic(study, program=FEW_CLIENTS):
-        process = study.start("canary", *words, "--block-s", "10", "--washout-s", "2")
+        # To read its log once takes an emulated machine seconds.
+        process = study.start("canary", *words, "--block-s", "60", "--washout-s", "5")
         machine.wait_for_values(process, lambda result: TRIED.items() <= result.items())
         machine.cut_power()
         _, printed = process.communicate(timeout=300)
