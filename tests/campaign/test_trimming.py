@@ -40,8 +40,8 @@ def trimmed(
         while True:
             sets = [changes for changes in asked[-1].sets if changes not in failing]
             count = asked[-1].rounds
-            chance = {change: by for last, (change, by) in (lucky or {}).items() if len(asked) <= last}
-            seems = {**effects, **chance}
+            chances = (by for last, by in (lucky or {}).items() if len(asked) <= last)
+            seems = {**effects, **dict(chances)}
             tail: list[Round] = [{s: latency(s, seems) for s in sets} for _ in range(count)]
             lowers = effects if p99_effects is None else p99_effects
             p99 = [{s: latency(s, lowers) for s in sets} for _ in range(count)]
