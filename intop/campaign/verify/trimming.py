@@ -206,8 +206,8 @@ def _proven(changes: Changes, rounds: int) -> StepAsking:
         unproven = [part for part, loss in left_out.items() if not is_proven(loss)]
         if not unproven:
             break
-        means = {part: left_out[part].tail.mean for part in unproven}
-        changes = changes.difference(min(means, key=means.__getitem__))
+        least = min(unproven, key=lambda part: left_out[part].tail.mean)
+        changes = changes - least
     return changes, left_out
 
 
