@@ -110,7 +110,6 @@ SLOW_TESTS = (
     "store/test_queries.py",
     "test_artefacts.py",
     "test_docs.py::test_what_needs_no_cluster_runs",
-    "benchmarks/test_genetic.py",
     "test_hostile_files.py::test_any_value_anywhere_is_taken_or_told",
     "test_hostile_store.py",
     "benchmarks/test_models.py",

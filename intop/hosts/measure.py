@@ -13,9 +13,8 @@ from intop.domain.trial import HostMetrics
 from intop.domain.workload import Workload
 from intop.errors import CommandError, LoadKilledError, UnreachableError
 from intop.hosts.host import Host
-from intop.hosts.load.engine import DRAIN_S
 from intop.hosts.load.streams import Stream, merged, starting_at, streams
-from intop.hosts.load.tools import command, parse_output, planned_run_s, threads_of
+from intop.hosts.load.tools import command, parse_output, planned_run_s, sent_s, threads_of
 from intop.hosts.load.types import Load, LoadResult, LoadTool
 from intop.hosts.metrics import Counters, between
 from intop.hosts.processes import TICKS_PER_S
@@ -83,8 +82,7 @@ def measure(
     )
     _put_slots(rig, wanted)
     # All points shall lie within the load, also where nothing is pending at its end.
-    sent_s = max(planned_run_s(tool, load) for _, load in wanted) - DRAIN_S
-    step_s = sent_s / points
+    step_s = max(sent_s(tool, load) for _, load in wanted) / points
     before = _read(rig, points - 1, step_s)
     results = _run_all(rig, tool, wanted, step_s)
     after = _read(rig, footprint=footprint)

@@ -225,7 +225,7 @@ def test_the_load_tools_share_of_a_stopped_load_is_that_of_the_time_it_ran() -> 
 
 
 @pytest.mark.parametrize(
-    ("tool", "text", "expected"), [(ENGINE, OF_ENGINE, "66"), (WRK2, OF_WRK2, "75")]
+    ("tool", "text", "expected"), [(ENGINE, OF_ENGINE, "67"), (WRK2, OF_WRK2, "75")]
 )
 def test_the_load_ends_by_itself_when_nobody_listens_any_more(
     tool: LoadTool, text: str, expected: str
@@ -242,7 +242,7 @@ def test_a_load_runs_on_the_processors_of_its_generator() -> None:
     generator.address = replace(generator.address, load_cpus="2-3,5")
     measure(stage.rig, ENGINE, WORKLOAD, seed=7)
     (load,) = stage.loads()
-    assert load.startswith("timeout 66 taskset -c 2-3,5 sh -c ")
+    assert load.startswith("timeout 67 taskset -c 2-3,5 sh -c ")
 
 
 def test_a_load_tool_that_fails_is_told_of_with_the_host() -> None:

@@ -24,9 +24,14 @@ DRAIN_S = 1.5
 A dropped SYN is sent again after a second. Its answer takes two round trips more."""
 
 
+def sent_s(load: Load) -> float:
+    """Return the seconds in which requests are sent."""
+    return load.warmup_s + load.duration_s
+
+
 def planned_run_s(load: Load) -> float:
     """Return the seconds of the whole run, at most."""
-    return load.warmup_s + load.duration_s + DRAIN_S
+    return sent_s(load) + DRAIN_S
 
 
 def words(tool: LoadTool, load: Load) -> list[str]:

@@ -84,6 +84,12 @@ def planned_run_s(tool: LoadTool, load: Load) -> int:
     return math.ceil(seconds)
 
 
+def sent_s(tool: LoadTool, load: Load) -> float:
+    """Return the seconds in which requests are sent."""
+    seconds: float = _module(tool).sent_s(load)
+    return seconds
+
+
 def threads_of(tool: LoadTool, load: Load) -> int:
     """Return the number of threads in which the load runs."""
     return load.threads if tool.name == "wrk2" else 1

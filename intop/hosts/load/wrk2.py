@@ -64,6 +64,11 @@ def planned_run_s(load: Load) -> int:
     return math.ceil(calibration_s(load.connections, load.threads) + load.duration_s)
 
 
+def sent_s(load: Load) -> float:
+    """Return the seconds in which requests are sent: all of the run."""
+    return planned_run_s(load)
+
+
 def words(tool: LoadTool, load: Load) -> list[str]:
     """Return the command line, to be run in the directory of the scripts."""
     # Its -t are the threads of this stream; streams keep their URLs apart by their seeds.

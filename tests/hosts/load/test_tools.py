@@ -21,6 +21,7 @@ from intop.hosts.load.tools import (
     parse_tools,
     planned_run_s,
     script_fingerprint,
+    sent_s,
     threads_of,
 )
 from intop.hosts.load.types import Load, LoadTool
@@ -172,9 +173,10 @@ def test_the_engine_has_one_thread_and_wrk2_those_of_the_load() -> None:
 
 
 def test_planned_run_covers_all_that_is_not_counted_too() -> None:
-    # The engine waits up to a second for what is unanswered; wrk2 calibrates.
-    assert (planned_run_s(ENGINE, load()), planned_run_s(WRK2, load())) == (4, 14)
+    # The engine waits up to 1.5 s for what is unanswered; wrk2 calibrates.
+    assert (planned_run_s(ENGINE, load()), planned_run_s(WRK2, load())) == (5, 14)
     assert planned_run_s(ENGINE, load(duration_s=2.5, warmup_s=2)) == 6
+    assert (sent_s(ENGINE, load(warmup_s=2)), sent_s(WRK2, load())) == (5, 14)
 
 
 @pytest.mark.parametrize("tool", [ENGINE, WRK2], ids=lambda tool: tool.name)
