@@ -98,7 +98,7 @@ class RealAA(Question[int, Called]):
         observation = Observation(timing=timing, limits=BlockLimits(p99_times=10))
         with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/canary.db") as store:
             task = begun(store, replace(self.study, seed=cell))
-            result = canary(task, IDLE, observation, pairs=PAIRS, margin=MARGIN)
+            result = canary(task, IDLE, observation, pairs=PAIRS, margin=MARGIN, title="nothing")
         p99, delivery = result.side(P99), result.side(DELIVERY)
         assert p99 is not None
         assert delivery is not None
@@ -161,7 +161,7 @@ def canary(
     *,
     pairs: int,
     margin: float,
-    title: str = "planted",
+    title: str,
 ) -> Canary:
     """Carry out a canary on a lab, as `intop canary` does on a host."""
     (host,) = (each.load_balancer for each in task.clusters())

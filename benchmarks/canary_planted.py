@@ -125,7 +125,7 @@ class Called:
     lost: int
     """Blocks that do not count."""
     met: int
-    """Files that clients asked for with the configuration's value."""
+    """Files that clients got, which they had asked for with the configuration's value."""
     failed: int
     """Files that failed in all."""
     logs: list[float]
@@ -168,7 +168,7 @@ class Planted(Question[Cell, Called]):
         ):
             task = begun(store, replace(self.study, seed=seed))
             tried = Configuration({KEY: TRIED})
-            result = canary(task, tried, observation, pairs=PAIRS, margin=MARGIN)
+            result = canary(task, tried, observation, pairs=PAIRS, margin=MARGIN, title=kind)
             assert traffic.stdin is not None
             assert traffic.stdout is not None
             traffic.stdin.write("\n")

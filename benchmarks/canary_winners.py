@@ -71,22 +71,22 @@ class Judged:
     """The ratio of what judges, canary / default; None without a pair."""
 
 
-class CanaryWinners(Question[str, Judged]):
+class CanaryWinners(Question[tuple[str, int], Judged]):
     """Canaries of two winners."""
 
     result = Judged
     seeds = 1
     has_store = True
 
-    def cells(self) -> Mapping[str, str]:
-        names = (GOOD, OVER_TUNED)
-        return {f"{name} {seed}": name for seed in self.seed_range() for name in names}
+    def cells(self) -> Mapping[str, tuple[str, int]]:
+        places = [(name, seed) for seed in self.seed_range() for name in (GOOD, OVER_TUNED)]
+        return {f"{name} {seed}": (name, seed) for name, seed in places}
 
-    def measure(self, cell: str) -> Judged:
-        (seed,) = self.seed_range()
-        store = self.store(f"{cell}-{seed}")
+    def measure(self, cell: tuple[str, int]) -> Judged:
+        name, seed = cell
+        store = self.store(f"{name}-{seed}")
         study = tryable(study_of(SCENARIO, seed, store))
-        verdict = tuned(store, study if cell == GOOD else over_tuned(study))
+        verdict = tuned(store, study if name == GOOD else over_tuned(study))
         winner = verdict.configuration
         lab, spec = logging_lab(SCENARIO)
         timing = Timing(block_s=BLOCK_S, washout_s=WASHOUT_S)
@@ -94,7 +94,7 @@ class CanaryWinners(Question[str, Judged]):
         with labs_up(lab), clients(spec.name, TRAFFIC):
             task = begun(store, replace(lab, name=f"{study.name}-canary"))
             result = canary(
-                task, winner, observation, pairs=PAIRS, margin=MARGIN, title=f"{cell} winner"
+                task, winner, observation, pairs=PAIRS, margin=MARGIN, title=f"{name} winner"
             )
         side = result.side(result.judged_by)
         return Judged(

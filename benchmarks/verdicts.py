@@ -224,7 +224,10 @@ class Verdicts(Question[int, Found]):
             yield
 
     def measure(self, cell: int) -> Found:
-        verdict, self.agreement = self.verdict(replace(self.study, seed=cell), self.agreement)
+        study = replace(self.study, seed=cell)
+        verdict, agreement = self.verdict(study, self.agreement)
+        # The first one's: a lab that is set aside in one verdict is there again in the next.
+        self.agreement = self.agreement or agreement
         return verdict
 
     def progress(self, name: str, result: Found) -> str:

@@ -137,6 +137,10 @@ def kept_connections(workload: Workload) -> int | None:
     are_kept = all(clients.requests_per_connection is None for clients in workload.clients)
     if not are_kept or not workload.due_rps:
         return None
+    return _all_connections(workload)
+
+
+def _all_connections(workload: Workload) -> int:
     return sum(connections_of(workload, clients) for clients in workload.clients)
 
 
@@ -172,7 +176,7 @@ def saturated(workload: Workload, achieved_rps: float) -> str:
     places = places_of(workload)
     held_s = places / achieved_rps
     factor = workload.due_rps / achieved_rps
-    connections = sum(connections_of(workload, clients) for clients in workload.clients)
+    connections = _all_connections(workload)
     if not (needed := math.ceil(connections * factor)) > connections:
         return ""
     think_s = sum(clients.share * clients.think_ms for clients in workload.clients) / 1000

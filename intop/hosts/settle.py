@@ -49,14 +49,14 @@ class Seen:
     """Whether its kernel did not forget."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Unsettled:
     """The quantities of a cluster that could not be settled, in words; "" for none."""
 
     left: str = ""
     """Those that are known not to have settled."""
     unknown: str = ""
-    """Those that hosts without root or iproute2 don't show. Doctor says the same once."""
+    """Those that hosts without root or iproute2 don't show."""
 
 
 def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> Unsettled:
@@ -94,7 +94,7 @@ def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> Unsettled:
             balancer, f"after `{rig.cluster.server_restart}`, {nobody_listens(rig.cluster)}"
         )
     kept = _kept_listening(rig.cluster, before, seen[balancer].sockets)
-    return Unsettled("; ".join([*problems, *kept]), "; ".join(_unknown(seen)))
+    return Unsettled(left="; ".join([*problems, *kept]), unknown="; ".join(_unknown(seen)))
 
 
 def restart(rig: Rig) -> tuple[Sock, ...]:

@@ -131,14 +131,14 @@ def _intended(
         varied=_varied(keys, chosen, {stage.name for stage in stages if stage.left}),
         is_probed=probe is not None,
         lacking=tuple(_lacking(subject, by_name, request)),
-        warnings=tuple(_starved(study, subject)),
+        warnings=tuple(_of_connections(study, subject)),
     )
 
 
-def _starved(study: Study, subject: SubjectStatus) -> Iterable[str]:
-    """Return a line for each class of clients that has too few connections, or too many.
+def _of_connections(study: Study, subject: SubjectStatus) -> Iterable[str]:
+    """Return warnings of too many connections, and for each class of clients of too few.
 
-    Only the think time and a lab's links are known: nobody was asked.
+    Of latencies only the think time and a lab's links are known: nobody was asked.
     """
     workload = study.workloads[subject.workload]
     lines = short_connections(subject.arch, workload)

@@ -69,7 +69,7 @@ class Outcome:
     def detail(self) -> str:
         """The reason for the status, and what else is to be known.
 
-        What is unknown is so in all trials. It stands behind no reason, as if it were one.
+        A failed trial leaves out what is unknown: it would look like the reason.
         """
         unknown = "" if self.validity.detail else self.unknown
         parts = (self.validity.detail, self.unsettled, unknown, _uncounted(self.measurement))

@@ -101,3 +101,25 @@ def test_other_rounds_than_it_was_begun_with_are_refused(ready: FakeTestbed) -> 
     ready.dies_after = None
     with pytest.raises(UsageError, match="intop tune --new"):
         trimmed(with_budget(ready.task, trim_rounds=4), PICKED)
+
+
+def test_a_judged_winner_is_not_trimmed_any_further(ready: FakeTestbed) -> None:
+    """An earlier version may have judged a set that this one would measure again."""
+    task = with_budget(ready.task, trim_rounds=3)
+    kept = Configuration({key: VALUES[key] for key in (ACTS, "net.ipv4.tcp_fin_timeout")})
+    task.store.put(
+        task.subject,
+        Trimmed(
+            origin="candidate 1",
+            candidate=PICKED.configuration,
+            configuration=kept,
+            sets=(),
+            left_out=(),
+            trials=9,
+            level=0.95,
+        ),
+    )
+    place = PlannedTrial(index=0, role="finalist", configuration=kept, arm="winner", round=1)
+    task.store.write_plan(task.subject, "judge", [place])
+    assert trimmed(task, PICKED).configuration == kept
+    assert not ready.measured

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from intop.domain.concurrency import Held, Room, places_of, rooms, saturated
+from intop.domain.concurrency import (
+    Held,
+    Room,
+    carried,
+    kept_connections,
+    places_of,
+    rooms,
+    saturated,
+)
 from intop.domain.workload import Clients, Workload
 from kit.golden import Golden
 
@@ -127,3 +135,16 @@ def test_what_was_carried_says_how_many_connections_are_needed() -> None:
     assert saturated(workload, 0) == ""
     assert saturated(workload, 100) == ""
     assert saturated(replace(workload, connections=1), 101) == ""
+
+
+def test_connections_of_clients_are_counted_with_the_shared_ones() -> None:
+    many = load(Clients(share=0.5, name="a"), Clients(share=0.5, name="b", connections=95))
+    assert kept_connections(many) == 5 + 95
+    new = Clients(requests_per_connection=2)
+    assert kept_connections(load(new)) is None
+    assert kept_connections(load(arrivals="closed")) is None
+
+
+def test_few_requests_of_a_connection_are_said_to_be_few() -> None:
+    assert carried(3.0, 2) == "a connection carries 3.0 requests in a trial of 2 s"
+    assert carried(2.9, 2).endswith("hardly act: fewer connections, or a longer duration_s")

@@ -16,7 +16,7 @@ from intop.hosts.load.streams import streams
 from intop.hosts.load.tools import command, parse_output
 from intop.hosts.load.types import PATHS_FILE
 from intop.hosts.rig import Rig, connected, load_directory, load_tool
-from intop.hosts.settle import LOOK, SOCKETS, settle
+from intop.hosts.settle import LOOK, SOCKETS, Unsettled, settle
 from intop.hosts.sockets import Sock, parse_sockets, port_of
 from intop.hosts.ssh import connect
 from intop.lab import cluster as lab
@@ -216,7 +216,9 @@ def test_other_hosts_may_lack_root_or_iproute2_and_it_is_recorded() -> None:
     for name in ("lg", "b1"):
         stage.hosts[name].flush = Completed(1, "", "RTNETLINK answers: Operation not permitted")
     stage.hosts["b1"].looks = [(0, "unseen\n")]
-    assert stage.settled() == "b1: connections were not looked at; lg, b1: TCP metrics were kept"
+    assert settle(stage.rig, max_time_wait=100, limit_s=60) == Unsettled(
+        unknown="b1: connections were not looked at; lg, b1: TCP metrics were kept"
+    )
 
 
 def test_ipv4_by_an_ipv6_socket_is_ipv4() -> None:
@@ -278,7 +280,7 @@ def test_after_many_short_connections_the_lab_is_in_a_defined_state(rig: Rig) ->
     assert left > 1500
     assert any("198.18." in text for text in on_all(rig, "ip tcp_metrics show").values())
 
-    assert settle(rig, max_time_wait=20_000, limit_s=20) == ""
+    assert settle(rig, max_time_wait=20_000, limit_s=20) == Unsettled()
 
     inode, queue = listening(rig)
     assert before[0] != inode
@@ -294,14 +296,14 @@ def test_after_many_short_connections_the_lab_is_in_a_defined_state(rig: Rig) ->
 
 def test_time_wait_that_is_too_much_is_waited_for_up_to_the_limit(rig: Rig) -> None:
     short_connections(rig, 300, 1)
-    assert "sockets in TIME_WAIT" in settle(rig, max_time_wait=0, limit_s=0.5)
+    assert "sockets in TIME_WAIT" in settle(rig, max_time_wait=0, limit_s=0.5).left
 
 
 def test_a_reload_does_not_open_the_listening_socket_anew(rig: Rig) -> None:
     folder = rig.cluster.server_restart.split()[-1].rpartition("/")[0]
     reload = f"kill -HUP $(cat {folder}/nginx.pid)"
     kept = Rig(replace(rig.cluster, server_restart=reload), rig.hosts)
-    assert "does not open it anew" in settle(kept, max_time_wait=20_000, limit_s=5)
+    assert "does not open it anew" in settle(kept, max_time_wait=20_000, limit_s=5).left
 
 
 def test_an_nginx_in_another_network_namespace_is_an_error(rig: Rig) -> None:
@@ -319,4 +321,4 @@ def test_an_nginx_in_another_network_namespace_is_an_error(rig: Rig) -> None:
         assert output(rig.load_balancer, f"cat /proc/{pid}/comm").strip() == "nginx"
         output(rig.load_balancer, stop)
     finally:
-        assert settle(rig, max_time_wait=20_000, limit_s=20) == ""
+        assert settle(rig, max_time_wait=20_000, limit_s=20) == Unsettled()

@@ -318,7 +318,6 @@ TRIED = {key: VALUES[key] for key in ("vm.swappiness", "net.ipv4.tcp_fin_timeout
 def test_the_power_fails_in_a_canary(
     machine: Machine, study: Study, before: dict[str, str]
 ) -> None:
-    """Its clients are not intop's, and wait until the machine is there again."""
     path = study.folder / "intop.toml"
     path.write_text(path.read_text().replace("[study]\n", '[study]\nbaselines = "mine"\n'))
     (study.folder / "mine").mkdir()
@@ -327,26 +326,33 @@ def test_the_power_fails_in_a_canary(
     (study.folder / "mine/mine.toml").write_text(f"{head}{values_text}")
     machine.asked(f"cat > {LOG_FILE} <<'END'\n{LOG}END\nsystemctl reload nginx")
     words = ("--configuration", "mine", "--connections", "all", "--limit-times", "1000")
-    with traffic(study, program=FEW_CLIENTS):
-        # To read its log once takes an emulated machine seconds.
-        process = study.start("canary", *words, "--block-s", "60", "--washout-s", "5")
-        machine.wait_for_values(process, lambda result: TRIED.items() <= result.items())
-        machine.cut_power()
-        _, printed = process.communicate(timeout=300)
-        assert process.returncode == 1, printed
-        assert "Traceback" not in printed
-        assert "the same command" in printed
+    try:
+        with traffic(study, program=FEW_CLIENTS):
+            # To read its log once takes an emulated machine seconds.
+            process = study.start("canary", *words, "--block-s", "60", "--washout-s", "5")
+            try:
+                machine.wait_for_values(process, lambda result: TRIED.items() <= result.items())
+                machine.cut_power()
+                _, printed = process.communicate(timeout=300)
+            finally:
+                process.kill()
+            assert process.returncode == 1, printed
+            assert "Traceback" not in printed
+            assert "the same command" in printed
 
-        since = time.monotonic()
+            since = time.monotonic()
+            machine.switch_on()
+            machine.took("power cut in a canary, until all servers answer", since)
+            assert before == machine.values()
+        with machine.connected() as host:
+            assert left(host) == ""
+        out, _ = study.run("status")
+        assert "not held" in out.splitlines()[0]
+    finally:
         machine.switch_on()
-        machine.took("power cut in a canary, until all servers answer", since)
-        assert before == machine.values()
-    with machine.connected() as host:
-        serves_again(host)
-        output(host, f"rm {LOG_FILE} && systemctl reload nginx")
-        assert left(host) == ""
-    out, _ = study.run("status")
-    assert "not held" in out.splitlines()[0]
+        with machine.connected() as host:
+            serves_again(host)
+            output(host, f"rm -f {LOG_FILE} && systemctl reload nginx")
 
 
 @pytest.mark.parametrize("orderly", [False, True])

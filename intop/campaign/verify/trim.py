@@ -158,9 +158,10 @@ class Trim(Stage[Trimmed]):
         """Return an estimate by the space, before the candidate is known."""
         keys, rounds = prospect.budget.keep, prospect.budget.trim_rounds
         first = sum(size < keys for size in SIZES) + 2
-        # Half of the searches stay with three changes, or fewer; some leave each of eight out.
+        # Half of the searches stay with three changes, or fewer; some leave each of eight out. A
+        # winner of two changes has three arms in step 4, and many have one change.
         planned = len(prospect.places(cls.name))
-        likely = max(planned, (first + 4) * rounds)
+        likely = max(planned, (first + 7) * rounds)
         # Steps 2 and 3 with all of their arms, step 4 with a few; more turns of step 3 are rare.
         most_arms = first + (MOST_ARMS + 2) + (MOST_ARMS + 3) + PROOF_ROUNDS * PROOF_ARMS
         most = max(likely, most_arms * rounds)
@@ -177,11 +178,14 @@ def trimmed(task: Task, picked: Picked) -> Picked:
     It is left as it is where the study wants no trimming, or was judged before.
     """
     subject, store = task.subject, task.store
-    if store.get(subject, Trimmed) is None:
-        budget = task.context.study.budget
-        if not budget.trim_rounds or store.plan(subject, "judge"):
+    result = store.get(subject, Trimmed)
+    if store.plan(subject, "judge"):
+        if result is None:
             return picked
-    result = execute(Trim(task, picked))
+    elif result is None and not task.context.study.budget.trim_rounds:
+        return picked
+    else:
+        result = execute(Trim(task, picked))
     if result.configuration == picked.configuration:
         return picked
     count = len(result.configuration.values)

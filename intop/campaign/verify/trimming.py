@@ -9,15 +9,16 @@ Four steps ask for rounds, each of them in fresh ones:
    changes. Of two changes that do the same, each seems to do nothing in step 2. The smaller set
    stays if it is as low as the larger one. What does nothing in it goes, too, by step 3 again.
 4. A set of several changes without each of them, in twice as many rounds. Now a change has to show
-   that it acts: the latency is certainly higher without it. The one that shows least goes, and the
-   rest is measured again.
+   that it acts: the latency is higher without it, at a one-sided level of 90 %. Else the least
+   helpful one goes, and the rest is measured again.
 
 A set is judged by the slowest tenth of its requests (`Trial.tail_ms`). In trials of some hundred
 requests a P99 rests on one or two of them, and scatters four times as much. A smaller set may lose
 a standard error of the difference (the one standard error rule of Breiman, Friedman, Olshen and
 Stone, Classification and Regression Trees, 1984), or SHARE of the gain, and EACH of the gain for
 every change that it is without. It never may lose more than MOST of the gain, so that noise alone
-drops nothing, and MARGIN is nothing at all. Its P99 must not be clearly higher, either.
+drops nothing, and MARGIN is nothing at all. Its P99 must not be clearly higher, either. Step 4
+asks for more: what the measurements can't tell from nothing goes, however large it may be.
 """
 
 import math
@@ -72,8 +73,8 @@ class Trimming:
     prefixes: Mapping[Changes, Loss]
     """By set of step 1: latency with it less that with all changes."""
     left_out: Mapping[Changes, Loss]
-    """By change of the set that is kept, or group of changes: latency without it less that with
-    it."""
+    """By change, or group of changes, of the last set that was measured without each of its own:
+    latency without it less that with it. Step 4 may have dropped one of them."""
 
 
 class Measured:
@@ -193,9 +194,10 @@ def _together_left_out(
 
 
 def _proven(changes: Changes, rounds: int) -> StepAsking:
-    """The changes that certainly act, or the most helpful one.
+    """The changes that show that they act, or the most helpful one.
 
-    One goes at a time: of two that do the same, each seems to do nothing beside the other.
+    One goes at a time, or one group: of two that do the same, each seems to do nothing beside the
+    other. A change without which nothing could be measured stays.
     """
     left_out: Mapping[Changes, Loss] = {}
     while len(changes) > 1:
@@ -212,9 +214,14 @@ def _proven(changes: Changes, rounds: int) -> StepAsking:
 
 
 def is_proven(loss: Loss) -> bool:
-    """Return whether the latency is certainly higher, by the tail or by P99."""
-    tail = loss.tail.mean > PROOF_ERRORS * loss.tail.error
-    return tail or loss.p99.mean > max(MARGIN, CLEAR_ERRORS * loss.p99.error)
+    """Return whether the latency is higher beyond chance, by the tail or by P99."""
+    is_slower = loss.tail.mean > PROOF_ERRORS * loss.tail.error
+    return is_slower or is_clearly_higher(loss.p99)
+
+
+def is_clearly_higher(p99: Effect) -> bool:
+    """Return whether a P99 is higher by more than nothing, and than its scatter."""
+    return p99.mean > max(MARGIN, CLEAR_ERRORS * p99.error)
 
 
 def is_nothing(loss: Loss, gain: float, dropped: int) -> bool:
@@ -224,5 +231,4 @@ def is_nothing(loss: Loss, gain: float, dropped: int) -> bool:
     """
     accepted = max(SHARE * gain, loss.tail.error) + EACH * gain * dropped
     accepted = max(MARGIN, min(accepted, MOST * gain))
-    clear = max(MARGIN, CLEAR_ERRORS * loss.p99.error)
-    return loss.tail.mean <= accepted and loss.p99.mean <= clear
+    return loss.tail.mean <= accepted and not is_clearly_higher(loss.p99)
