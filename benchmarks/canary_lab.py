@@ -42,16 +42,18 @@ MAY_CALL = 2
 TRAFFIC = """
 import http.client, sys, threading, time
 
+host, path, pause = sys.argv[1:]
+
 def ask(after):
     time.sleep(after)
     while True:
-        connection = http.client.HTTPConnection(sys.argv[1], 80, timeout=20)
+        connection = http.client.HTTPConnection(host, 80, timeout=20)
         try:
             for _ in range(10):
-                connection.request("GET", "/size/10k.jpg")
+                connection.request("GET", path)
                 connection.getresponse().read()
-                time.sleep(0.02)
-        except OSError:
+                time.sleep(float(pause))
+        except (OSError, http.client.HTTPException):
             time.sleep(0.1)
         finally:
             connection.close()
@@ -60,6 +62,7 @@ for n in range(16):
     threading.Thread(target=ask, args=(n / 20,), daemon=True).start()
 sys.stdin.read()
 """
+"""Sixteen clients that ask for a path, with ten requests a connection and pauses (s) between."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class RealAA(Question[int, Called]):
     @contextmanager
     def bed(self) -> Iterator[None]:
         self.study, spec = logging_lab("static-wan")
-        with labs_up(self.study), clients(spec.name, TRAFFIC):
+        with labs_up(self.study), clients(spec.name, TRAFFIC, "/size/10k.jpg", "0.02"):
             yield
 
     def measure(self, cell: int) -> Called:

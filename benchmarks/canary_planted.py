@@ -3,11 +3,12 @@
     python -m benchmarks canary-planted
     python -m benchmarks canary-planted "gain 1.2" --results build/gain.json
 
-A lab of the scenario static-wan, with traffic in a process of its own that intop does not control:
-170 to 330 files of 10 KB a second, as a day of two minutes has it, and 25 more at once every four
-seconds on average. A quarter of the clients keep a connection for 40 requests, the others for two.
-A client sends the end of its request 60 ms late, which nginx counts. With the canary's value of
-`tcp_fin_timeout`, which does nothing by itself, it does so sooner or later by the planted ratio.
+A lab of the scenario static-wan has traffic in a process of its own, which intop does not control.
+Clients ask for 170 to 330 files of 10 KB a second, in a day of two minutes. Every four seconds on
+average they ask for 25 more at once. A quarter of the clients keep a connection for 40 requests,
+the others for two. A client sends the end of its request 60 ms late, which nginx counts. With the
+canary's value of `tcp_fin_timeout`, which does nothing by itself, it does so sooner or later by the
+planted ratio.
 
 Terms, said before any canary ended: ten canaries of each kind, seeds from 1, of at most 40 pairs
 (4 s after 1 s), with the product's margin and limits. Wanted: of 20 gains and of 20 harms at least
@@ -110,7 +111,7 @@ for _ in sys.stdin:
 canary's value since the last one, and all that failed."""
 
 Cell = tuple[str, int]
-"""What is planted, and a seed."""
+"""The planted kind, and a seed."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def is_right(kind: str, result: Called) -> bool:
 def fixed_horizon(logs: Sequence[float]) -> int:
     """Return the pairs with which Student's t shows a difference; 0 where none of up to MOST_FIXED.
 
-    `logs` are the logarithms of the ratios of pairs. Its power is that of the noncentral t.
+    `logs` are the logarithms of the ratios of pairs. The noncentral t gives the power.
     """
     if len(logs) < 2 or not (scatter := stdev(logs)):
         return 0

@@ -128,9 +128,9 @@ class ReaderCost(Question[str, Cost]):
     def measure(self, cell: str) -> Cost:  # noqa: ARG002
         effect = Reading(self.lab, self.given.seconds)
         with tempfile.TemporaryDirectory() as folder, opened(f"{folder}/reader.db") as store:
-            found, _ = one_verdict(store, self.study, None, effect, one_sided(effect))
+            result, _ = one_verdict(store, self.study, None, effect, one_sided(effect))
         cores = {arm: fmean(times) for arm, times in effect.cores.items()}
-        return Cost(found.verdict, cores)
+        return Cost(result.verdict, cores)
 
     def table(self, results: Mapping[str, Cost]) -> Iterator[str]:
         yield "| pairs | P99, without / with | P99 without (ms) | cores without | with |"

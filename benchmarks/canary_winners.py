@@ -2,11 +2,11 @@
 
     python -m benchmarks canary-winners
 
-Both winners are found by the product on labs. *good* is that of the scenario static-wan, with the
-budget of `make run`. *over-tuned* is on purpose what nobody should deploy: clients without a link,
-trials of one second, nothing trimmed, three pairs for its verdict, and no congestion control to
-find. The models' best values of many parameters stay, which chance has chosen. Both leave out what
-a canary can't try without a restart of nginx.
+The product finds both winners on labs. The *good* one is of the scenario static-wan, with the
+budget of `make run`. Nobody should deploy the *over-tuned* one. Its clients have no link, its
+trials take a second, nothing is trimmed, three pairs make its verdict, and congestion control is
+left out. So chance has chosen the values of its many parameters. Both leave out what a canary can't
+try without a restart of nginx.
 
 The canary runs on a lab of static-wan (30 ms, 0.2 % of the packets lost). Its traffic is not
 intop's: sixteen clients that fetch files of 100 KB, ten a connection, with pauses.
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from benchmarks.campaign import begun, labs_up
-from benchmarks.canary_lab import canary, clients, logging_lab
+from benchmarks.canary_lab import TRAFFIC, canary, clients, logging_lab
 from benchmarks.harness import Question
 from benchmarks.winners import study_of, tuned
 from intop.config.study import Study
@@ -32,27 +32,6 @@ SCENARIO = "static-wan"
 PAIRS, BLOCK_S, WASHOUT_S, MARGIN = 30, 4, 1, 1.05
 GOOD, OVER_TUNED = "good", "over-tuned"
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
-TRAFFIC = """
-import http.client, sys, threading, time
-
-def ask(after):
-    time.sleep(after)
-    while True:
-        connection = http.client.HTTPConnection(sys.argv[1], 80, timeout=20)
-        try:
-            for _ in range(10):
-                connection.request("GET", "/size/100k.jpg")
-                connection.getresponse().read()
-                time.sleep(0.1)
-        except (OSError, http.client.HTTPException):
-            time.sleep(0.1)
-        finally:
-            connection.close()
-
-for n in range(16):
-    threading.Thread(target=ask, args=(n / 20,), daemon=True).start()
-sys.stdin.read()
-"""
 
 
 @dataclass(frozen=True)
@@ -91,7 +70,7 @@ class CanaryWinners(Question[tuple[str, int], Judged]):
         lab, spec = logging_lab(SCENARIO)
         timing = Timing(block_s=BLOCK_S, washout_s=WASHOUT_S)
         observation = Observation(timing=timing, limits=BlockLimits())
-        with labs_up(lab), clients(spec.name, TRAFFIC):
+        with labs_up(lab), clients(spec.name, TRAFFIC, "/size/100k.jpg", "0.1"):
             task = begun(store, replace(lab, name=f"{study.name}-canary"))
             result = canary(
                 task, winner, observation, pairs=PAIRS, margin=MARGIN, title=f"{name} winner"

@@ -54,9 +54,9 @@ class Unsettled:
     """The quantities of a cluster that could not be settled, in words; "" for none."""
 
     left: str = ""
-    """Those that are known not to have settled."""
+    """The quantities that have certainly not settled."""
     unknown: str = ""
-    """Those that hosts without root or iproute2 don't show."""
+    """The quantities that hosts without root or iproute2 don't show."""
 
 
 def settle(rig: Rig, *, max_time_wait: int, limit_s: float) -> Unsettled:

@@ -178,13 +178,10 @@ def trimmed(task: Task, picked: Picked) -> Picked:
     It is left as it is where the study wants no trimming, or was judged before.
     """
     subject, store = task.subject, task.store
-    result = store.get(subject, Trimmed)
-    if store.plan(subject, "judge"):
-        if result is None:
-            return picked
-    elif result is None and not task.context.study.budget.trim_rounds:
+    result, is_judged = store.get(subject, Trimmed), bool(store.plan(subject, "judge"))
+    if result is None and (is_judged or not task.context.study.budget.trim_rounds):
         return picked
-    else:
+    if result is None or not is_judged:
         result = execute(Trim(task, picked))
     if result.configuration == picked.configuration:
         return picked

@@ -21,7 +21,9 @@ ERROR_KINDS = (
 DRAIN_S = 1.5
 """The longest wait for answers after the last slot; it ends as soon as all are there.
 
-A dropped SYN is sent again after a second. Its answer takes two round trips more."""
+A dropped SYN is sent again after a second. Its answer takes two round trips more. engine.lua has
+the number in its text, whose fingerprint goes with each trial, so trials of another wait don't mix.
+"""
 
 
 def sent_s(load: Load) -> float:

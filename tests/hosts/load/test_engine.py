@@ -9,8 +9,17 @@ import pytest
 from builders.loads import CAPTURED, ENGINE, SLT, captured, edited, load, of
 from intop.domain.workload import Clients
 from intop.errors import LoadOutputError
-from intop.hosts.load.engine import ERROR_KINDS, PENDING, parse, planned_run_s, script_words, words
+from intop.hosts.load.engine import (
+    DRAIN_S,
+    ERROR_KINDS,
+    PENDING,
+    parse,
+    planned_run_s,
+    script_words,
+    words,
+)
 from intop.hosts.load.tools import parse_output
+from intop.resources import shipped
 
 ERRORS = "engine-slt-errors.txt"
 
@@ -118,6 +127,8 @@ def test_what_every_request_has_is_for_its_script(changes: dict[str, Any], expec
 
 def test_a_run_takes_its_warm_up_its_duration_and_some_time_for_late_answers() -> None:
     assert planned_run_s(load(warmup_s=2)) == 3 + 2 + 1.5
+    # The script's text goes with each trial, and other waits make other trials.
+    assert f"intop's are {DRAIN_S:g}\n" in shipped("lua").joinpath("engine.lua").read_text()
 
 
 @pytest.mark.parametrize(
