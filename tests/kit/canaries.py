@@ -136,6 +136,10 @@ def value(study: Study) -> str:
     return study.balancer(f"sysctl -n {KEY}").strip()
 
 
+# Tests that run beside this one slow single blocks, and a limit would stop its canary.
+NO_LIMIT = ("--limit-times", "1000")
+
+
 def canary(*more: str) -> tuple[str, ...]:
     blocks = ("--block-s", "4", "--washout-s", "1", "--margin", "1.001")
     return ("canary", "--configuration", "mine", "--json", *blocks, *more)

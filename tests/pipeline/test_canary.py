@@ -10,6 +10,7 @@ from kit.canaries import (
     ALGORITHM,
     DOWNLOADS,
     KEY,
+    NO_LIMIT,
     OWN,
     TRIED,
     Make,
@@ -23,8 +24,7 @@ from kit.studies import wait_for
 
 def test_values_switch_on_real_traffic_and_nothing_is_left(make_study: Make) -> None:
     study = made(make_study)
-    # Other tests beside this one make single blocks slow, and a limit would stop it.
-    words = canary("--pairs", "3", "--limit-times", "1000")
+    words = canary("--pairs", "3", *NO_LIMIT)
     with traffic(study):
         process = study.start(*words)
         wait_for(lambda: value(study) == TRIED, "the configuration")
@@ -56,7 +56,7 @@ def test_a_gain_can_be_kept_and_rolled_back(make_study: Make) -> None:
     """The clients are slow with the default, which is what a gain looks like."""
     study = made(make_study)
     with traffic(study, word=OWN):
-        out, err = study.run(*canary("--pairs", "12", "--keep", "--connections", "all"))
+        out, err = study.run(*canary("--pairs", "12", *NO_LIMIT, "--keep", "--connections", "all"))
         assert json.loads(out)["outcome"] == "gain"
         assert "keeps mine until its next reboot" in err
         assert value(study) == TRIED
@@ -70,12 +70,12 @@ def test_a_killed_controller_leaves_the_host_its_own_values_and_the_canary_goes_
 ) -> None:
     study = made(make_study)
     with traffic(study):
-        process = study.start(*canary("--pairs", "2"))
+        process = study.start(*canary("--pairs", "2", *NO_LIMIT))
         wait_for(lambda: value(study) == TRIED, "the configuration")
         process.kill()
         process.communicate()
         wait_for(lambda: value(study) == OWN, "the watchdog")
-        out, _ = study.run(*canary("--pairs", "2"), expected=(3,))
+        out, _ = study.run(*canary("--pairs", "2", *NO_LIMIT), expected=(3,))
     assert json.loads(out)["pairs"] == 2
 
 
@@ -89,7 +89,7 @@ def test_congestion_control_is_judged_by_the_kernels_tcp_info(make_study: Make) 
     words = ("--configuration", "bbr", "--block-s", "6", "--washout-s", "2", "--keep", "--json")
     log = study.folder / "clients.log"
     with traffic(study, str(log), DOWNLOADS):
-        out, err = study.run("canary", *words, "--pairs", "12", "--limit-times", "100")
+        out, err = study.run("canary", *words, "--pairs", "12", *NO_LIMIT)
     result = json.loads(out)
     sides = {side["quantity"]: side for side in result["sides"]}
     assert own == "cubic"
@@ -124,7 +124,7 @@ command = '''tail -n 300 LOG | awk '{ sum += 1000 * $NF } END { print 1 + sum / 
 
 def test_a_metric_of_the_users_own_is_asked_on_the_host(make_study: Make) -> None:
     study = made(make_study, more=METRIC)
-    words = ("--pairs", "1", "--limit-times", "1000", "--connections", "all")
+    words = ("--pairs", "1", *NO_LIMIT, "--connections", "all")
     with traffic(study, word=TRIED):
         out, err = study.run(*canary(*words), expected=(3,))
     (side,) = (side for side in json.loads(out)["sides"] if side["quantity"] == "waiting")
@@ -135,7 +135,7 @@ def test_a_metric_of_the_users_own_is_asked_on_the_host(make_study: Make) -> Non
 
 def test_a_metric_without_a_number_is_refused_before_anything_is_set(make_study: Make) -> None:
     study = made(make_study, more=METRIC.replace("LOG", "/nowhere"))
-    _, err = study.run(*canary("--pairs", "1"), expected=(2,))
+    _, err = study.run(*canary("--pairs", "1", *NO_LIMIT), expected=(2,))
     assert "[canary.metrics.waiting]: exit code 2" in err
     assert "then run: intop canary" in err
     assert study.trials("canary") == []

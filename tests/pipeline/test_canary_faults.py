@@ -13,7 +13,7 @@ import pytest
 
 from intop.lab.cluster import cluster
 from intop.lab.processes import arguments
-from kit.canaries import KEY, OWN, TRIED, Make, canary, log_of, made, traffic, value
+from kit.canaries import KEY, NO_LIMIT, OWN, TRIED, Make, canary, log_of, made, traffic, value
 from kit.studies import Study, wait_for
 
 pytestmark = pytest.mark.long
@@ -26,8 +26,7 @@ LEASE_S = 30
 def in_a_block(study: Study, *words: str) -> Iterator["subprocess.Popen[str]"]:
     """A canary in its first block with the configuration."""
     with traffic(study):
-        # The machine that runs the tests may have other work, which is no harm of the canary's.
-        process = study.start(*canary(*words, "--limit-times", "1000"))
+        process = study.start(*canary(*words, *NO_LIMIT))
         try:
             wait_for(lambda: value(study) == TRIED, "the configuration")
             yield process
@@ -141,7 +140,7 @@ def test_the_link_is_cut_for_longer_than_the_lease(make_study: Make) -> None:
             subprocess.run([*link, "up"], check=True)
         _, err = ended(process, 1)
         assert "the same command" in err
-        out, _ = study.run(*canary("--pairs", "2"), expected=(3,))
+        out, _ = study.run(*canary("--pairs", "2", *NO_LIMIT), expected=(3,))
     assert (json.loads(out)["pairs"], value(study)) == (2, OWN)
 
 
@@ -162,5 +161,5 @@ def test_the_disk_of_the_guards_folder_is_full(make_study: Make) -> None:
         ended(process, 1, 3)
         wait_for(lambda: value(study) == OWN, "the host's own values")
         on_the_host(f"rm {state}/full")
-        out, _ = study.run(*canary("--pairs", "2"), expected=(3,))
+        out, _ = study.run(*canary("--pairs", "2", *NO_LIMIT), expected=(3,))
     assert (json.loads(out)["pairs"], value(study)) == (2, OWN)

@@ -73,10 +73,12 @@ def test_the_lab_serves_the_logs_files_and_the_load_asks_for_them(learned: Study
     for asked, size in SIZES.items():
         command = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", FETCH]
         url = f"http://{host}{asked}"
-        done = subprocess.run([*command, url], capture_output=True, check=True, timeout=20)
-        assert len(done.stdout) == size, asked
-        took_s = float(done.stderr)
-        assert (took_s >= WAIT_S) == (asked == SLOW), asked
+        took_s = []
+        for _ in range(5):  # the machine may be busy for a moment
+            done = subprocess.run([*command, url], capture_output=True, check=True, timeout=20)
+            assert len(done.stdout) == size, asked
+            took_s.append(float(done.stderr))
+        assert (min(took_s) >= WAIT_S) == (asked == SLOW), asked
     learned.run("collect", "--samples", "8")
     generated = folders_of(lab).host("lb") / "disk/access.log"
     senders = Counter(line.partition(" ")[0] for line in generated.read_text().splitlines())
