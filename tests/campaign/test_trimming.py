@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from intop.campaign.verify.change_rounds import Changes, NextRounds, Round
-from intop.campaign.verify.trimming import MOST_ARMS, NONE, Answers, Trimming, trim
+from intop.campaign.verify.trimming import MOST_ARMS, NONE, Answers, Trimming, _proven, trim
 
 NAMES = [chr(ord("a") + n) for n in range(14)]
 Asked = list[NextRounds]
@@ -127,3 +127,33 @@ def test_noise_alone_drops_nothing_that_makes_the_gain() -> None:
 def test_a_change_that_only_lowers_p99_stays_where_that_is_clear() -> None:
     result, _ = trimmed(NAMES[:3], {"a": 0.4}, p99_effects={"a": 0.4, "b": 0.5}, sd=0.02)
     assert result.kept == {"a", "b"}
+
+
+def proven(names: str, lowers: Mapping[frozenset[str], float]) -> tuple[Changes, list[int]]:
+    """Return what step 4 keeps, and how many sets it asked for in each turn.
+
+    A set lowers the latency where it has one of the changes of an entry.
+    """
+    search = _proven(frozenset(names), 8)
+    asked = [next(search)]
+    try:
+        while True:
+            one = {
+                s: -sum(by for any_of, by in lowers.items() if s & any_of) for s in asked[-1].sets
+            }
+            rounds = [one] * asked[-1].rounds
+            asked.append(search.send(Answers(p99=rounds, tail=rounds)))
+    except StopIteration as end:
+        return end.value[0], [len(each.sets) for each in asked]
+
+
+def test_half_of_many_changes_that_do_nothing_go_at_once() -> None:
+    kept, asked = proven("abcdefghij", {frozenset("j"): 0.5})
+    assert kept == {"j"}
+    assert sum(asked) < 40  # 63 if one went at a time
+
+
+def test_two_that_do_the_same_do_not_go_together() -> None:
+    kept, _ = proven("abcdefghij", {frozenset("ab"): 0.5})
+    assert len(kept) <= 2
+    assert kept & set("ab")

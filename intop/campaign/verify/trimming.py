@@ -9,8 +9,8 @@ Four steps ask for rounds, each of them in fresh ones:
    changes. Of two changes that do the same, each seems to do nothing in step 2. The smaller set
    stays if it is as low as the larger one. What does nothing in it goes, too, by step 3 again.
 4. A set of several changes without each of them, in twice as many rounds. Now a change has to show
-   that it acts: the latency is higher without it, at a one-sided level of 90 %. Else the least
-   helpful one goes, and the rest is measured again.
+   that it acts: the latency is higher without it, at a one-sided level of 90 %. The less helpful
+   half of those that don't show it goes, and the rest is measured again.
 
 A set is judged by the slowest tenth of its requests (`Trial.tail_ms`). In trials of some hundred
 requests a P99 rests on one or two of them, and scatters four times as much. A smaller set may lose
@@ -196,20 +196,29 @@ def _together_left_out(
 def _proven(changes: Changes, rounds: int) -> StepAsking:
     """The changes that show that they act, or the most helpful one.
 
-    One goes at a time, or one group: of two that do the same, each seems to do nothing beside the
-    other. A change without which nothing could be measured stays.
+    The less helpful half of those that don't show it goes, at least one. Of two that do the same,
+    each seems to do nothing beside the other, so the larger set is measured once more. Where it is
+    lower, only the least helpful change goes. A change without which nothing could be measured
+    stays.
     """
     left_out: Mapping[Changes, Loss] = {}
+    larger, least = changes, NONE
     while len(changes) > 1:
         parts = _in_groups(sorted(changes))
-        sets = (changes, *(changes - part for part in parts))
+        doubted = (larger,) if larger - changes > least else ()
+        sets = (*doubted, changes, *(changes - part for part in parts))
         measured = Measured((yield NextRounds(sets, rounds)))
+        lost = measured.losses({more: (changes, more) for more in doubted})
+        if doubted and (larger not in lost or is_proven(lost[larger])):
+            changes = larger = larger - least
+            continue
         left_out = measured.losses({part: (changes - part, changes) for part in parts})
         unproven = [part for part, loss in left_out.items() if not is_proven(loss)]
         if not unproven:
             break
-        least = min(unproven, key=lambda part: left_out[part].tail.mean)
-        changes = changes - least
+        unproven.sort(key=lambda part: left_out[part].tail.mean)
+        larger, least = changes, unproven[0]
+        changes = changes.difference(*unproven[: max(1, len(unproven) // 2)])
     return changes, left_out
 
 
