@@ -154,6 +154,7 @@ def test_half_of_many_changes_that_do_nothing_go_at_once() -> None:
 
 
 def test_two_that_do_the_same_do_not_go_together() -> None:
+    """Both are in the half that goes first, and the larger set shows that one of them acts."""
     kept, _ = proven("abcdefghij", {frozenset("ab"): 0.5})
     assert len(kept) <= 2
     assert kept & set("ab")

@@ -135,7 +135,7 @@ def test_a_metric_of_the_users_own_is_asked_on_the_host(make_study: Make) -> Non
 
 def test_a_metric_without_a_number_is_refused_before_anything_is_set(make_study: Make) -> None:
     study = made(make_study, more=METRIC.replace("LOG", "/nowhere"))
-    _, err = study.run(*canary("--pairs", "1", *NO_LIMIT), expected=(2,))
+    _, err = study.run(*canary("--pairs", "1"), expected=(2,))
     assert "[canary.metrics.waiting]: exit code 2" in err
     assert "then run: intop canary" in err
     assert study.trials("canary") == []
