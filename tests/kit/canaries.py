@@ -46,17 +46,17 @@ def ask():
                 connection.endheaders()
                 connection.send(b"12345")
                 if value == slow_at:
-                    time.sleep(0.2)  # a slow client, as far as nginx can tell
+                    time.sleep(0.4)  # a slow client, as far as nginx can tell
                 connection.send(b"67890")
                 connection.getresponse().read()
                 # One rate for all values, so that only the waiting tells them apart.
-                time.sleep(max(began + 0.3 - time.monotonic(), 0))
+                time.sleep(max(began + 0.45 - time.monotonic(), 0))
         except OSError:
             time.sleep(0.1)
         finally:
             connection.close()
 
-for work in [look] + 40 * [ask]:
+for work in [look] + 150 * [ask]:
     threading.Thread(target=work, daemon=True).start()
 print("flows", flush=True)
 sys.stdin.read()
@@ -83,7 +83,7 @@ def made(make_study: Make, link: str = "", more: str = "") -> Study:
 
 @contextmanager
 def traffic(study: Study, word: str = "never", program: str = TRAFFIC) -> Iterator[None]:
-    """Requests of forty clients that intop knows nothing of, until the block ends."""
+    """Requests of 150 clients that intop knows nothing of, until the block ends."""
     (lab,) = study.labs
     host = str(urlsplit(cluster(lab).url).hostname)
     words = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", program]
