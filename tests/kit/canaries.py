@@ -61,6 +61,8 @@ for work in [look] + 150 * [ask]:
 print("flows", flush=True)
 sys.stdin.read()
 """
+VERY_SLOW = TRAFFIC.replace("sleep(0.4)", "sleep(3)")
+"""Clients whose requests become fewer, too, however busy the machine is."""
 
 
 def made(make_study: Make, link: str = "", more: str = "") -> Study:

@@ -13,6 +13,7 @@ from kit.canaries import (
     NO_LIMIT,
     OWN,
     TRIED,
+    VERY_SLOW,
     Make,
     canary,
     made,
@@ -42,13 +43,12 @@ def test_values_switch_on_real_traffic_and_nothing_is_left(make_study: Make) -> 
 
 def test_a_harm_is_stopped_and_undone_at_once(make_study: Make) -> None:
     study = made(make_study)
-    with traffic(study, word=TRIED):
+    with traffic(study, word=TRIED, program=VERY_SLOW):
         process = study.start(*canary("--pairs", "20"))
         out, err = process.communicate(timeout=300)
     assert process.returncode == 1, err
     result = json.loads(out)
-    assert result["outcome"] == "harm"
-    assert result["pairs"] <= 1, "a busy machine's default may be slow once"
+    assert (result["outcome"], result["pairs"]) == ("harm", 0)
     assert re.search(r"-lb: (P99 was|only) ", result["stopped"])
     assert value(study) == OWN
 
