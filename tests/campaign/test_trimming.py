@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from intop.campaign.verify.change_rounds import Changes, NextRounds, Round
-from intop.campaign.verify.trimming import MOST_ARMS, NONE, Answers, Trimming, _proven, trim
+from intop.campaign.verify.trimming import MOST_ARMS, NONE, Answers, Trimming, only_proven, trim
 
 NAMES = [chr(ord("a") + n) for n in range(14)]
 Asked = list[NextRounds]
@@ -134,14 +134,14 @@ def proven(names: str, lowers: Mapping[frozenset[str], float]) -> tuple[Changes,
 
     A set lowers the latency where it has one of the changes of an entry.
     """
-    search = _proven(frozenset(names), 8)
+    search = only_proven(frozenset(names), 8)
     asked = [next(search)]
     try:
         while True:
-            one = {
+            latency = {
                 s: -sum(by for any_of, by in lowers.items() if s & any_of) for s in asked[-1].sets
             }
-            rounds = [one] * asked[-1].rounds
+            rounds = [latency] * asked[-1].rounds
             asked.append(search.send(Answers(p99=rounds, tail=rounds)))
     except StopIteration as end:
         return end.value[0], [len(each.sets) for each in asked]

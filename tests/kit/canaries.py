@@ -22,7 +22,7 @@ source = "this test"
 [values]
 "{KEY}" = {TRIED}
 """
-TRAFFIC = """
+CLIENTS = """
 import http.client, subprocess, sys, threading, time
 
 host, namespace, slow_at = sys.argv[1:]
@@ -46,10 +46,10 @@ def ask():
                 connection.endheaders()
                 connection.send(b"12345")
                 if value == slow_at:
-                    time.sleep(0.4)  # a slow client, as far as nginx can tell
+                    time.sleep(WAIT_S)  # a slow client, as far as nginx can tell
                 connection.send(b"67890")
                 connection.getresponse().read()
-                # One rate for all values, so that only the waiting tells them apart.
+                # Short waits leave the rate as it is, so that only they tell values apart.
                 time.sleep(max(began + 0.45 - time.monotonic(), 0))
         except OSError:
             time.sleep(0.1)
@@ -61,7 +61,8 @@ for work in [look] + 150 * [ask]:
 print("flows", flush=True)
 sys.stdin.read()
 """
-VERY_SLOW = TRAFFIC.replace("sleep(0.4)", "sleep(3)")
+TRAFFIC = CLIENTS.replace("WAIT_S", "0.4")
+VERY_SLOW = CLIENTS.replace("WAIT_S", "3")
 """Clients whose requests become fewer, too, however busy the machine is."""
 
 
@@ -85,7 +86,7 @@ def made(make_study: Make, link: str = "", more: str = "") -> Study:
 
 @contextmanager
 def traffic(study: Study, word: str = "never", program: str = TRAFFIC) -> Iterator[None]:
-    """Requests of 150 clients that intop knows nothing of, until the block ends."""
+    """Requests of clients that intop knows nothing of, until the block ends."""
     (lab,) = study.labs
     host = str(urlsplit(cluster(lab).url).hostname)
     words = ["ip", "netns", "exec", f"intop-{lab}-lg", sys.executable, "-c", program]

@@ -117,7 +117,7 @@ def trim(names: Sequence[str], rounds: int) -> Asking:
             break
         kept, left_out, smaller = smaller, parts, fewest
     if len(kept) > 1:
-        kept, left_out = yield from _proven(kept, PROOF_ROUNDS * rounds)
+        kept, left_out = yield from only_proven(kept, PROOF_ROUNDS * rounds)
     return Trimming(kept=kept, prefixes=prefixes, left_out=left_out)
 
 
@@ -193,7 +193,7 @@ def _together_left_out(
     return fewest, left_out, is_as_low
 
 
-def _proven(changes: Changes, rounds: int) -> StepAsking:
+def only_proven(changes: Changes, rounds: int) -> StepAsking:
     """The changes that show that they act, or the most helpful one.
 
     The less helpful half of those that don't show it goes, at least one. Of two that do the same,
