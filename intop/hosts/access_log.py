@@ -10,7 +10,7 @@ from typing import Any
 from intop.domain.histogram import MAX_US, Histogram
 from intop.domain.nginx.access_logs import AccessLog, parts
 from intop.errors import UsageError
-from intop.hosts.answers import count, lines
+from intop.hosts.answers import count, joined, lines
 from intop.hosts.host import Host, parsed_output
 from intop.hosts.scripts import script
 
@@ -21,6 +21,9 @@ ADVICE = (
     "$request_time'; access_log /var/log/nginx/intop.log intop;"
 )
 
+_NAMES = {"request_time": "time", "status": "status", CONNECTION: "connection"}
+"""The names of variables in `access_log.sh`."""
+_SKIP = "{ unreadable++; next }"
 _COUNTS = ("unreadable", "connection", "failed", "old")
 HALF_A_MILLISECOND_US = 500
 
@@ -102,15 +105,13 @@ class LogReader:
         With `after`, only those of connections with a higher number count. Raises CommandError for
         a log that can't be read, UnreachableError for a lost connection.
         """
-        literals, variables = parts(self._log.text)
-        words = [word for pair in zip(literals, variables, strict=False) for word in pair]
         command = script(
             "access_log.sh",
             path=self._log.path,
             inode=self._inode,
             offset=self._size,
             after="" if after is None else after,
-            format="\n".join([*words, literals[-1]]),
+            fields=_fields(self._log),
         )
         answer = parsed_output(self._host, command, _parsed, f"{self._log.path} can't be read")
         self._inode, self._size = answer.inode, answer.size
@@ -121,6 +122,38 @@ class LogReader:
     def begin_anew(self) -> None:
         """Take the latest connections for the highest: after a restart nginx counts from 1 on."""
         self.connection = self._latest
+
+
+def _fields(log: AccessLog) -> str:
+    """Return a rule of awk that gives the variables of a line the reader's names.
+
+    It is a step for each variable up to the last one that is needed: a loop over the format takes
+    seven times as long.
+    """
+    literals, variables = parts(log.text)
+    last = max(n for n, name in enumerate(variables) if name in _NAMES)
+    first = _in_awk(literals[0])
+    steps = [f"if (index($0, {first}) != 1) {_SKIP}"] if literals[0] else []
+    steps.append(f"rest = substr($0, {_size(literals[0]) + 1})")
+    for name, text in zip(variables[: last + 1], literals[1:], strict=False):
+        if text:
+            steps.append(f"if (!(at = index(rest, {_in_awk(text)}))) {_SKIP}")
+        if name in _NAMES:
+            value = "substr(rest, 1, at - 1)" if text else "rest"
+            steps.append(f"{_NAMES[name]} = {value}")
+        if text:
+            steps.append(f"rest = substr(rest, at + {_size(text)})")
+    return joined(["{", *steps, "}"])
+
+
+def _in_awk(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _size(text: str) -> int:
+    """Return the bytes of a text, which are awk's characters in the locale C."""
+    return len(text.encode())
 
 
 def _parsed(text: str) -> _Answer:

@@ -1,13 +1,13 @@
 # Reduce what an access log got since a place to counts. $path, $inode, $offset and $after come
-# before it, and $format: the texts around the variables and their names, in turn, a line each.
-# Without an $inode it begins a little before the end.
+# before it, and $fields: awk code that takes time, status and connection from a line. Without an
+# $inode it begins a little before the end.
 #
 # It prints, with tabs: `place INODE SIZE`, where the next call goes on; `note WORD` for a log that
 # was moved, truncated or lost; `unreadable N`; `connection N`, the highest number of a connection;
 # `failed N` and `time MS N` of the requests that count, and `old N` of those that don't: with an
 # $after, only connections with a higher number count. Upgraded connections (101) are no requests.
 LC_ALL=C
-export LC_ALL format after
+export LC_ALL after
 
 place=$(stat -L -c '%i %s' -- "$path") || exit 1
 now=${place% *}
@@ -35,36 +35,25 @@ printf 'place\t%s\t%s\n' "$now" "$size"
     [ -z "$before" ] || tail -c "+$((offset + 1))" -- "$before"
     tail -c "+$((from + 1))" -- "$path" | head -c "$((size - from))"
 } | awk '
-    BEGIN {
-        count = split(ENVIRON["format"], part, "\n")
-        after = ENVIRON["after"]
-    }
+    BEGIN { after = ENVIRON["after"] == "" ? -1 : ENVIRON["after"] + 0 }
+    '"$fields"'
     {
-        rest = $0
-        time = status = connection = ""
-        if (part[1] != "" && index(rest, part[1]) != 1) { unreadable++; next }
-        rest = substr(rest, length(part[1]) + 1)
-        for (n = 2; n < count; n += 2) {
-            if (part[n + 1] == "") {
-                value = rest
-                rest = ""
-            } else {
-                if (!(at = index(rest, part[n + 1]))) { unreadable++; next }
-                value = substr(rest, 1, at - 1)
-                rest = substr(rest, at + length(part[n + 1]))
-            }
-            if (part[n] == "request_time") time = value
-            else if (part[n] == "status") status = value
-            else if (part[n] == "connection") connection = value
-        }
-        if (time !~ /^[0-9]+(\.[0-9]+)?$/ || status !~ /^[0-9][0-9][0-9]$/) { unreadable++; next }
-        if (connection + 0 > highest) highest = connection + 0
-        if (status == 101) next
-        if (after != "" && connection + 0 <= after + 0) { old++; next }
-        if (status >= 500 || status == 499) failed++
-        else times[int(time * 1000 + 0.5)]++
+        # Many requests have the same status and time, so each pair is checked once.
+        pair = status " " time
+        if (!(pair in is_readable))
+            is_readable[pair] = time ~ /^[0-9]+(\.[0-9]+)?$/ && status ~ /^[0-9][0-9][0-9]$/
+        if (!is_readable[pair]) { unreadable++; next }
+        number = connection + 0
+        if (number > highest) highest = number
+        if (number > after) requests[pair]++
+        else if (status != 101) old++
     }
     END {
+        for (pair in requests) {
+            split(pair, word, " ")
+            if (word[1] >= 500 || word[1] == 499) failed += requests[pair]
+            else if (word[1] != 101) times[int(word[2] * 1000 + 0.5)] += requests[pair]
+        }
         printf "unreadable\t%d\nconnection\t%d\nfailed\t%d\nold\t%d\n", unreadable, highest, failed, old
         for (ms in times) printf "time\t%d\t%d\n", ms, times[ms]
     }'

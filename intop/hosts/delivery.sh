@@ -3,7 +3,7 @@
 # it.
 #
 # It samples the server's connections every $step, and sums by how much their quantities grew. A new
-# connection began at 0. A sample may take a hundredth of the time: where it takes longer, the next
+# connection began at 0. A sample may take 1/200 of the time: where it takes longer, the next
 # one comes later. What a connection did after its last sample is not seen. Memory is for the
 # connections of one sample.
 #
@@ -89,7 +89,7 @@ sample() {
     } | awk -v begin="$1" "$grow")
     [ -z "$answer" ] || then=$answer$'\n'
     taken=$((${EPOCHREALTIME/./} - begun))
-    due=$((begun + (100 * taken > step ? 100 * taken : step)))
+    due=$((begun + (200 * taken > step ? 200 * taken : step)))
 }
 
 read -r mark || exit 0
