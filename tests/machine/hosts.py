@@ -224,3 +224,9 @@ def until(
     while not condition():
         assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}"
         time.sleep(poll_s)
+
+
+def serves_again(host: SshHost) -> None:
+    """Sshd may answer before nginx."""
+    is_active = "systemctl is-active nginx || :"
+    until(lambda: output(host, is_active).strip() == "active", "nginx", BOOT_LIMIT_S)

@@ -5,7 +5,6 @@ A real boot each time the power is cut, so these take half an hour: `make test-m
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,10 +15,18 @@ from intop.errors import CommandError, HostError
 from intop.hosts.facts import facts
 from intop.hosts.guard import guarded, rollback, status
 from intop.hosts.host import output
-from intop.hosts.ssh import Secret, SshHost, connect, with_passwords
+from intop.hosts.ssh import Secret, connect, with_passwords
 from intop.inspect.host_states import state_of
 from kit.studies import Study
-from machine.hosts import BOOT_LIMIT_S, Machine, left, nginx_files, until, values, workers
+from machine.hosts import (
+    Machine,
+    left,
+    nginx_files,
+    serves_again,
+    until,
+    values,
+    workers,
+)
 from machine.session import FILE, VALUES
 
 pytestmark = pytest.mark.machine
@@ -28,55 +35,10 @@ DAY_S = 86_400
 FREE_BLOCKS = "stat -f -c %f /"
 """Of 4 KB; some are kept for the file system itself."""
 
-STUDY = """
-[study]
-name = "small"
-store = "small.db"
-load_tool = "engine"
-parameters = {keys}
-
-[cluster.native]
-lab = "{lab}"
-kind = "machine"
-link = {{ rate_mbit = 100 }}
-
-[workload.slt]
-rate_rps = 60
-connections = 16
-threads = 1
-duration_s = 2
-warmup_s = 0
-paths = ["/index.html", "/img/photo-1.jpg"]
-
-[budget]
-settle_limit_s = 10
-# The machine that runs the tests may have other work, and an emulated one is slow.
-max_foreign_cores = 1000
-max_steal_cores = 1000
-max_steal = 0.99
-max_load_cpu = 1
-max_lag = 1
-"""
-
-
-@pytest.fixture
-def study(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    """The command line, which has the password from its environment."""
-    monkeypatch.setenv("INTOP_SUDO_PASSWORD", machine.password.reveal())
-    text = STUDY.format(keys=list(VALUES), lab=machine.spec.name)
-    (tmp_path / "intop.toml").write_text(text)
-    return Study(tmp_path, (machine.spec.name,))
-
 
 def finish(study: Study, machine: Machine) -> None:
     verdict = replace(VERDICT, configuration=Configuration(VALUES))
     finish_campaign(study, verdict, with_passwords(lambda address: machine.password))
-
-
-def serves_again(host: SshHost) -> None:
-    """Sshd may answer before nginx."""
-    is_active = "systemctl is-active nginx || :"
-    until(lambda: output(host, is_active).strip() == "active", "nginx", BOOT_LIMIT_S)
 
 
 # -- what it is ----------------------------------------------------------------------------------
