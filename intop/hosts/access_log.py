@@ -1,9 +1,12 @@
 """Times and failures of the requests on a host with real traffic, by its access log.
 
-The host reduces the log to counts: no line leaves it.
+The host reduces the log to counts: no line leaves it. Of a busy log it reads a random sample.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +26,12 @@ ADVICE = (
 
 _NAMES = {"request_time": "time", "status": "status", CONNECTION: "connection"}
 """The names of variables in `access_log.sh`."""
-_SKIP = "{ unreadable++; next }"
+_SKIP = "{ unreadable += is_read; next }"
+_FAILED = "(499|[5-9][0-9][0-9])"
 _COUNTS = ("unreadable", "connection", "failed", "old")
 HALF_A_MILLISECOND_US = 500
+SHORTEST_S = 1.0
+"""Seconds between two reads from which on they tell how busy the log is."""
 
 NOTES = {
     "moved": "the log was moved meanwhile",
@@ -90,9 +96,23 @@ class _Answer:
 class LogReader:
     """Reads a log from where it last ended."""
 
-    def __init__(self, host: Host, log: AccessLog) -> None:
+    def __init__(
+        self,
+        host: Host,
+        log: AccessLog,
+        *,
+        most_per_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Find the log's end. It reads a sample where more lines a second came than `most_per_s`.
+
+        Raises what `read` does.
+        """
         self._host = host
         self._log = log
+        self._most_per_s = most_per_s
+        self._clock = clock
+        self._every, self._read_s = 1, clock()
         self._inode, self._size = "", 0
         self.connection = 0
         """The highest number of a connection so far."""
@@ -102,8 +122,9 @@ class LogReader:
     def read(self, *, after: int | None = None) -> LoggedRequests:
         """Return the requests that were logged since the last call.
 
-        With `after`, only those of connections with a higher number count. Raises CommandError for
-        a log that can't be read, UnreachableError for a lost connection.
+        With `after`, only those of connections with a higher number count. In a sample, one request
+        stands for several; failures are all counted. Raises CommandError for a log that can't be
+        read, UnreachableError for a lost connection.
         """
         command = script(
             "access_log.sh",
@@ -111,13 +132,23 @@ class LogReader:
             inode=self._inode,
             offset=self._size,
             after="" if after is None else after,
+            every=self._every,
             fields=_fields(self._log),
         )
         answer = parsed_output(self._host, command, _parsed, f"{self._log.path} can't be read")
         self._inode, self._size = answer.inode, answer.size
         self._latest = answer.requests.connection or self._latest
         self.connection = max(self.connection, self._latest)
+        self._choose_sample(answer.requests)
         return answer.requests
+
+    def _choose_sample(self, latest: LoggedRequests) -> None:
+        """Decide which share of the next lines is read, by the latest ones."""
+        now = self._clock()
+        if (seconds := now - self._read_s) >= SHORTEST_S:
+            per_s = (latest.logged + latest.unreadable) / seconds
+            self._every = max(1, math.ceil(per_s / self._most_per_s))
+        self._read_s = now
 
     def begin_anew(self) -> None:
         """Take the latest connections for the highest: after a restart nginx counts from 1 on."""
@@ -125,10 +156,10 @@ class LogReader:
 
 
 def _fields(log: AccessLog) -> str:
-    """Return a rule of awk that gives the variables of a line the reader's names.
+    """Return rules of awk that skip lines, and give the variables of a line the reader's names.
 
-    It is a step for each variable up to the last one that is needed: a loop over the format takes
-    seven times as long.
+    There is a step for each variable up to the last one that is needed: a loop over the format
+    takes seven times as long.
     """
     literals, variables = parts(log.text)
     last = max(n for n, name in enumerate(variables) if name in _NAMES)
@@ -143,7 +174,20 @@ def _fields(log: AccessLog) -> str:
             steps.append(f"{_NAMES[name]} = {value}")
         if text:
             steps.append(f"rest = substr(rest, at + {_size(text)})")
-    return joined(["{", *steps, "}"])
+    skip = f"!is_read && !/{_failed(literals, variables)}/ {{ next }}"
+    return joined([skip, "{", *steps, "}"])
+
+
+def _failed(literals: Sequence[str], variables: Sequence[str]) -> str:
+    """Return a regular expression that each line of a failed request has."""
+    place = variables.index("status")
+    before, after = literals[place], literals[place + 1]
+    first = "^" if place == 0 else ""
+    return f"{first}{_as_pattern(before)}{_FAILED}{_as_pattern(after)}"
+
+
+def _as_pattern(text: str) -> str:
+    return re.sub(r"[][\\/.^$*+?(){}|]", r"\\\g<0>", text).replace("\n", "\\n")
 
 
 def _in_awk(text: str) -> str:

@@ -124,9 +124,7 @@ def _measured(stage: Stage[Any], testbeds: OpenTestbeds) -> list[Trial]:
             due = [p for p in batch.trials if not is_settled(stage, trials.get(p.index), trials)]
             if not due:
                 raise RuntimeError(f"{stage.name} asks for what is measured already")
-            task.begin(stage.name)
-            ready = testbeds.of(task)
-            task.begin(stage.name)  # replicas may have been compared meanwhile
+            ready = _ready(stage, testbeds)
             # A stage that begins a further series knows its start only now.
             present = [p for p in plan if p.index >= stage.start]
             if shown != len(present):
@@ -164,9 +162,17 @@ def _so_far(
     return SoFar(
         plan=tuple(plan),
         trials=_settled(stage, plan, trials),
-        testbed=lambda: testbeds.of(stage.task)[0],
-        testbeds=lambda: testbeds.of(stage.task),
+        testbed=lambda: _ready(stage, testbeds)[0],
+        testbeds=lambda: _ready(stage, testbeds),
     )
+
+
+def _ready(stage: Stage[Any], testbeds: OpenTestbeds) -> tuple[Testbed, ...]:
+    """Return the testbeds. Tells of the work first, so another process of the store is refused."""
+    stage.task.begin(stage.name)
+    ready = testbeds.of(stage.task)
+    stage.task.begin(stage.name)  # replicas may have been compared meanwhile
+    return ready
 
 
 def _settled(

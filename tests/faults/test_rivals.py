@@ -5,11 +5,14 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from faults.sites import COLLECT, PROMISED_S, Site, ended, ending, message, site
+from kit.forked import Forked
 from kit.studies import wait_for
 
 FIN = "net/ipv4/tcp_fin_timeout"
@@ -22,22 +25,43 @@ def place(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_of_two_controllers_one_has_the_host(place: Site) -> None:
-    """Of one folder, so that they have the same store."""
-    # It goes on for longer than the other one waits.
-    place.write_file(duration_s=3)
-    with ending(place.start(*COLLECT)) as first:
-        place.wait_until_held()
+    """Each has a store of its own, so only the host can tell."""
+    with at_work(place) as first:
+        replace(place, store=place.folder / "other.db").write_file()
         with ending(place.start(*COLLECT)) as second:
             _, err = ended(second, 1)
         assert place.is_held()
-        first.send_signal(signal.SIGINT)
-        ended(first, 130)
     assert f"{place.balancer}: held by " in message(err)
     assert f"(process {first.pid})" in message(err)
     assert "End that session first, or wait for it" in message(err)
-    trials = place.trials()
-    assert len(trials) >= 2
-    assert all(trial.usable for trial in trials)
+    the_first_was_left_alone(place)
+
+
+def test_two_controllers_have_the_same_store(place: Site) -> None:
+    with at_work(place) as first:
+        with ending(place.start(*COLLECT)) as second:
+            _, err = ended(second, 1)
+        assert place.is_held()
+    assert "x86 slt: campaign 1 is at work: " in message(err)
+    assert f"(process {first.pid}) is at collect" in message(err)
+    the_first_was_left_alone(place)
+
+
+@contextmanager
+def at_work(place: Site) -> Iterator[Forked]:
+    """A controller that goes on for longer than another one waits, and after it; Ctrl-C ends it."""
+    place.write_file(duration_s=3)
+    with ending(place.start(*COLLECT)) as process:
+        place.wait_until_held()
+        yield process
+        number = len(place.trials())
+        wait_for(lambda: len(place.trials()) > number, "a further trial")
+        process.send_signal(signal.SIGINT)
+        ended(process, 130)
+
+
+def the_first_was_left_alone(place: Site) -> None:
+    assert all(trial.usable for trial in place.trials())
     place.assert_untouched()
 
 

@@ -1,6 +1,7 @@
 """Access logs, reduced on a host by the real script."""
 
 import re
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def reader_of(path: Path, text: str = TEXT) -> LogReader:
 
 def times_ms(requests: LoggedRequests) -> dict[float, int]:
     """Counts by the time, which a histogram rounds up a little."""
-    return {round(us / 1000, 1): count for us, count in requests.histogram.pairs()}
+    return {round(us / 1000, 1): number for us, number in requests.histogram.pairs()}
 
 
 def test_only_what_came_since_the_last_look_is_counted(tmp_path: Path) -> None:
@@ -145,6 +146,58 @@ def test_any_log_format_is_read(tmp_path: Path, text: str, written: str) -> None
     reader = reader_of(log, text)
     write(log, f"{written}\n")
     assert times_ms(reader.read()) == {7: 1}
+
+
+def sampling(log: AccessLog) -> LogReader:
+    """A reader after a busy second, which will hardly take a line of the next one."""
+    seconds = count()
+    reader = LogReader(LocalHost(), log, most_per_s=1e-6, clock=lambda: next(seconds))
+    write(Path(log.path), *[line("0.007")] * 10)
+    reader.read()
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (f"{COMBINED} $request_time", '::1 - - [t] "GET / HTTP/2.0" {} 5 "-" "a b" 0.007'),
+        ('{"t":$request_time,"s":"$status"}', '{"t":0.007,"s":"{}"}'),
+        ("/a.*[b]\\^$status|${request_time}", "/a.*[b]\\^{}|0.007"),
+        ("$status $request_time", "{} 0.007"),
+        ("$request_time $status", "0.007 {}"),
+    ],
+    ids=["combined and more", "JSON", "marks", "first", "last"],
+)
+def test_all_failures_of_a_busy_log_are_counted(tmp_path: Path, text: str, written: str) -> None:
+    log = tmp_path / "a.log"
+    log.touch()
+    reader = sampling(log_of(log, text))
+    for status, times in (("200", 900), ("503", 40), ("499", 2), ("404", 50), ("101", 8)):
+        write(log, f"{written.replace('{}', status)}\n" * times)
+    requests = reader.read()
+    assert (requests.failed, requests.total) == (42, 42)
+
+
+def test_a_sample_of_a_busy_log_stands_for_all(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.touch()
+    seconds = count()
+    reader = LogReader(LocalHost(), log_of(log), most_per_s=5000, clock=lambda: next(seconds))
+    busy = [line(f"0.00{n % 5 + 1}", connection=n % 2 + 1) for n in range(20_000)]
+    write(log, *busy)
+    assert reader.read(after=1).total == 10_000  # read whole, since nothing was known
+    write(log, *busy, *[line("0.1", status=500, connection=2)] * 7)
+    requests = reader.read(after=1)
+    assert requests.failed == 7
+    # One in four, so 2,500 of 10,000: their number is within five standard deviations of 43.
+    for number, all_of_them in ((requests.histogram.total, 10_000), (requests.old, 10_000)):
+        assert number % 4 == 0
+        assert abs(number - all_of_them) < 4 * 5 * 43
+    assert {round(ms) for ms in times_ms(requests)} == {2, 4, 1, 3, 5}
+    write(log, line("0.009", connection=2))
+    assert reader.read().total in (0, 4, 5)
+    write(log, line("0.009", connection=2))
+    assert times_ms(reader.read()) == {9: 1}  # the log is not busy any more
 
 
 CONF = r"""

@@ -39,6 +39,9 @@ from intop.run.context import Task
 SAMPLES = 20
 """Samples of TCP_INFO in a block, as far as the steps that follow allow."""
 SHORTEST_STEP_S, LONGEST_STEP_S = 0.25, 5.0
+LINES = 30_000
+"""Lines of the access log that are read in a block. P99 by so many is within about 2 %, which is
+less than blocks differ by."""
 
 WHEN_LISTENING = {
     "net.core.somaxconn": "a socket takes it when it begins to listen",
@@ -98,7 +101,7 @@ def canary_testbed(
         _check(address.name, configuration, offered, own)
         check(host, study.canary.metrics, study.path, timing.block_s)
         sources = Sources(
-            log=LogReader(host, log),
+            log=LogReader(host, log, most_per_s=LINES / timing.block_s),
             only_new=only_new,
             delivery=_delivery(host, conf, timing, say),
             ask=asking(host, study.canary.metrics),
