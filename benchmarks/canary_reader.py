@@ -13,13 +13,14 @@ as a canary. *default*: 12 pairs of 20 s, read as in a block of 60 s (TCP_INFO e
 every 10 s. Wanted at both: the host's processes but nginx take at most 1 % of a core more with the
 reader than without (means over the trials), and P99's interval lies within 1 % of 1. The pace
 *default* was added when a trial of three short pairs had shown 8 % of a core, after which the
-reader was made cheaper; it reads a sample of the log since the first measurement missed 1 %.
+reader was made cheaper; it reads a sample of the log since the first measurement missed 1 %. Until
+e834e0f8 the time of ended sessions counted in whichever trial was under way.
 """
 
 import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -41,7 +42,7 @@ from intop.hosts.nginx import serving_conf
 from intop.hosts.ssh import connect
 from intop.lab import network
 from intop.lab.commands import run
-from intop.lab.processes import command_name
+from intop.lab.processes import arguments, command_name
 from intop.run.cluster_testbed import ClusterTestbed
 from intop.store import opened
 
@@ -93,15 +94,13 @@ class Reading:
 
     @contextmanager
     def on(self, testbed: ClusterTestbed, arm: str) -> Iterator[ClusterTestbed]:
-        if arm != SIDE:
+        with reader(testbed, self.pace) if arm == SIDE else nullcontext(lambda: None) as finish:
             before = used_s(self.lab)
             yield testbed
-        else:
-            with reader(testbed, self.pace) as finish:
-                before = used_s(self.lab)
-                yield testbed
-                finish()
-        self.cores[arm].append((used_s(self.lab) - before) / self.pace.seconds)
+            finish()
+            after = used_s(self.lab)
+        used = sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
+        self.cores[arm].append(used / self.pace.seconds)
 
     def truth(self, p99s: object) -> list[float]:
         """Return nothing: it is not known."""
@@ -209,15 +208,15 @@ def reader(testbed: ClusterTestbed, pace: Pace) -> Iterator[Callable[[], None]]:
         raise UnusableError("the reader saw no request")
 
 
-def used_s(lab: str) -> float:
-    """Return the processor seconds of the balancer's processes but nginx, ended children included.
+def used_s(lab: str) -> dict[int, float]:
+    """Return the processor seconds of the balancer's processes but nginx, by process.
 
-    A process whose parent still has to wait for it is missing, so differences are means of many.
+    They include ended children: a session of sshd has those of its commands. sshd itself has those
+    of ended sessions, whose time was counted when they lived, so its children count for nothing.
     """
     listed = run(["ip", "netns", "pids", network.namespace(lab, network.BALANCER)])
-    return sum(
-        TICK_S * ticks(int(pid)) for pid in listed.split() if command_name(int(pid)) != "nginx"
-    )
+    pids = [pid for pid in map(int, listed.split()) if command_name(pid) != "nginx"]
+    return {pid: TICK_S * ticks(pid) for pid in pids}
 
 
 def ticks(pid: int) -> int:
@@ -227,4 +226,6 @@ def ticks(pid: int) -> int:
     except (FileNotFoundError, ProcessLookupError):
         return 0
     # utime, stime, cutime and cstime, behind the name, which may have spaces.
-    return sum(map(int, text.rpartition(")")[2].split()[11:15]))
+    times = text.rpartition(")")[2].split()[11:15]
+    is_listener = "[listener]" in " ".join(arguments(pid))
+    return sum(map(int, times[:2] if is_listener else times))

@@ -30,13 +30,17 @@ elif [ "$size" -lt "$offset" ]; then
     note=truncated
     from=0
 fi
+# It takes half of gawk's time.
+awk=awk
+command -v mawk >/dev/null && awk=mawk
+
 printf 'place\t%s\t%s\n' "$now" "$size"
 [ -z "$note" ] || printf 'note\t%s\n' "$note"
 
 {
     [ -z "$before" ] || tail -c "+$((offset + 1))" -- "$before"
     tail -c "+$((from + 1))" -- "$path" | head -c "$((size - from))"
-} | awk '
+} | $awk '
     BEGIN {
         after = ENVIRON["after"] == "" ? -1 : ENVIRON["after"] + 0
         every = ENVIRON["every"] + 0

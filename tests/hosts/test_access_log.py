@@ -1,6 +1,7 @@
 """Access logs, reduced on a host by the real script."""
 
 import re
+import shutil
 from itertools import count
 from pathlib import Path
 
@@ -198,6 +199,21 @@ def test_a_sample_of_a_busy_log_stands_for_all(tmp_path: Path) -> None:
     assert reader.read().total in (0, 4, 5)
     write(log, line("0.009", connection=2))
     assert times_ms(reader.read()) == {9: 1}  # the log is not busy any more
+
+
+@pytest.mark.parametrize("program", ["awk", "mawk"])
+def test_any_awk_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "stat", "tail", "head", program):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(programs))
+    test_all_failures_of_a_busy_log_are_counted(tmp_path, "$status $request_time", "{} 0.007")
+    log = tmp_path / "b.log"
+    reader = reader_of(log)
+    write(log, line("0.007"), line("x"))
+    requests = reader.read()
+    assert (times_ms(requests), requests.unreadable) == ({7: 1}, 1)
 
 
 CONF = r"""
