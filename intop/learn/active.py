@@ -46,7 +46,7 @@ EXACT_SD = 0.002
 """The standard deviation of a log tail by replicates, up to which rows are known exactly. No load
 repeats itself so well, not even where a time-out sets its tail, but a table does. What a process
 says of its noise is no measure: it takes that of few rows for what parameters do."""
-MOST_LISTED = 5_000
+MOST_LISTED = 20_000
 """Listed rows that are all asked about."""
 
 FOREST = {"trees": 60, "min_samples_leaf": 1, "max_features": 0.8}
