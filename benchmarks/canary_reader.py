@@ -7,13 +7,14 @@ In the trials of one side, the access log and TCP_INFO are read as a canary read
 both begin, the log is read every few seconds, and both are read at the end. Nothing reads in the
 trials of the other side. The product's verdict compares their P99.
 
-Terms, said before any run: 2,000 requests/s on 64 connections, at two paces. *short*: 24 pairs of
-6 s, read as in a block of 10 s, and the log every second, ten times as often as a canary.
-*default*: 12 pairs of 20 s, read as in a block of 60 s, the log every 10 s. Wanted at both: the host's processes but nginx take at most 1 % of a core more with the
-reader than without (means over the trials), and P99's interval lies within 1 % of 1. The pace
-*default* was added when a trial of three short pairs had shown 8 % of a core, after which the
-reader was made cheaper; it reads a sample of the log since the first measurement missed 1 %. Until
-e834e0f8 the time of ended sessions counted in whichever trial was under way.
+Terms, said before any run: 2,000 requests/s on 64 connections, at two paces. *short*: 24 pairs of 6
+s, read as in a block of 10 s, and the log every second, ten times as often as a canary. *default*:
+12 pairs of 20 s, read as in a block of 60 s, the log every 10 s. Wanted at both: the host's
+processes but nginx take at most 1 % of a core more with the reader than without (means over the
+trials), and P99's interval lies within 1 % of 1. The pace *default* was added when a trial of three
+short pairs had shown 8 % of a core, after which the reader was made cheaper; it reads a sample of
+the log since the first measurement missed 1 %. Until e834e0f8 the time of ended sessions counted in
+whichever trial was under way.
 """
 
 import argparse

@@ -139,13 +139,15 @@ def _study(
     if not backends:
         names = " ".join(shown.backends)
         backends = tuple(
-            _answer("--backend", "Backends, by blanks", None, names, asks=asks).split()
+            _answer("--backend", "Backends, separated by spaces", None, names, asks=asks).split()
         )
     likely = "" if url else _reached(sender, shown.urls)
     url = _answer("--url", "Address of the load balancer", url, likely, asks=asks)
     restart = _answer("--restart", "Command that restarts nginx", restart, shown.restart, asks=asks)
     if not paths:
-        paths = tuple(_answer("--path", "Static files, by blanks", None, "/", asks=asks).split())
+        paths = tuple(
+            _answer("--path", "Static files, separated by spaces", None, "/", asks=asks).split()
+        )
     if dynamic_path is None and asks:
         dynamic_path = click.prompt("Page made on request (empty: none)", default="", err=True)
     _check(is_server_url, "--url", url)

@@ -15,6 +15,8 @@ from intop.words import duration, inert
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+MANY_IN_A_ROW = 5
+"""Disturbed trials without another one, from which on the work makes no progress."""
 LINE_EVERY_S = 60.0
 """A log of a night has a line a minute at most, beside what is said of single trials."""
 
@@ -57,14 +59,25 @@ class _Disturbed:
     def __init__(self) -> None:
         self._reasons: Counter[str] = Counter()
         self._words: dict[str, str] = {}
+        self._in_a_row = 0
 
-    def add(self, reason: str) -> bool:
-        """Count one. Return whether it is the first of its kind in all of the work."""
+    def add(self, title: str, reason: str) -> str:
+        """Count one. Return a line for the first of a kind, and for many in a row; else ""."""
         kind = re.sub(r"[0-9.]+", "#", reason)
         self._reasons[kind] += 1
+        self._in_a_row += 1
         is_new = kind not in self._words
         self._words.setdefault(kind, reason)
-        return is_new
+        if self._in_a_row % MANY_IN_A_ROW == 0:
+            return (
+                f"{title} disturbed, as were all of the last {self._in_a_row}: {reason}. "
+                "End what disturbs them, or set a higher limit in [budget]"
+            )
+        return f"{title} disturbed: {reason}" if is_new else ""
+
+    def step(self) -> None:
+        """Count a trial that is settled."""
+        self._in_a_row = 0
 
     def __str__(self) -> str:
         """Return such as: 3 disturbed; empty without any."""
@@ -104,8 +117,8 @@ class LineProgress(_Ended):
 
     def disturbed(self, title: str, reason: str) -> None:
         """Count it, for the next line. The first of a kind has a line at once."""
-        if self._disturbed.add(reason):
-            self.say(f"{title} disturbed: {reason}")
+        if line := self._disturbed.add(title, reason):
+            self.say(line)
 
     def end(self) -> None:
         """Say how many trials were disturbed."""
@@ -122,6 +135,7 @@ class LineProgress(_Ended):
     def step(self, text: str = "") -> None:
         """Count a step, and print a line when the last one is long ago."""
         self._done += 1
+        self._disturbed.step()
         now = time.monotonic()
         if self._done == self._total or now - self._printed >= LINE_EVERY_S:
             self._printed = now
@@ -198,8 +212,8 @@ class LiveProgress(_Ended):
 
     def disturbed(self, title: str, reason: str) -> None:
         """Count it beside the bar. The first of a kind has a line at once."""
-        if self._disturbed.add(reason):
-            self.say(f"{title} disturbed: {reason}")
+        if line := self._disturbed.add(title, reason):
+            self.say(line)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
@@ -216,6 +230,7 @@ class LiveProgress(_Ended):
 
     def step(self, text: str = "") -> None:
         """Move the bar."""
+        self._disturbed.step()
         if self._task is not None:
             detail = ", ".join(filter(None, (str(self._disturbed), text)))
             self._bars.update(self._task, advance=1, detail=_one_line(detail))

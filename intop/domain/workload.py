@@ -355,7 +355,7 @@ class Budget(Limits):
     pick_rounds: Count = 3
     """Rounds in which `pick` compares them."""
     trim_rounds: Whole = 4
-    """Rounds of each step of `trim`, which drops what does nothing; 0 leaves `trim` out."""
+    """Rounds of each step of `trim`, which drops idle changes: 0 for no `trim`, or 2 and more."""
     judge_pairs: Annotated[int, Ge(3)] = 10
     """Fresh pairs in which the winner meets the default, at most."""
     judge_more: Whole = 0

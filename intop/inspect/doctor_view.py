@@ -104,7 +104,7 @@ def _hosts(diagnosis: Diagnosis) -> Table:
     return Table(
         columns=(
             *texts("host", "role", "machine", "kernel", "CPUs", "server"),
-            *numbers("memory", "disk free", "clock off"),
+            *numbers("memory"),
         ),
         rows=tuple(
             (
@@ -115,8 +115,6 @@ def _hosts(diagnosis: Diagnosis) -> Table:
                 str(host.facts.cpus),
                 host.facts.nginx.replace("/", " ", 1) or "none",
                 f"{host.facts.memory_bytes / 2**30:.1f} GiB",
-                _size(host.readiness.free_mib),
-                f"{host.clock_offset_s:+.2f} s",
             )
             for host in diagnosis.hosts
         ),
@@ -149,12 +147,6 @@ def _manner(fetched: Fetched) -> Iterator[str]:
     if fetched.http != "1.1":
         yield f"HTTP/{fetched.http}"
     yield from map(masked_header, fetched.headers)
-
-
-def _size(mib: int | None) -> str:
-    if mib is None:
-        return "unknown"
-    return f"{mib} MiB" if mib < 1024 else f"{mib / 1024:.0f} GiB"
 
 
 def _state(host: HostDiagnosis) -> Iterator[str]:

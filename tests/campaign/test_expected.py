@@ -80,9 +80,9 @@ def test_a_stage_without_a_plan_has_what_the_budget_allows() -> None:
     assert trials("refine") == (24, "at most")
     # 3 finalists, 4 models' own winners and the default, in 3 rounds.
     assert trials("pick") == (24, "at most")
-    # The default, the first 1, 2, 3, 5 and 8 of 14 changes, all of them, and seven arms to test
+    # The default, the first 1, 2, 3, 5 and 8 of 14 changes, all of them, and fourteen arms to test
     # what stays, in four rounds.
-    assert trials("trim") == (56, "about")
+    assert trials("trim") == (84, "about")
     assert trials("judge") == (20, "at most")
     assert trials("explain")[1] == "about"
 

@@ -163,6 +163,20 @@ def test_disturbed_trials_are_counted_and_each_kind_is_named_once() -> None:
     ]
 
 
+def test_it_says_that_nothing_but_disturbed_trials_comes() -> None:
+    stream = io.StringIO()
+    shown = LineProgress(stream)
+    shown.begin("x86 slt: pick", 9)
+    for number in range(9):
+        shown.disturbed(f"x86 slt: trial {number}", "a hog")
+        if number == 3:
+            shown.step()
+    _, first, row, *more = lines(stream)
+    assert first == "x86 slt: trial 0 disturbed: a hog"
+    assert row.startswith("x86 slt: trial 8 disturbed, as were all of the last 5: a hog. End what")
+    assert not more
+
+
 def test_programs_get_each_reason() -> None:
     stream = io.StringIO()
     JsonProgress(stream).disturbed("x86 slt: trial 1", "a hog")

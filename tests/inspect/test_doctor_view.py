@@ -52,13 +52,13 @@ def key(access: str = "writable", refusal: str = "", is_tried: bool = True) -> K
     )
 
 
-def host(free_mib: int | None = 5000, **changes: object) -> HostDiagnosis:
+def host(**changes: object) -> HostDiagnosis:
     plain = HostDiagnosis(
         name=NAME,
         role="load-balancer",
         facts=FACTS,
         clock_offset_s=-0.004,
-        readiness=Readiness(free_mib=free_mib, can_store=True),
+        readiness=Readiness(free_mib=5000, can_store=True),
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -136,15 +136,6 @@ def test_keys_that_were_written_their_own_values_are_counted(
     assert f"{NAME}: 1 of 2 keys took their own values when written" in out
     out = shown(capsys, *examined(diagnosis(host(keys={"c": key(is_tried=False)}))))
     assert "their own values" not in out
-
-
-@pytest.mark.parametrize(
-    ("free_mib", "message"), [(None, "unknown"), (12, "12 MiB"), (71582, "70 GiB")]
-)
-def test_free_disk_has_its_unit(
-    capsys: pytest.CaptureFixture[str], free_mib: int | None, message: str
-) -> None:
-    assert message in shown(capsys, *examined(diagnosis(host(free_mib, name="lb"))))
 
 
 def test_choices_that_the_host_is_without_are_told_with_the_way_to_get_them(

@@ -158,10 +158,9 @@ class Trim(Stage[Trimmed]):
         """Return an estimate by the space, before the candidate is known."""
         keys, rounds = prospect.budget.keep, prospect.budget.trim_rounds
         first = sum(size < keys for size in SIZES) + 2
-        # Half of the searches stay with three changes, or fewer; some leave each of eight out. A
-        # winner of two changes has three arms in step 4, and many have one change.
+        # Simulated searches have 21 arms of a round in the mean (benchmarks/trim.py).
         planned = len(prospect.places(cls.name))
-        likely = max(planned, (first + 7) * rounds)
+        likely = max(planned, (first + 14) * rounds)
         # Steps 2 and 3 with all of their arms, step 4 with a few; more turns of step 3 are rare.
         most_arms = first + (MOST_ARMS + 2) + (MOST_ARMS + 3) + PROOF_ROUNDS * PROOF_ARMS
         most = max(likely, most_arms * rounds)
