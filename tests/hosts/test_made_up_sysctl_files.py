@@ -144,7 +144,7 @@ def check_winner(running: Program, key: str, files: dict[str, str | None]) -> No
 slow = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-@settings(slow, max_examples=500)
+@settings(slow, max_examples=200)
 @given(made=trees())
 def test_systemd_makes_of_our_value_what_we_are_sure_of(
     systemd: Program, made: tuple[str, dict[str, str | None]]

@@ -28,6 +28,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
         yield made
 
 
+@pytest.mark.long
 def test_training_on_two_workers_gives_the_same_table_to_the_last_digit(
     cluster: DaskCluster, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,6 +66,7 @@ def test_a_gain_can_be_kept_and_rolled_back(make_study: Make) -> None:
     assert value(study) == OWN
 
 
+@pytest.mark.long
 def test_a_killed_controller_leaves_the_host_its_own_values_and_the_canary_goes_on(
     make_study: Make,
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_killed_controller_leaves_the_host_its_own_values_and_the_canary_goes_
 LOSSY = "{ delay_ms = 15, loss_percent = 1, up = { delay_ms = 15 } }"
 
 
+@pytest.mark.long
 def test_congestion_control_is_judged_by_the_kernels_tcp_info(make_study: Make) -> None:
     """Clients that intop does not control, behind a link that loses one packet in a hundred."""
     study = made(make_study, link=LOSSY)

@@ -67,6 +67,7 @@ def learned(make_study: Make) -> Study:
     return study
 
 
+@pytest.mark.long
 def test_the_lab_serves_the_logs_files_and_the_load_asks_for_them(learned: Study) -> None:
     (lab,) = learned.labs
     host = urlsplit(cluster(lab).url).hostname

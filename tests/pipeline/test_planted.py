@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks.campaign import begun, judged, measured
 from benchmarks.verdicts import SIDE, Wait, one_sided
 from intop.domain.cluster import CongestionControl
@@ -29,6 +31,7 @@ def test_a_wait_is_called_worse(tmp_path: Path) -> None:
         assert verdict.outcome == "worse", verdict
 
 
+@pytest.mark.long
 def test_good_keys_are_called_a_gain(tmp_path: Path) -> None:
     name = "scenarios/bursts.toml"
     with on_a_lab(name, "slt", pairs=3) as study, opened(str(tmp_path / "g.db")) as store:
