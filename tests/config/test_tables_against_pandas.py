@@ -20,7 +20,7 @@ from intop.config.table import Roles, read_table
 from intop.config.table_file import Column, TableFile
 from intop.errors import ConfigurationError
 
-TABLES = 400
+TABLES = 1_000
 
 VECTORS = ["4096 131072 6291456", "4096\t87380\t6291456"]
 CELLS: dict[str, list[str]] = {

@@ -39,7 +39,7 @@ def test_from_doctor_to_verdict(make_study: Make, machine_sysctls: Sysctls, trac
     study = make_study("x86")
     path = study.folder / "intop.toml"
     # A winner of few changes, since `trim` measures each of them in each of its rounds.
-    text = path.read_text().replace("keep = 6", "keep = 2")
+    text = path.read_text().replace("keep = 6", "keep = 3")
     path.write_text(text.replace("trim_rounds = 0", "trim_rounds = 2"))
     before = study.balancer(NAMESPACED)
 
