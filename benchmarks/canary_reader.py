@@ -13,8 +13,11 @@ s, read as in a block of 10 s, and the log every second, ten times as often as a
 processes but nginx take at most 1 % of a core more with the reader than without (means over the
 trials), and P99's interval lies within 1 % of 1. The pace *default* was added when a trial of three
 short pairs had shown 8 % of a core, after which the reader was made cheaper; it reads a sample of
-the log since the first measurement missed 1 %. Until e834e0f8 the time of ended sessions counted in
-whichever trial was under way.
+the log since the first measurement missed 1 %.
+
+Changed after a measurement: until e834e0f8 the time of ended sessions counted in whichever trial
+was under way. Until ce98be51 TCP_INFO was read every 0.5 and 3 s, the product's steps of that time,
+and since then as the product does.
 """
 
 import argparse
@@ -30,7 +33,7 @@ from benchmarks.campaign import labs_up
 from benchmarks.canary_lab import logging_lab
 from benchmarks.harness import Question, UnusableError, positive
 from benchmarks.verdicts import SIDE, one_sided, one_verdict
-from intop.deploy.canary.opening import LINES, SAMPLES, ports_of
+from intop.deploy.canary.opening import lines_per_s, ports_of, sample_step_s
 from intop.deploy.canary.sources import Sources
 from intop.domain.baseline import HOST
 from intop.domain.nginx.access_logs import access_logs
@@ -61,7 +64,7 @@ class Pace:
     seconds: int
     """Of a trial."""
     block_s: int
-    """Of a canary that reads so often and so much."""
+    """Of the canary whose reader it is."""
     read_s: float
     """Between reads of the log."""
 
@@ -177,8 +180,8 @@ def reader(testbed: ClusterTestbed, pace: Pace) -> Iterator[Callable[[], None]]:
         _, shown = facts_and_conf(host)
         conf = serving_conf(host, shown)
         logs = tuple(access_logs(conf))
-        log = LogReader(host, usable_log(logs), most_per_s=LINES / pace.block_s)
-        delivery = DeliveryReader(host, ports_of(conf), step_s=pace.block_s / SAMPLES)
+        log = LogReader(host, usable_log(logs), most_per_s=lines_per_s(pace.block_s))
+        delivery = DeliveryReader(host, ports_of(conf), step_s=sample_step_s(pace.block_s))
         over, logged = Event(), 0
         # nginx is restarted before the load, and counts its connections from 1 again.
         with closing(Sources(log=log, only_new=False, delivery=delivery)) as sources:
@@ -211,8 +214,8 @@ def reader(testbed: ClusterTestbed, pace: Pace) -> Iterator[Callable[[], None]]:
 def used_s(lab: str) -> dict[int, float]:
     """Return the processor seconds of the balancer's processes but nginx, by process.
 
-    They include ended children: a session of sshd has those of its commands. sshd itself has those
-    of ended sessions, whose time was counted when they lived, so its children count for nothing.
+    A process includes its ended children, so a session of sshd includes its commands. The ended
+    children of sshd itself are sessions. They were counted while they lived, and are left out.
     """
     listed = run(["ip", "netns", "pids", network.namespace(lab, network.BALANCER)])
     pids = [pid for pid in map(int, listed.split()) if command_name(pid) != "nginx"]

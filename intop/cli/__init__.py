@@ -139,10 +139,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort) as error:
-        # click gives the end of its own work a cause, and that of a question none.
+        # A question that Ctrl-C ends raises Abort without a cause. It may come before any work.
         was_asked = isinstance(error, click.Abort) and error.__cause__ is None
         say_stopped(
-            ". Nothing was changed"
+            ""
             if was_asked
             else ". The hosts are as they were found, and everything that was measured "
             "is stored: the same command (tune with --resume) goes on from here"

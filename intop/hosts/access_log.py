@@ -122,9 +122,9 @@ class LogReader:
     def read(self, *, after: int | None = None) -> LoggedRequests:
         """Return the requests that were logged since the last call.
 
-        With `after`, only those of connections with a higher number count. In a sample, one request
-        stands for several; failures are all counted. Raises CommandError for a log that can't be
-        read, UnreachableError for a lost connection.
+        With `after`, it counts only connections with a higher number. In a sample one request
+        stands for several, but each failure counts once. Raises CommandError for a log that can't
+        be read, UnreachableError for a lost connection.
         """
         command = script(
             "access_log.sh",

@@ -30,9 +30,7 @@ elif [ "$size" -lt "$offset" ]; then
     note=truncated
     from=0
 fi
-# It takes half of gawk's time.
-awk=awk
-command -v mawk >/dev/null && awk=mawk
+@awk.sh@
 
 printf 'place\t%s\t%s\n' "$now" "$size"
 [ -z "$note" ] || printf 'note\t%s\n' "$note"

@@ -21,9 +21,8 @@ for port in $ports; do
     filter+="${filter:+ or }sport = :$port"
 done
 
-# It takes half of gawk's time, and prints numbers beyond 2^31 only with %.0f.
-awk=awk
-command -v mawk >/dev/null && awk=mawk
+@awk.sh@
+# mawk prints numbers beyond 2^31 only with %.0f.
 grow='
     BEGIN {
         count = split("busy bytes_acked", names)

@@ -163,14 +163,14 @@ def test_ctrl_c_is_130_and_one_line(study: Path, words: list[str], message: str)
     assert message in lines[0]
 
 
-def test_ctrl_c_at_a_question_says_that_nothing_was_changed(tmp_path: Path) -> None:
+def test_ctrl_c_at_a_question_promises_nothing(tmp_path: Path) -> None:
     terminal = "import sys\nsys.stdin.isatty = sys.stderr.isatty = lambda: True\n"
     stop = "import os, signal\nimport click.termui\n"
     stop += "def stop(*_):\n    os.kill(os.getpid(), signal.SIGINT)\n"
     stop += "click.termui.visible_prompt_func = stop"
     done = intop("init", "-o", tmp_path / "new.toml", before=f"{terminal}{stop}")
     assert done.returncode == 130
-    assert done.stderr.splitlines()[-1] == "intop: stopped. Nothing was changed"
+    assert done.stderr.splitlines()[-1] == "intop: stopped"
 
 
 def test_a_signal_while_python_ends_is_no_traceback() -> None:

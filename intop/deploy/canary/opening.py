@@ -5,10 +5,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 
-from intop.deploy.canary.limits import BlockLimits
+from intop.deploy.canary.limits import FEWEST_REQUESTS, BlockLimits
 from intop.deploy.canary.own_metrics import asking, check
 from intop.deploy.canary.sources import Sources
-from intop.deploy.canary.testbed import CanaryTestbed, Timing
+from intop.deploy.canary.testbed import CHECK_S, CanaryTestbed, Timing
 from intop.domain.canary import (
     DELIVERY,
     MOVES_THE_END,
@@ -39,9 +39,10 @@ from intop.run.context import Task
 SAMPLES = 15
 """Samples of TCP_INFO in a block, as far as the steps that follow allow."""
 SHORTEST_STEP_S, LONGEST_STEP_S = 0.25, 5.0
-LINES = 20_000
-"""Lines of the access log that are read in a block. P99 by so many is within about 3 %, which is
-less than blocks differ by."""
+LINES, FEWEST_LINES_PER_S = 20_000, 2 * FEWEST_REQUESTS / CHECK_S
+"""Lines of a busy access log that are read in a block, and in each second at least, so that each
+check of the limits has enough of them. P99 by so many in a block is within about 3 %, which is less
+than blocks differ by."""
 
 WHEN_LISTENING = {
     "net.core.somaxconn": "a socket takes it when it begins to listen",
@@ -101,7 +102,7 @@ def canary_testbed(
         _check(address.name, configuration, offered, own)
         check(host, study.canary.metrics, study.path, timing.block_s)
         sources = Sources(
-            log=LogReader(host, log, most_per_s=LINES / timing.block_s),
+            log=LogReader(host, log, most_per_s=lines_per_s(timing.block_s)),
             only_new=only_new,
             delivery=_delivery(host, conf, timing, say),
             ask=asking(host, study.canary.metrics),
@@ -142,13 +143,22 @@ def ports_of(conf: Conf) -> tuple[int, ...]:
     return tuple(dict.fromkeys(ports)) or (80,)
 
 
+def lines_per_s(block_s: float) -> float:
+    """Return how many lines of the access log are read a second, in blocks of so many seconds."""
+    return max(LINES / block_s, FEWEST_LINES_PER_S)
+
+
+def sample_step_s(block_s: float) -> float:
+    """Return the seconds between samples of TCP_INFO, in blocks of so many seconds."""
+    return min(LONGEST_STEP_S, max(SHORTEST_STEP_S, block_s / SAMPLES))
+
+
 def _delivery(
     host: Host, conf: Conf, timing: Timing, say: Callable[[str], None]
 ) -> DeliveryReader | None:
     """Return the reader of the host's TCP_INFO; None, with a message, where it can't be read."""
-    step_s = min(LONGEST_STEP_S, max(SHORTEST_STEP_S, timing.block_s / SAMPLES))
     try:
-        return DeliveryReader(host, ports_of(conf), step_s=step_s)
+        return DeliveryReader(host, ports_of(conf), step_s=sample_step_s(timing.block_s))
     except CommandError as error:
         say(f"{error}. Nothing tells then how fast answers reach the clients")
         return None

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from intop.deploy.canary.opening import _digest, ports_of
+from intop.deploy.canary.limits import FEWEST_REQUESTS
+from intop.deploy.canary.opening import _digest, lines_per_s, ports_of
+from intop.deploy.canary.testbed import CHECK_S
 from intop.domain.canary import OwnMetric
 from intop.domain.nginx.conf import Conf
 
@@ -39,3 +41,9 @@ def test_a_changed_metric_is_another_observation() -> None:
     }
     assert len(digests) == 3
     assert _digest(first) == _digest(replace(first))
+
+
+@pytest.mark.parametrize(("block_s", "lines"), [(10, 2000), (60, 333), (200, 100), (3600, 100)])
+def test_a_check_of_the_limits_has_enough_lines(block_s: int, lines: int) -> None:
+    assert int(lines_per_s(block_s)) == lines
+    assert lines * CHECK_S >= FEWEST_REQUESTS
