@@ -63,7 +63,8 @@ def dask_cluster(folder: Path, workers: int) -> Iterator[DaskCluster]:
         cluster.start(
             "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(message)
         )
-        wait_for(message.exists, "Dask's scheduler")
+        # The file is there before its text is.
+        wait_for(lambda: message.exists() and message.read_text() != "", "Dask's scheduler")
         cluster.address = json.loads(message.read_text())["address"]
         for _ in range(workers):
             cluster.add_worker()

@@ -6,6 +6,7 @@ again, after a change that is meant, and to read the difference:
     WRITE_GOLDEN=1 python -m pytest tests/soak/test_view.py
 """
 
+import difflib
 import os
 import re
 import textwrap
@@ -71,6 +72,9 @@ def _golden(request: pytest.FixtureRequest, golden_file: GoldenFile) -> Golden:
         actual = plain(text, folder)
         if os.environ.get("WRITE_GOLDEN"):
             golden_file.blocks[name] = actual
-        assert actual == golden_file.blocks.get(name, ""), f"WRITE_GOLDEN=1 writes {name} again"
+        expected = golden_file.blocks.get(name, "")
+        if actual != expected:
+            lines = difflib.unified_diff(expected.splitlines(), actual.splitlines(), lineterm="")
+            pytest.fail(f"WRITE_GOLDEN=1 writes {name} again:\n" + "\n".join(lines), pytrace=False)
 
     return check
