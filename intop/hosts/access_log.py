@@ -5,6 +5,8 @@ The host reduces the log to counts: no line leaves it. Of a busy log it reads a 
 
 import math
 import re
+import secrets
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,9 +14,10 @@ from typing import Any
 
 from intop.domain.histogram import MAX_US, Histogram
 from intop.domain.nginx.access_logs import AccessLog, parts
-from intop.errors import UsageError
+from intop.errors import CommandError, HostError, UsageError
 from intop.hosts.answers import count, joined, lines
-from intop.hosts.host import Host, parsed_output
+from intop.hosts.host import Conversation, Host, output
+from intop.hosts.reader import MARK_BYTES
 from intop.hosts.scripts import script
 
 REQUIRED = ("request_time", "status")
@@ -29,6 +32,7 @@ _NAMES = {"request_time": "time", "status": "status", CONNECTION: "connection"}
 _SKIP = "{ unreadable += is_read; next }"
 _FAILED = "(499|[5-9][0-9][0-9])"
 _COUNTS = ("unreadable", "connection", "failed", "old")
+ANSWER_LIMIT_S = 30.0
 HALF_A_MILLISECOND_US = 500
 SHORTEST_S = 1.0
 """Seconds between two reads from which on they tell how busy the log is."""
@@ -117,6 +121,8 @@ class LogReader:
         self.connection = 0
         """The highest number of a connection so far."""
         self._latest = 0
+        self._mark = secrets.token_hex(MARK_BYTES)
+        self._shell: Conversation | None = None
         self.read()
 
     def read(self, *, after: int | None = None) -> LoggedRequests:
@@ -126,21 +132,51 @@ class LogReader:
         stands for several, but each failure counts once. Raises CommandError for a log that can't
         be read, UnreachableError for a lost connection.
         """
-        command = script(
-            "access_log.sh",
-            path=self._log.path,
-            inode=self._inode,
-            offset=self._size,
-            after="" if after is None else after,
-            every=self._every,
-            fields=_fields(self._log),
-        )
-        answer = parsed_output(self._host, command, _parsed, f"{self._log.path} can't be read")
+        settings = {
+            "inode": self._inode,
+            "offset": self._size,
+            "after": "" if after is None else after,
+            "every": self._every,
+        }
+        text = self._output(" ".join(f"{n}={shlex.quote(str(v))}" for n, v in settings.items()))
+        try:
+            answer = _parsed(text)
+        except (KeyError, ValueError) as error:
+            problem = f"{self._log.path} can't be read ({error}): {text[:200]!r}"
+            raise CommandError(self._host.address.name, problem) from error
         self._inode, self._size = answer.inode, answer.size
         self._latest = answer.requests.connection or self._latest
         self.connection = max(self.connection, self._latest)
         self._choose_sample(answer.requests)
         return answer.requests
+
+    def close(self) -> None:
+        """End the shell on the host."""
+        if self._shell is not None:
+            self._shell.close()
+            self._shell = None
+
+    def _output(self, settings: str) -> str:
+        """Return what the script prints with these settings. Raises what `read` does.
+
+        A shell of its own stays for it: to start one takes the host as long as to read thousands
+        of lines. Where the shell fails, another command tells why.
+        """
+        fixed = script("access_log.sh", path=self._log.path, fields=_fields(self._log))
+        request = f"{settings}; read_log; printf 'exit %s\\n%s\\n' $? {self._mark}\n"
+        try:
+            if self._shell is None:
+                # Niced, since nobody's request may wait for it.
+                self._shell = self._host.converse("exec nice -n 19 sh")
+                request = f"read_log() (\n{fixed}) </dev/null\n{request}"
+            answer = self._shell.ask(request, self._mark, ANSWER_LIMIT_S)
+            text, _, code = answer.removesuffix(f"\n{self._mark}\n").rpartition("exit ")
+            if code == "0":
+                return text
+        except HostError:
+            pass
+        self.close()
+        return output(self._host, f"{settings}\n{fixed}")
 
     def _choose_sample(self, latest: LoggedRequests) -> None:
         """Decide which share of the next lines is read, by the latest ones."""

@@ -35,9 +35,11 @@ fi
 printf 'place\t%s\t%s\n' "$now" "$size"
 [ -z "$note" ] || printf 'note\t%s\n' "$note"
 
+exec 3>&1
 {
     [ -z "$before" ] || tail -c "+$((offset + 1))" -- "$before"
-    tail -c "+$((from + 1))" -- "$path" | head -c "$((size - from))"
+    dd if="$path" iflag=skip_bytes,count_bytes skip="$from" count="$((size - from))" bs=65536 status=none ||
+        printf 'dd can not read it\t\n' >&3
 } | $awk '
     BEGIN {
         after = ENVIRON["after"] == "" ? -1 : ENVIRON["after"] + 0

@@ -5,7 +5,7 @@
 # It samples the server's connections every $step, and sums by how much their quantities grew. A new
 # connection began at 0. A sample may take 1/200 of the time: where it takes longer, the next
 # one comes later. What a connection did after its last sample is not seen. Memory is for the
-# connections of one sample.
+# connections of one sample, or for some samples of few.
 #
 # The first line of input is a mark that nobody else knows. Each other line is a request, whole with
 # its semicolon: `begin;` counts from 0 from now on, and the connections of now are old ones; `read;`
@@ -22,50 +22,51 @@ for port in $ports; do
 done
 
 @awk.sh@
+# Sums up samples. Its input is what it printed last, and then for each sample `next` and what ss lists.
 # mawk prints numbers beyond 2^31 only with %.0f.
-grow='
+summing='
     BEGIN {
         count = split("busy bytes_acked", names)
-        for (n = 1; n <= count; n++) place[names[n]] = n
     }
-    !is_now && $1 == "sum" {
+    $1 == "next" { sample++; many = 0; ends = ""; next }
+    !sample && $1 == "sum" {
         was_unseen = $2
         for (n = 1; n <= 2 * count; n++) sum[n] = $(n + 2)
         next
     }
-    !is_now && $1 == "now" { is_now = 1; next }
-    !is_now {
-        ends = $1 " " $2
-        is_new[ends] = $3
-        for (n = 1; n <= count; n++) before[ends, n] = $(n + 3)
+    !sample {
+        is_new[0, $1, $2] = $3
+        for (n = 1; n <= count; n++) total[0, $1, $2, n] = $(n + 3)
         next
     }
     $1 == "unseen" { unseen = 1; next }
     !/^[ \t]/ {
-        ends = ($2 ~ /^[0-9]+$/ && $3 ~ /^[0-9]+$/) ? $4 " " $5 : ""
+        ends = ($2 ~ /^[0-9]+$/ && $3 ~ /^[0-9]+$/) ? $4 SUBSEP $5 : ""
         next
     }
     ends == "" { next }
     {
-        for (n = 1; n <= count; n++) now[n] = 0
-        for (f = 1; f <= NF; f++) {
-            at = index($f, ":")
-            name = substr($f, 1, at - 1)
-            if (!at || !(name in place)) continue
-            now[place[name]] = substr($f, at + 1) + 0
-        }
-        is_known = (ends in is_new) && now[1] >= before[ends, 1] && now[2] >= before[ends, 2]
-        fresh = begin ? 0 : is_known ? is_new[ends] : 1
-        row = ends " " fresh
+        before = (sample - 1) SUBSEP ends
+        is_known = before in is_new
         for (n = 1; n <= count; n++) {
-            more = now[n] - (is_known ? before[ends, n] : 0)
+            at = index($0, " " names[n] ":")
+            now[n] = at ? substr($0, at + length(names[n]) + 2, 20) + 0 : 0
+            if (is_known && now[n] < total[before, n]) is_known = 0
+        }
+        fresh = begin ? 0 : is_known ? is_new[before] : 1
+        row = fresh
+        for (n = 1; n <= count; n++) {
+            more = now[n] - (is_known ? total[before, n] : 0)
             if (more > 0) {
                 sum[n] += more
                 if (fresh) sum[count + n] += more
             }
+            total[sample, ends, n] = now[n]
             row = row sprintf(" %.0f", now[n])
         }
-        rows[++many] = row
+        is_new[sample, ends] = fresh
+        sub(SUBSEP, " ", ends)
+        rows[++many] = ends " " row
         ends = ""
     }
     END {
@@ -77,29 +78,36 @@ grow='
         for (n = 1; n <= many; n++) print rows[n]
     }'
 
-then=
+sums=
+samples=
 due=0
 
-# Takes a sample. $1 is 1 where counting begins.
+# Takes a sample. It is summed up later, with others, unless there are many connections.
 sample() {
-    local begun=${EPOCHREALTIME/./} answer taken
-    answer=$({
-        printf '%snow\n' "$then"
-        ss -tinH state established state fin-wait-1 state close-wait state last-ack state closing \
-            "( $filter )" || echo unseen
-    } | $awk -v begin="$1" "$grow")
-    [ -z "$answer" ] || then=$answer$'\n'
+    local begun=${EPOCHREALTIME/./} taken
+    samples+=$'next\n'$(exec ss -tinH state established state fin-wait-1 state close-wait \
+        state last-ack state closing "( $filter )")$'\n' || samples+=$'unseen\n'
+    [ "${#samples}" -lt 1000000 ] || sum_up 0
     taken=$((${EPOCHREALTIME/./} - begun))
     due=$((begun + (200 * taken > step ? 200 * taken : step)))
 }
 
+# $1 is 1 where counting begins.
+sum_up() {
+    local answer
+    answer=$(printf '%s%s' "$sums" "$samples" | $awk -v begin="$1" "$summing")
+    samples=
+    [ -z "$answer" ] || sums=$answer$'\n'
+}
+
 read -r mark || exit 0
-sample 1
+sample
+sum_up 1
 request=
 while :; do
     left=$((due - ${EPOCHREALTIME/./}))
     if [ "$left" -le 0 ]; then
-        sample 0
+        sample
         continue
     fi
     printf -v left %d.%06d $((left / 1000000)) $((left % 1000000))
@@ -109,8 +117,9 @@ while :; do
     request+=$part
     [[ $request == *';' ]] || continue
     begin=0
-    [[ $request == 'begin;' ]] && begin=1
+    [[ $request == 'begin;' ]] && begin=1 samples=
     request=
-    sample "$begin"
-    printf '%s\n%s\n%s\n' "${then%%$'\n'*}" "$(</proc/net/snmp)" "$mark"
+    sample
+    sum_up "$begin"
+    printf '%s\n%s\n%s\n' "${sums%%$'\n'*}" "$(</proc/net/snmp)" "$mark"
 done

@@ -11,7 +11,7 @@ from intop.domain.nginx.access_logs import COMBINED, AccessLog, access_logs
 from intop.domain.nginx.conf import Conf
 from intop.errors import CommandError, UsageError
 from intop.hosts.access_log import LoggedRequests, LogReader, usable_log
-from kit.local_host import LocalHost
+from kit.local_host import LocalConversation, LocalHost
 
 TEXT = '$msec $connection "$request" $status $request_time'
 
@@ -205,7 +205,7 @@ def test_a_sample_of_a_busy_log_stands_for_all(tmp_path: Path) -> None:
 def test_any_awk_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("sh", "stat", "tail", "head", program):
+    for name in ("sh", "nice", "stat", "dd", program):
         (programs / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(programs))
     test_all_failures_of_a_busy_log_are_counted(tmp_path, "$status $request_time", "{} 0.007")
@@ -214,6 +214,32 @@ def test_any_awk_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progr
     write(log, line("0.007"), line("x"))
     requests = reader.read()
     assert (times_ms(requests), requests.unreadable) == ({7: 1}, 1)
+
+
+def test_a_shell_stays_and_a_lost_one_is_replaced(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    reader = reader_of(log)
+    shell = reader._shell
+    assert isinstance(shell, LocalConversation)
+    write(log, line("0.001"))
+    assert (times_ms(reader.read()), reader._shell) == ({1: 1}, shell)
+    shell.process.kill()
+    write(log, line("0.002"))
+    assert (times_ms(reader.read()), reader._shell) == ({2: 1}, None)
+    write(log, line("0.003"))
+    assert times_ms(reader.read()) == {3: 1}
+    assert isinstance(again := reader._shell, LocalConversation)
+    reader.close()
+    assert again.process.returncode == 0
+
+
+def test_a_log_that_dd_cannot_read_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dd").symlink_to(str(shutil.which("false")))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(CommandError, match=r"a\.log can't be read .*dd can not read it"):
+        reader_of(tmp_path / "a.log")
 
 
 CONF = r"""

@@ -69,7 +69,8 @@ class Sources:
         return replace(counters, levels={f"{OWN}{name}": (n,) for name, n in numbers.items()}), ()
 
     def close(self) -> None:
-        """End the process on the host."""
+        """End the processes on the host."""
+        self.log.close()
         if self.delivery is not None:
             self.delivery.close()
 
