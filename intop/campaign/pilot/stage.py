@@ -149,6 +149,10 @@ def timed(task: Task) -> Task:
     stored = task.store.get(task.subject, Pilot)
     if stored is None:
         _check_untimed(task)
+        task.context.progress.say(
+            f"{task.title}: pilot comes first: it finds how long a trial must be, since "
+            f"[workload.{task.workload.name}] has no duration_s"
+        )
         stored = pilot(task)
         task.context.progress.say(f"{task.title}: pilot: {sentence(stored)}")
         _warn_of_others(task, stored)

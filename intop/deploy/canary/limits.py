@@ -1,8 +1,10 @@
 """Limits of a block: beyond one, the host gets its own values back at once."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from intop.hosts.access_log import LoggedRequests
+if TYPE_CHECKING:
+    from intop.hosts.access_log import LoggedRequests
 
 FEWEST_REQUESTS = 500
 """Requests from which on a block's P99, or a lack of requests, says something."""
@@ -21,7 +23,7 @@ class BlockLimits:
     failed_points: float = 1.0
     """The highest share of failed requests, in percentage points above the default's."""
 
-    def broken_by(self, default: LoggedRequests, canary: LoggedRequests, share: float) -> str:
+    def broken_by(self, default: "LoggedRequests", canary: "LoggedRequests", share: float) -> str:
         """Return which limit a block is beyond, in words; "" for none or too few requests.
 
         `share` is the part of a block (0 to 1) that the canary's requests come from. Clients
