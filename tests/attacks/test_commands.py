@@ -85,6 +85,7 @@ def place(tmp_path: Path) -> Iterator[Site]:
         yield made
 
 
+@pytest.mark.long
 def test_a_killed_controllers_host_is_given_back(place: Site) -> None:
     with crowd_on(place.name) as user:
         process = place.signalled(signal.SIGKILL, "load", 2, "within")

@@ -12,6 +12,12 @@ FILES = qemu.Files(Path("/run/intop/lab/t/host-lb"))
 IMAGE = Image(Path("/cache/arm-1"))
 
 
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU is here for both architectures."""
+    monkeypatch.setattr(qemu, "find_program", lambda name: f"/usr/bin/{name}")
+
+
 def line(arch: str, accelerator: qemu.Accelerator) -> str:
     return " ".join(qemu.command(arch, accelerator, IMAGE, FILES, "lb"))
 

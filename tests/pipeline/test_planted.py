@@ -21,6 +21,7 @@ WIDE = Configuration({"net.ipv4.tcp_rmem": "4096 131072 6291456"})
 """On a host whose receive buffers are 32 KB at most, with uploads of 60 KB."""
 
 
+@pytest.mark.long
 def test_a_wait_is_called_worse(tmp_path: Path) -> None:
     # Of cubic backends, whose answers wait for nothing else.
     name, cubic = "scenarios/bbr-backends.toml", CongestionControl()

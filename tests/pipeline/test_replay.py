@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from intop.config.study import load_study
 from intop.lab.state import DISKS_FOLDER
 from intop.store import Subject, opened
@@ -47,6 +49,7 @@ def replays(study: Study) -> None:
     file.write_text(f"{own}\n{text}".replace("[workload.shop]", "[workload.shop]\nduration_s = 2"))
 
 
+@pytest.mark.long
 def test_arms_meet_the_same_windows_in_each_round(make_study: Make) -> None:
     study = make_study("x86")
     study.run("lab", "down")

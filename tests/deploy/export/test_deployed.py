@@ -95,6 +95,7 @@ def play(machine: OwnMachine, tmp_path: Path) -> Playing:
     return Playing(machine, tmp_path)
 
 
+@pytest.mark.long
 def test_ansible(machine: OwnMachine, play: Playing) -> None:
     before = machine.values(WANTED)
     assert before != WANTED
