@@ -59,9 +59,16 @@ EXACT: tuple[tuple[Turn, ...], ...] = (
     ("process",),
     ("process",),
     ("process", "process", "process", "forest"),
-    ("process", "forest"),
 )
 """The turns, over and over, after so many fruitless steps, where rows are known exactly."""
+SLOW = 3
+STUCK: tuple[tuple[Turn, ...], ...] = (
+    ("process", "forest", "anywhere", "anywhere"),
+    ("anywhere", "process", "anywhere", "forest"),
+    ("anywhere", "anywhere", "anywhere", "process"),
+)
+"""The same there after SLOW slow steps, and more. A process that follows its rows exactly is sure
+of regions that it has never seen, too, and goes on to polish a poor one."""
 NOISY: tuple[tuple[Turn, ...], ...] = (
     ("process",),
     ("process", "process", "process", "forest"),
@@ -176,16 +183,19 @@ def pool(space: Space, models: Models) -> Pool:
     return Pool(values=values, scattered=first < SCATTERED).without(own.values)
 
 
-def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0) -> Step:
+def propose(models: Models, pool: Pool, *, count: int, fruitless: int = 0, slow: int = 0) -> Step:
     """Return at most `count` rows of the pool, or measured ones again, to measure next.
 
-    Each row is proposed once. Where trials of a row are alike, none is measured again. So
-    many steps were `fruitless` before this one: the more, the more of it is not the process's. Lent
-    rows are learned from, and not measured again. A function of its arguments alone.
+    Each row is proposed once. Where trials of a row are alike, none is measured again. So many of
+    the last steps were `fruitless`, or brought little (`slow`): the more, the less of this one is
+    the process's. Lent rows are learned from, and not measured again. A function of its arguments
+    alone.
     """
     choice = _Choice(models, pool)
-    batches = EXACT if choice.is_exact else NOISY
-    turns = batches[min(fruitless, len(batches) - 1)]
+    batches, steps = EXACT if choice.is_exact else NOISY, fruitless
+    if choice.is_exact and slow >= SLOW:
+        batches, steps = STUCK, slow - SLOW
+    turns = batches[min(steps, len(batches) - 1)]
     improvement = choice.improvement(turns)
     chosen = [] if choice.is_exact or count == 1 else choice.doubtful()
     while len(chosen) < count and choice.allowed.any():

@@ -59,6 +59,7 @@ class Models:
     seen: list[Samples] = field(default_factory=list)
     tails: list[Samples] = field(default_factory=list)
     fruitless: list[int] = field(default_factory=list)
+    slow: list[int] = field(default_factory=list)
     most: int = 100
 
     def learned(self, samples: Samples, *, tails: Samples, seed: int) -> "Fitted":
@@ -71,8 +72,11 @@ class Models:
         values = space.decode(genes)[: self.most]
         return Pool(values=values, scattered=np.full(len(values), fill_value=True))
 
-    def propose(self, models: "Fitted", pool: Pool, *, count: int, fruitless: int) -> Step:
+    def propose(
+        self, models: "Fitted", pool: Pool, *, count: int, fruitless: int, slow: int
+    ) -> Step:
         self.fruitless.append(fruitless)
+        self.slow.append(slow)
         samples, seed = models.samples, models.seed
         left = pool.values
         rng = np.random.default_rng([seed, int(samples.digest[:8], 16)])

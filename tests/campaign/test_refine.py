@@ -157,6 +157,23 @@ def test_models_are_told_how_many_steps_have_changed_nothing(
     assert models.fruitless == [0, 1, 2, 0]
 
 
+def test_models_are_told_how_many_steps_have_brought_little(
+    ready: FakeTestbed, models: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best = iter([200.0, 100.0, 99.0, 98.0, 60.0, 60.0])
+    measured = refine_stage.best_measured
+
+    def next_best(*words: Any) -> Any:
+        found = measured(*words)
+        assert found is not None
+        return replace(found, p99_ms=(next(best),))
+
+    monkeypatch.setattr(refine_stage, "best_measured", next_best)
+    with_budget(ready, refine_trials=20)
+    refine(ready.task)
+    assert models.slow == [0, 0, 1, 2, 0]
+
+
 def test_it_ends_where_nothing_is_left(ready: FakeTestbed, models: Models) -> None:
     models.most = 0
     result = refine(ready.task)

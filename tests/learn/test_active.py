@@ -27,9 +27,10 @@ def whole(values: Matrix, scattered: bool = True) -> Pool:
 
 
 def stepped(
-    samples: Samples, values: Pool, *, count: int, seed: int = 1, fruitless: int = 0
+    samples: Samples, values: Pool, *, count: int, seed: int = 1, fruitless: int = 0, slow: int = 0
 ) -> Step:
-    return propose(learned(samples, seed=seed), values, count=count, fruitless=fruitless)
+    models = learned(samples, seed=seed)
+    return propose(models, values, count=count, fruitless=fruitless, slow=slow)
 
 
 def start(count: int, seed: int = 1) -> tuple[Samples, Matrix]:
@@ -163,19 +164,33 @@ def test_the_best_known_is_measured_until_it_is_believed() -> None:
     assert samples.values[best].tolist() == step.proposals[0].values.tolist()
 
 
+def with_bad_rows(samples: Samples, left: Matrix) -> tuple[Pool, Matrix]:
+    """A pool of these rows, and of rows beside the worst, which alone are its scattered ones."""
+    # Nothing is to be gained or learned there.
+    bad = samples.values[np.argsort(-bowl(samples.values))[:9]] + 1e-3
+    is_bad = np.arange(len(left) + len(bad)) >= len(left)
+    return Pool(values=np.vstack([left, bad]), scattered=is_bad), bad
+
+
+def among(rows: Matrix, step: Step) -> int:
+    """The proposals of a step that are some of these rows."""
+    return sum((p.values == rows).all(axis=1).any() for p in step.proposals)
+
+
 def test_noisy_trials_go_anywhere_where_steps_have_brought_nothing() -> None:
     samples = noisy(100, 2, 1)
-    # Beside the worst that were measured: nothing is to be gained or learned there.
-    bad = samples.values[np.argsort(-bowl(samples.values))[:9]] + 1e-3
-    pools = (whole(GRID, scattered=False), whole(bad))
-    both = Pool(
-        values=np.vstack([p.values for p in pools]),
-        scattered=np.concatenate([p.scattered for p in pools]),
-    )
+    both, bad = with_bad_rows(samples, GRID)
     for count, fruitless, reached in ((4, 0, 0), (4, 1, 0), (4, 2, 1), (8, 2, 2), (4, 9, 1)):
-        step = stepped(samples, both, count=count, fruitless=fruitless)
+        step = stepped(samples, both, count=count, fruitless=fruitless, slow=fruitless)
         assert count == len(step.proposals)
-        assert reached == sum((p.values == bad).all(axis=1).any() for p in step.proposals)
+        assert reached == among(bad, step)
+
+
+def test_exact_trials_go_anywhere_where_steps_have_brought_little() -> None:
+    samples, left = start(60)
+    both, bad = with_bad_rows(samples, left)
+    reached = [among(bad, stepped(samples, both, count=4, slow=slow)) for slow in range(8)]
+    assert reached == [0, 0, 0, 2, 2, 3, 3, 3]
 
 
 def test_exact_trials_go_nowhere_without_a_reason() -> None:
@@ -198,7 +213,7 @@ def test_a_forest_has_its_turns_where_the_process_has_brought_nothing() -> None:
         )
         for fruitless in range(5)
     ]
-    assert reached == [0, 0, 1, 2, 2]
+    assert reached == [0, 0, 1, 1, 1]
 
 
 def test_the_process_is_led_by_tails_where_the_target_is_flat() -> None:

@@ -49,6 +49,9 @@ PATIENCE = 6
 """Such steps in a row that end a refinement, if none of them has changed what is best. One says
 little: what models of a few dozen trials expect goes up and down from step to step."""
 
+SLOW_SHARE = 0.1
+"""A step is slow that brought at most so much of what it and all before it have gained."""
+
 
 class Refine(Stage[Refined]):
     """The most telling configurations by all trials so far, a few at a time, until it is enough.
@@ -237,7 +240,8 @@ class Refine(Stage[Refined]):
         failed = [t.configuration for t in everything if t.status == "failed"]
         models = learned(samples, tails=tails, seed=self.task.seed("refine", number))
         left = pool(self.space, models).without(self.space.values(failed))
-        step = propose(models, left, count=count, fruitless=self._fruitless(number, trials))
+        fruitless, slow = self._fruitless(number, trials), self._slow(number, trials)
+        step = propose(models, left, count=count, fruitless=fruitless, slow=slow)
         names = {
             row.tobytes(): m.configuration
             for row, m in zip(samples.own.values + 0.0, sound, strict=True)
@@ -271,6 +275,16 @@ class Refine(Stage[Refined]):
         best = [self._best(n, trials).configuration for n in range(number)]
         changes = [n for n in range(1, number) if best[n] != best[n - 1]]
         return number - 1 - (changes[-1] if changes else 0)
+
+    def _slow(self, number: int, trials: Sequence[Trial]) -> int:
+        """Return how many of the last steps before this one were slow."""
+        best = [math.log(self._best(n, trials).p99_ms) for n in range(number)]
+        quick = [
+            n
+            for n in range(1, number)
+            if best[n - 1] - best[n] > max(0.0, SLOW_SHARE * (best[0] - best[n]))
+        ]
+        return number - 1 - (quick[-1] if quick else 0)
 
     def _decisions(self) -> tuple[Decision, ...]:
         decisions = self.task.store.get(self.task.subject, Decisions)
