@@ -1,6 +1,7 @@
 """apply: carries out a plan, host by host, each after an A/B on that host."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ from intop.domain.sysctl_file import sysctl_file
 from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
-from intop.run.context import Context, Task
+from intop.hosts.guard import GuardedHost, guarded
+from intop.run.context import Context, Task, clusters_of
 from intop.run.executor import OpenTestbeds, execute
 from intop.run.stage import Batch, SoFar, Stage
 from intop.sentences import verdict_sentence
@@ -66,6 +68,8 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
                 nginx_files=tuple(file.path for file in there),
             )
             series = rollout.series
+        elif answer.result is not None and answer.result.lacks_file:
+            done, series = _made_lasting(task, plan, number), rollout.series
         else:
             done, series = _on_host(task, plan, number, rollout.series, accept_no_loss)
         rollout = replace(
@@ -80,6 +84,23 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
     return rollout
 
 
+def _made_lasting(task: Task, plan: Plan, number: int) -> HostRollout:
+    """Give a host the file for the values that an apply has left there."""
+    address = clusters_of(task.context.study, task.subject.arch)[number].load_balancer
+    configuration = Configuration(dict(plan.deployment.values))
+    say = task.context.progress.say
+    with (
+        closing(task.context.connect(address)) as host,
+        guarded(host, configuration.values, originals=True, say=say) as guard,
+    ):
+        _check_as_planned(guard, plan, number)
+        now = _now()
+        path = _persistent_path(plan, number)
+        text = sysctl_file(plan.deployment, written_at=now, host=address.name)
+        guard.keep(configuration, _about(plan.deployment, now), (path, text))
+    return HostRollout(host=address.name, outcome="already", file=path)
+
+
 def _on_host(
     task: Task, plan: Plan, number: int, decided: int, accept_no_loss: bool
 ) -> tuple[HostRollout, int]:
@@ -91,7 +112,7 @@ def _on_host(
     say = task.context.progress.say
     configuration = Configuration(dict(deployment.values))
     with cluster_testbed(task, number, originals=True) as ready:
-        _check_as_planned(ready, plan, number)
+        _check_as_planned(ready.guard, plan, number)
         stage = RollOut(ready, configuration, plan.rounds, decided)
         say(f"{task.title}: {name}: A/B against the default in up to {plan.rounds} rounds")
         verdict = execute(stage, on=OpenTestbeds((ready,)))
@@ -99,7 +120,7 @@ def _on_host(
             ready.give_server_its_own()
             outcome = HostRollout(host=name, outcome="stopped", verdict=verdict)
         else:
-            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            now = _now()
             file = None
             if path:
                 file = (path, sysctl_file(deployment, written_at=now, host=name))
@@ -183,14 +204,19 @@ def _edited(plan: Plan, number: int) -> tuple[str, ...]:
     return tuple(edit.path for edit in host.edits) if host is not None else ()
 
 
-def _check_as_planned(ready: "ClusterTestbed", plan: Plan, number: int) -> None:
+def _now() -> str:
+    """Return the time in UTC, ISO 8601."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _check_as_planned(guard: GuardedHost, plan: Plan, number: int) -> None:
     """Raises IntopError where a host has changed while it waited for its turn."""
     host = plan.hosts[number].result
     for key in host.keys if host is not None else ():
-        now = ready.guard.value_before(key.change.key)
+        now = guard.value_before(key.change.key)
         if now != key.now:
             raise IntopError(
-                f"{ready.name}: {key.change.key} was {key.now} when it was planned, and is "
+                f"{plan.hosts[number].name}: {key.change.key} was {key.now} when it was planned, and is "
                 f"{'left out' if now is None else now} now: this host was left as it is. Plan "
                 f"again: intop plan"
             )

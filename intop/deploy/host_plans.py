@@ -166,9 +166,12 @@ def host_plan(
     applied = state.applied
     before = {k.key: k.before for k in (*applied.keys, *applied.directives)} if applied else {}
     has_it = has_applied(state, deployment.values, wanted)
+    lacks_file = bool(wanted) and has_applied(state, deployment.values, "") and not seen.edits
     in_the_way = [*problems_of(state, persistent, wanted)]
     if not has_it:
-        in_the_way += [*_of_directives(state), *_unwritable(seen, file, persist=persist), *problems]
+        in_the_way += [*_of_directives(state), *_unwritable(seen, file, persist=persist)]
+        # Nothing is measured for a file.
+        in_the_way += () if lacks_file else problems
     return HostPlan(
         file=file,
         keys=tuple(
@@ -188,6 +191,7 @@ def host_plan(
         kernel=probe.facts.kernel,
         applied=applied,
         has_it=has_it,
+        lacks_file=lacks_file,
         edits=seen.edits,
         kept=seen.kept,
         problems=tuple(in_the_way),

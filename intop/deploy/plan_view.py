@@ -195,6 +195,9 @@ def _step(plan: Plan, host: HostPlan) -> Iterator[str]:
     if host.has_it:
         yield "apply: it has these values already, and is left alone"
         return
+    if host.lacks_file:
+        yield f"apply: it has these values already; write {host.file} for later boots"
+        return
     written = ", ".join(filter(None, [host.file, *(edit.path for edit in host.edits)]))
     stays = f"write {written}" if plan.persist else "until a reboot"
     yield (

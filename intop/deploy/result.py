@@ -94,6 +94,8 @@ class HostPlan:
     """The record of an earlier apply."""
     has_it: bool = False
     """Whether that is exactly what is planned. Then the host is left alone."""
+    lacks_file: bool = False
+    """Whether it lacks only the file of a persistent plan. Then nothing is measured again."""
     edits: tuple[FileEdit, ...] = ()
     """Changes in nginx's files."""
     kept: tuple[str, ...] = ()
@@ -106,7 +108,8 @@ class HostPlan:
     @property
     def obstacles(self) -> tuple[PlannedKey, ...]:
         """The keys that can't be given the values that they need."""
-        return () if self.has_it else tuple(key for key in self.keys if key.obstacle)
+        has_values = self.has_it or self.lacks_file
+        return () if has_values else tuple(key for key in self.keys if key.obstacle)
 
     def of(self, outcome: Outcome) -> tuple[PlannedKey, ...]:
         """Return the keys of this outcome."""

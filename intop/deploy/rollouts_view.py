@@ -30,12 +30,12 @@ def rollouts(finished: Sequence[Rollout]) -> list[Verbatim]:
 
 
 def _host_line(host: HostRollout) -> str:
+    files = f", with {', '.join(host.lasting)}" if host.lasting else ""
     if host.outcome == "already":
-        return f"{host.host}: has these values already"
+        return f"{host.host}: has these values already{files}"
     reason = verdict_sentence(host.verdict) if host.verdict else "not measured"
     if host.outcome == "stopped":
         return f"{host.host}: NOT applied, it has its values from before: {reason}"
-    files = f", with {', '.join(host.lasting)}" if host.lasting else ""
     return f"{host.host}: applied{files}: {reason}"
 
 

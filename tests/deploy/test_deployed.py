@@ -111,10 +111,19 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
 
     # So few rounds show no more than that it is no loss; what it gains is a campaign's business.
     rounds = ("--rounds", "2", "--accept-no-loss")
-    (rollout,) = study.json("apply", "--persist", "--yes", *rounds)
+    (rollout,) = study.json("apply", "--yes", *rounds)
     (host,) = rollout["hosts"]
-    assert (address.name, "applied", str(ours)) == (host["host"], host["outcome"], host["file"])
-    assert values(study) == VALUES
+    assert (address.name, "applied", "") == (host["host"], host["outcome"], host["file"])
+    assert (VALUES, False) == (values(study), ours.exists())
+
+    # Nothing is measured again for the file.
+    measured = study.trials("apply")
+    output = " ".join(study.run("apply", "--persist", "--dry-run")[0].split())
+    assert f"apply: it has these values already; write {ours} for later boots" in output
+    (rollout,) = study.json("apply", "--persist", "--yes")
+    (host,) = rollout["hosts"]
+    assert (address.name, "already", str(ours)) == (host["host"], host["outcome"], host["file"])
+    assert (VALUES, measured) == (values(study), study.trials("apply"))
     text = ours.read_text()
     assert "small, campaign 1" in " ".join(text.split())
     assert all(f"\n{key} = {value}\n" in text for key, value in VALUES.items())

@@ -170,8 +170,10 @@ def seen_cluster(state: HostState | None = None, values: Any = OWN, **facts: Any
     )
 
 
-def replica(testbed: FakeTestbed, seen: SeenCluster, **changes: Any) -> HostPlan:
-    return replica_plan(testbed.task, seen, 0, replace(DEPLOYMENT, **changes), persist=False)
+def replica(
+    testbed: FakeTestbed, seen: SeenCluster, *, persist: bool = False, **changes: Any
+) -> HostPlan:
+    return replica_plan(testbed.task, seen, 0, replace(DEPLOYMENT, **changes), persist=persist)
 
 
 def measured(testbed: FakeTestbed) -> None:
@@ -243,7 +245,9 @@ def test_what_an_apply_has_left_is_not_the_hosts_own(testbed: FakeTestbed) -> No
     measured(testbed)
     seen = seen_cluster(HostState(applied=LEFT), dict(DEPLOYMENT.values))
     result = replica(testbed, seen)
-    assert (result.has_it, result.problems) == (True, ())
+    assert (result.has_it, result.lacks_file, result.problems) == (True, False, ())
+    result = replica(testbed, seen, persist=True)
+    assert (result.has_it, result.lacks_file, result.problems) == (False, True, ())
     other = (DEPLOYMENT.changes[0], replace(DEPLOYMENT.changes[1], value="65"))
     result = replica(testbed, seen, changes=other)
     assert (result.has_it, result.problems, result.applied) == (False, (), LEFT)

@@ -86,6 +86,8 @@ def test_what_apply_does_on_each_host_is_said(
     assert output.count("apply: ") == 3
     golden(steps(capsys, able, persist=True))
     golden(steps(capsys, able, for_review=True))
+    output = steps(capsys, replace(able, lacks_file=True), persist=True)
+    assert f"apply: it has these values already; write {FILE} for later boots" in output
 
 
 def test_the_hosts_own_value_counts_where_something_is_applied(
