@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 HOST = "[USER@]HOST[:PORT]"
 RATE = 100
 """Requests/s of a new study; a light load for any server."""
+BACKENDS = "Backends, as ssh knows them, separated by spaces"
+DYNAMIC = "Page made on request, a second workload that doubles the time (empty: none)"
 
 
 @subcommand(
@@ -138,9 +140,7 @@ def _study(
     sender = host_address(generator, **way)
     if not backends:
         names = " ".join(shown.backends)
-        backends = tuple(
-            _answer("--backend", "Backends, separated by spaces", None, names, asks=asks).split()
-        )
+        backends = tuple(_answer("--backend", BACKENDS, None, names, asks=asks).split())
     likely = "" if url else _reached(sender, shown.urls)
     url = _answer("--url", "Address of the load balancer", url, likely, asks=asks)
     restart = _answer("--restart", "Command that restarts nginx", restart, shown.restart, asks=asks)
@@ -149,7 +149,7 @@ def _study(
             _answer("--path", "Static files, separated by spaces", None, "/", asks=asks).split()
         )
     if dynamic_path is None and asks:
-        dynamic_path = click.prompt("Page made on request (empty: none)", default="", err=True)
+        dynamic_path = click.prompt(DYNAMIC, default="", err=True)
     _check(is_server_url, "--url", url)
     _check(is_command, "--restart", restart)
     for path in paths:

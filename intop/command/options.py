@@ -139,8 +139,8 @@ roll_out_options = together(
     click.option(
         "--rounds",
         type=click.IntRange(min=2),
-        help="How often both sides are measured on each host, at most.  [default: judge_pairs of "
-        "the file]",
+        help="How often both sides are measured on each host, at most.  [default: as often as for "
+        "the verdict, or judge_pairs of the file if that is more]",
     ),
 )
 """`persist` and `rounds`: what a plan says of its roll-out."""

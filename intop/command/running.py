@@ -258,6 +258,6 @@ def exit_by(verdicts: "Mapping[str, Verdict]") -> None:
             then = "More rounds may tell (judge_pairs)"
             if verdict.further is not None:
                 then = f"More pairs may tell: intop verify --more {verdict.further.pairs}"
-            say(f"{title}: gain, but {verdict.doubts}. {then}")
+            say(f"{title}: gain, but {verdict.doubts}. {then}. Or deploy it as it is: intop plan")
     if not any(verdict.is_gain for verdict in verdicts.values()):
         sys.exit(NO_GAIN)

@@ -216,9 +216,9 @@ def _check_as_planned(guard: GuardedHost, plan: Plan, number: int) -> None:
         now = guard.value_before(key.change.key)
         if now != key.now:
             raise IntopError(
-                f"{plan.hosts[number].name}: {key.change.key} was {key.now} when it was planned, and is "
-                f"{'left out' if now is None else now} now: this host was left as it is. Plan "
-                f"again: intop plan"
+                f"{plan.hosts[number].name}: {key.change.key} was {key.now} when it was planned, "
+                f"and is {'left out' if now is None else now} now: this host was left as it is. "
+                f"Plan again: intop plan"
             )
 
 

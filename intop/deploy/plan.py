@@ -69,7 +69,7 @@ def plan(
         plans[arch] = Plan(
             deployment=deployment,
             hosts=tuple(answers),
-            rounds=rounds or context.study.budget.judge_pairs,
+            rounds=rounds or max(context.study.budget.judge_pairs, deployment.verdict.pairs),
             persist=persist,
             for_review=bool(hosts),
             accept_costs=accept_costs,

@@ -35,7 +35,7 @@ def _host_line(host: HostRollout) -> str:
         return f"{host.host}: has these values already{files}"
     reason = verdict_sentence(host.verdict) if host.verdict else "not measured"
     if host.outcome == "stopped":
-        return f"{host.host}: NOT applied, it has its values from before: {reason}"
+        return f"{host.host}: NOT applied, it keeps the values that it had: {reason}"
     return f"{host.host}: applied{files}: {reason}"
 
 
@@ -45,6 +45,8 @@ def _stopped(rollout: Rollout) -> str:
     costs = last.verdict is not None and last.verdict.broken
     why = f"breaks a guardrail ({COSTS})" if costs else "shows too little"
     parts = [f"the roll-out stops, since {which} {why}"]
+    if last.verdict is not None and last.verdict.outcome == "undecided":
+        parts.append(f"more rounds may tell: --rounds {2 * last.verdict.pairs}")
     if rollout.untouched:
         parts.append(f"not touched: {', '.join(rollout.untouched)}")
     if earlier:

@@ -46,7 +46,7 @@ def _replica(diagnosis: Diagnosis) -> Section:
 
 def _brief(diagnosis: Diagnosis) -> Section:
     lines = _about(diagnosis)
-    out = f"; {len(diagnosis.refused)} are out of bounds" if diagnosis.refused else ""
+    out = f", and {len(diagnosis.refused)} can't (--details says why)" if diagnosis.refused else ""
     lines.append(f"parameters that can be tuned: {len(diagnosis.offered)}{out}")
     if paths := diagnosis.fetched:
         answered = sum(fetched.status == HTTPStatus.OK for fetched in paths)

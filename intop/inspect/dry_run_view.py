@@ -120,7 +120,7 @@ def _details(intended: Intended) -> Iterator[str]:
     known = "" if intended.is_probed else ", as far as the host has them, which is not asked yet"
     yield f"  keys that may be written{known}: {len(keys)}, each at first its own value"
     if not varied:
-        yield "  no key gets another value: it is the default that is measured"
+        yield "  no key gets another value: hosts are measured with the values that they have"
     elif len(varied) == len(keys):
         yield f"  all of them get other values: {few(keys, SHOWN_KEYS)} (--json has all)"
     else:

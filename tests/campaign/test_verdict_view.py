@@ -278,7 +278,7 @@ def test_a_single_trial_with_few_requests_is_told(
     result = replace(VERDICT, sides=replace(SIDES, fewest_requests=fewest))
     output = " ".join(shown(capsys, verdict.verdict("x86 slt", result)).split())
     assert message == (
-        f"A single trial has as few as {fewest} requests, and 1,000 would put" in output
+        f"A single trial has as few as {fewest} requests. Its P99 would need 1,000" in output
     )
 
 

@@ -114,7 +114,7 @@ def test_plan_apply_status_drift_and_rollback(study: Study) -> None:
     (rollout,) = study.json("apply", "--yes", *rounds)
     (host,) = rollout["hosts"]
     assert (address.name, "applied", "") == (host["host"], host["outcome"], host["file"])
-    assert (VALUES, False) == (values(study), ours.exists())
+    assert (values(study), ours.exists()) == (VALUES, False)
 
     # Nothing is measured again for the file.
     measured = study.trials("apply")

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 def _asked(against: str, more: int | None, **options: Any) -> dry_run.Asked:  # noqa: ARG001
     if more is not None:
-        raise UsageError("the verdict says how long further pairs take: leave --dry-run out")
+        raise UsageError(
+            f"{more} further pairs are at most {2 * more} trials of the keys of before, and have "
+            "no dry run: leave --dry-run out"
+        )
     return dry_run.Asked(stages=("pick", "trim", "judge"), options=options)
 
 

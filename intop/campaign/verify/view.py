@@ -248,7 +248,7 @@ def _notes(verdict: Verdict) -> Iterator[str]:
     ratios = "Ratios above 1 are higher values of the default: geometric means over the pairs"
     yield f"{latencies}, drawn from {_Scale.of(verdict.sides)}."
     together = ", ".join(BESIDE)
-    yield f"{ratios}. The intervals of {together} hold all together, each other for itself."
+    yield f"{ratios}. The intervals of {together} hold all at once, each other one by itself."
     yield from latency_notes(verdict.sides)
     yield judged_by(verdict)
 
@@ -261,9 +261,9 @@ def latency_notes(sides: SideBySide) -> Iterator[str]:
     fewest = sides.fewest_requests
     if fewest is not None and fewest < (enough := requests_for(PERCENTS["P99"])):
         yield (
-            f"A single trial has as few as {counted(fewest, 'request')}, and {enough:,} would put "
-            f"{BEHIND} behind its P99: how much it scatters for that, the interval over the rounds "
-            f"says."
+            f"A single trial has as few as {counted(fewest, 'request')}. Its P99 would need "
+            f"{enough:,}, so that {BEHIND} are slower. The interval over the rounds includes what "
+            "it scatters by for that."
         )
 
 
@@ -272,11 +272,11 @@ def judged_by(verdict: Verdict) -> str:
     if not verdict.guardrails:
         return "The verdict is on P99 alone, without guardrails."
     basis = (
-        "The verdict is on P99, within the guardrails: kept is what the interval excludes being "
-        "worse than is accepted, broken what is all beyond that, unclear what is neither."
+        "The verdict is on P99, within the guardrails. A guardrail is kept if its interval has no "
+        "loss larger than accepted, broken if it has only such losses, and else unclear."
     )
     if any(guardrail.limit_ms is not None for guardrail in verdict.guardrails):
-        basis += " Slow requests are few, so they are kept, too, where no more were seen than that."
+        basis += " The one of slow requests, which are rare, is kept if no more of them were seen."
     return basis
 
 

@@ -124,15 +124,18 @@ def changes(findings: Findings) -> Iterator[Block]:
 def _origin(findings: Findings, verdict: Verdict, deployment: Deployment) -> Iterator[Block]:
     """Return the source of the keys that are set."""
     explanation, count = findings.explanation, len(deployment.changes)
+    whole = "The only key" if count == 1 else f"All {count} keys"
     if deployment.origin == "smallest set" and deployment.kept is not None:
         yield Paragraph(
             f"{_of_the_winner(verdict, explanation, count)} The smallest set "
             f"{kept_sentence(deployment.kept)}."
         )
     elif explanation is not None:
-        yield Paragraph(f"All {count} keys of the winner, not fewer: {explanation.obstacle}.")
+        yield Paragraph(f"{whole} of the winner, not fewer: {explanation.obstacle}.")
+    elif count == 1:
+        yield Paragraph(f"{whole} of the winner.")
     else:
-        yield Paragraph(f"All {count} keys of the winner. Which of them matter is not known yet.")
+        yield Paragraph(f"{whole} of the winner. Which of them matter is not known yet.")
         yield from lacking(findings, "explain")
 
 
