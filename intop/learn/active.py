@@ -63,9 +63,9 @@ EXACT: tuple[tuple[Turn, ...], ...] = (
 """The turns, over and over, after so many fruitless steps, where rows are known exactly."""
 SLOW = 3
 STUCK: tuple[tuple[Turn, ...], ...] = (
-    ("process", "forest", "anywhere", "anywhere"),
-    ("anywhere", "process", "anywhere", "forest"),
-    ("anywhere", "anywhere", "anywhere", "process"),
+    ("process", "anywhere"),
+    ("process", "anywhere"),
+    ("process", "anywhere", "forest", "anywhere"),
 )
 """The same there after SLOW slow steps, and more. A process that follows its rows exactly is sure
 of regions that it has never seen, too, and goes on to polish a poor one."""

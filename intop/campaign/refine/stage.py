@@ -49,7 +49,7 @@ PATIENCE = 6
 """Such steps in a row that end a refinement, if none of them has changed what is best. One says
 little: what models of a few dozen trials expect goes up and down from step to step."""
 
-SLOW_SHARE = 0.1
+SLOW_SHARE = 0.05
 """A step is slow that brought at most so much of what it and all before it have gained."""
 
 
