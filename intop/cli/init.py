@@ -139,7 +139,9 @@ def _study(
     generator = _answer("--generator", "Load generator, as ssh knows it", generator, asks=asks)
     sender = host_address(generator, **way)
     if not backends:
-        names = " ".join(shown.backends)
+        from intop.hosts.ssh.aliases import by_alias
+
+        names = " ".join(by_alias(shown.backends))
         backends = tuple(_answer("--backend", BACKENDS, None, names, asks=asks).split())
     likely = "" if url else _reached(sender, shown.urls)
     url = _answer("--url", "Address of the load balancer", url, likely, asks=asks)
