@@ -46,6 +46,8 @@ A ProxyCommand has it in its line.
 Sudo = Literal[False, True, "ask", "doas"]
 """The way to become root: none, sudo, sudo with its password, doas."""
 
+NOT_DESCRIBED = "not described"
+"""The link of a cluster whose study says nothing of it."""
 _NAME = r"[A-Za-z0-9_:][A-Za-z0-9_.:-]{0,252}"
 _ZONED = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*%[A-Za-z0-9_.-]{1,200}"
 HostName = Annotated[str, matching(f"{_NAME}|{_ZONED}", "the name or address of a host")]
@@ -146,7 +148,7 @@ class Cluster:
     """The files that static requests ask for, equally often."""
     dynamic_path: UrlPath
     """The page that dynamic requests ask for, as `PATH?r=<a fresh number>`."""
-    link: str = "not described"
+    link: str = NOT_DESCRIBED
     """The load balancer's link in words. Trials of different links are not comparable."""
     machines: tuple[str, ...] = ()
     """The accepted values of `uname -m` on the load balancer."""

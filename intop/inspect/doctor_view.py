@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from intop.document.columns import Column, numbers, texts
 from intop.document.model import Notes, Section, Table, Verbatim
+from intop.domain.cluster import NOT_DESCRIBED
 from intop.domain.diagnosis import Diagnosis, HostDiagnosis
 from intop.domain.fetched import Fetched
 from intop.inspect.host_states_view import held
@@ -47,7 +48,8 @@ def _replica(diagnosis: Diagnosis) -> Section:
 def _brief(diagnosis: Diagnosis) -> Section:
     lines = _about(diagnosis)
     out = f", and {len(diagnosis.refused)} can't (--details says why)" if diagnosis.refused else ""
-    lines.append(f"parameters that can be tuned: {len(diagnosis.offered)}{out}")
+    if diagnosis.offered or diagnosis.refused:
+        lines.append(f"parameters that can be tuned: {len(diagnosis.offered)}{out}")
     if paths := diagnosis.fetched:
         answered = sum(fetched.status == HTTPStatus.OK for fetched in paths)
         slowest = max(fetched.seconds for fetched in paths)
@@ -68,8 +70,9 @@ def examined(*diagnoses: Diagnosis) -> list[Section]:
 
 
 def _about(diagnosis: Diagnosis) -> list[str]:
-    """Return the load's tool, the link, and the state of hosts."""
-    lines = [f"load tool: {diagnosis.load_tool or 'none'}", f"link: {diagnosis.link}"]
+    """Return the load's tool, the link, and the state of hosts, as far as they are known."""
+    lines = [f"load tool: {diagnosis.load_tool}"] if diagnosis.load_tool else []
+    lines += [f"link: {diagnosis.link}"] if diagnosis.link != NOT_DESCRIBED else []
     if diagnosis.emulation:
         lines.append(f"load balancer: a virtual machine by {diagnosis.emulation}")
     lines += [line for host in diagnosis.hosts for line in _state(host)]

@@ -17,7 +17,7 @@ from intop.domain.canary import (
     judged_by,
     moving_keys,
 )
-from intop.domain.cluster import HostAddress
+from intop.domain.cluster import NOT_DESCRIBED, HostAddress
 from intop.domain.configuration import Configuration
 from intop.domain.nginx.access_logs import AccessLog, access_logs
 from intop.domain.nginx.conf import Conf
@@ -231,7 +231,7 @@ def _conditions(task: Task, facts: HostFacts, observed: str) -> Conditions:
         threads=0,
         duration_s=0,
         timeout_s=0,
-        link="not described",
+        link=NOT_DESCRIBED,
         paths="",
         observation=observed,
         congestion_control=facts.congestion_control,
