@@ -20,13 +20,13 @@ from intop.domain.sysctl_file import sysctl_file
 from intop.domain.trial import Trial
 from intop.domain.verdict import Verdict
 from intop.errors import IntopError, UsageError
-from intop.hosts.guard import GuardedHost, guarded
 from intop.run.context import Context, Task, clusters_of
 from intop.run.executor import OpenTestbeds, execute
 from intop.run.stage import Batch, SoFar, Stage
 from intop.sentences import verdict_sentence
 
 if TYPE_CHECKING:
+    from intop.hosts.guard import GuardedHost
     from intop.run.cluster_testbed import ClusterTestbed
 
 
@@ -86,6 +86,8 @@ def roll_out(context: Context, plan: Plan, *, accept_no_loss: bool = False) -> R
 
 def _made_lasting(task: Task, plan: Plan, number: int) -> HostRollout:
     """Give a host the file for the values that an apply has left there."""
+    from intop.hosts.guard import guarded
+
     address = clusters_of(task.context.study, task.subject.arch)[number].load_balancer
     configuration = Configuration(dict(plan.deployment.values))
     say = task.context.progress.say
@@ -209,7 +211,7 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _check_as_planned(guard: GuardedHost, plan: Plan, number: int) -> None:
+def _check_as_planned(guard: "GuardedHost", plan: Plan, number: int) -> None:
     """Raises IntopError where a host has changed while it waited for its turn."""
     host = plan.hosts[number].result
     for key in host.keys if host is not None else ():
