@@ -62,11 +62,11 @@ class Pace:
 
     pairs: int
     seconds: int
-    """Of a trial."""
+    """The seconds of a trial."""
     block_s: int
-    """Of the canary whose reader it is."""
+    """The seconds of a block of the canary whose reader it is."""
     read_s: float
-    """Between reads of the log."""
+    """The seconds between reads of the log."""
 
 
 PACES = {

@@ -14,9 +14,9 @@ from typing import Any
 
 from intop.domain.histogram import MAX_US, Histogram
 from intop.domain.nginx.access_logs import AccessLog, parts
-from intop.errors import CommandError, HostError, UsageError
+from intop.errors import HostError, UsageError
 from intop.hosts.answers import count, joined, lines
-from intop.hosts.host import Conversation, Host, output
+from intop.hosts.host import Conversation, Host, output, parsed
 from intop.hosts.reader import MARK_BYTES
 from intop.hosts.scripts import script
 
@@ -139,11 +139,7 @@ class LogReader:
             "every": self._every,
         }
         text = self._output(" ".join(f"{n}={shlex.quote(str(v))}" for n, v in settings.items()))
-        try:
-            answer = _parsed(text)
-        except (KeyError, ValueError) as error:
-            problem = f"{self._log.path} can't be read ({error}): {text[:200]!r}"
-            raise CommandError(self._host.address.name, problem) from error
+        answer = parsed(self._host, text, _parsed, f"{self._log.path} can't be read")
         self._inode, self._size = answer.inode, answer.size
         self._latest = answer.requests.connection or self._latest
         self.connection = max(self.connection, self._latest)

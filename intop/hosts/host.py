@@ -97,7 +97,11 @@ def parsed_output(
     Raises:
         CommandError: It fails, or its output makes no sense, which is the `problem`.
     """
-    text = output(host, command, stdin=stdin)
+    return parsed(host, output(host, command, stdin=stdin), parse, problem)
+
+
+def parsed(host: Host, text: str, parse: Callable[[str], T], problem: str) -> T:
+    """Return a host's answer as `parse` understands it. Raises CommandError with the `problem`."""
     try:
         return parse(text)
     except (KeyError, ValueError) as error:

@@ -164,9 +164,9 @@ def test_models_are_told_how_many_steps_have_brought_little(
     measured = refine_stage.best_measured
 
     def next_best(*words: Any) -> Any:
-        found = measured(*words)
-        assert found is not None
-        return replace(found, p99_ms=(next(best),))
+        configuration = measured(*words)
+        assert configuration is not None
+        return replace(configuration, p99_ms=(next(best),))
 
     monkeypatch.setattr(refine_stage, "best_measured", next_best)
     with_budget(ready, refine_trials=20)
