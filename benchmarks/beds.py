@@ -22,7 +22,7 @@ from intop.domain.cluster import native_arch
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.encoding import Matrix, encode
 from intop.domain.probing import Probe
-from intop.domain.rounds import Arms, p99_by_round
+from intop.domain.rounds import Arms, judged_by_round
 from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.lab import cluster as lab
 from intop.resources import shipped
@@ -185,7 +185,7 @@ class Lab:
 
     def verify(self, winners: Sequence[Configuration], rounds: int) -> Mapping[str, ByRound]:
         arms = {HOST: DEFAULT} | {c.digest: c for c in winners}
-        return p99_by_round(self._in_rounds("contest", arms, rounds))
+        return judged_by_round(self._in_rounds("contest", arms, rounds))
 
     def _in_rounds(self, stage: str, arms: Arms, rounds: int) -> list[Trial]:
         return execute(_Rounds(self._task, stage, arms, rounds))
@@ -207,7 +207,7 @@ class Lab:
         failed = trial.histogram is None
         return Shot(
             trial.configuration,
-            p99_ms=worst if failed else trial.p99_ms,
+            p99_ms=worst if failed else trial.judged_ms,
             tail_ms=worst if failed else trial.tail_ms,
             status=trial.status,
         )

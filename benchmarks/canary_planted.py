@@ -37,7 +37,7 @@ from intop.deploy.canary.limits import BlockLimits
 from intop.deploy.canary.opening import Observation
 from intop.deploy.canary.testbed import Timing
 from intop.domain.configuration import Configuration
-from intop.domain.rounds import p99_by_round, paired
+from intop.domain.rounds import judged_by_round, paired
 from intop.store import opened
 
 KEY, TRIED = "net.ipv4.tcp_fin_timeout", "31"
@@ -176,7 +176,7 @@ class Planted(Question[Cell, Called]):
             traffic.stdin.flush()
             met, failed = map(int, traffic.stdout.readline().split())
             trials = task.trials("canary")
-        p99s = p99_by_round([t for t in trials if t.planned.round is not None])
+        p99s = judged_by_round([t for t in trials if t.planned.round is not None])
         pairs = paired(p99s.get("default", {}), p99s.get("canary", {}))
         return Called(
             outcome=result.outcome,

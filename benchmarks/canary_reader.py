@@ -157,7 +157,7 @@ class ReaderCost(Question[Pace, Cost]):
             v = cost.verdict
             ratio = f"{v.ratio:.3f} ({v.ratio_low:.3f} to {v.ratio_high:.3f})"
             cores = " | ".join(f"{cost.cores[arm]:.4f}" for arm in (HOST, SIDE))
-            yield f"| {name} | {v.pairs} | {ratio} | {v.default_p99_ms:.2f} | {cores} |"
+            yield f"| {name} | {v.pairs} | {ratio} | {v.default_ms:.2f} | {cores} |"
 
     def missed(self, results: Mapping[str, Cost]) -> list[str]:
         missed = []

@@ -101,7 +101,7 @@ class FarTail(Question[tuple[str, bool], Shares]):
             flagged=float(np.mean([state != "kept" for state in states])),
             broken=float(np.mean([state == "broken" for state in states])),
             called=float(np.mean([_differs(v) for v in verdicts])),
-            called_p99=float(np.mean([v.p99_outcome != NOTHING for v in verdicts])),
+            called_p99=float(np.mean([v.latency_outcome != NOTHING for v in verdicts])),
         )
 
     def _verdict(self, arch: str, rng: np.random.Generator, is_planted: bool) -> Verdict:
@@ -137,7 +137,7 @@ class FarTail(Question[tuple[str, bool], Shares]):
 
 
 def _differs(verdict: Verdict) -> bool:
-    return verdict.p99_outcome != NOTHING or bool(verdict.certain)
+    return verdict.latency_outcome != NOTHING or bool(verdict.certain)
 
 
 def slower(trial: Trial, rng: np.random.Generator) -> Trial:

@@ -160,7 +160,7 @@ def _answers(
             p99s[changes] = common - P99_TIMES * true + rng.normal(0, P99_SD) + spike
         tail.append(tails)
         p99.append(p99s)
-    return Answers(p99=p99, tail=tail)
+    return Answers(judged=p99, tail=tail)
 
 
 def _acting(changes: Changes, places: tuple[int, ...]) -> tuple[bool, ...]:

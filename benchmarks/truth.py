@@ -274,7 +274,7 @@ def described(cell: Cell, bases: Sequence[Trial]) -> str:
     percentiles = (
         math.exp(fmean(math.log(t.percentile_ms(q)) for t in usable)) for q in (50, 90, 99)
     )
-    noise = stdev(math.log(t.p99_ms) for t in usable)
+    noise = stdev(math.log(t.judged_ms) for t in usable)
     (workload,) = cell.study.workloads.values()
     reached = fmean(t.achieved_rps for t in usable) / workload.rate_rps
     failed = sum(sum(t.errors.values()) for t in usable) / max(

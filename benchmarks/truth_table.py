@@ -44,7 +44,7 @@ def rows(cell: "Cell", found: "Found", *, commit: str = "") -> list[Row]:
     """
     first = next(iter(found.trials.values()))
     bases = [t for t in first if acting.is_base(t.planned.arm) and t.usable]
-    logs = [math.log(t.p99_ms) for t in bases]
+    logs = [math.log(t.judged_ms) for t in bases]
     start = _row(cell, "base", "base", cell.base.to_json())
     start |= {"rounds": len(bases), "p99_ms": f"{math.exp(fmean(logs)):.2f}"}
     start |= {"sd_log_p99": f"{stdev(logs):.4f}" if len(logs) > 1 else ""}
@@ -69,7 +69,7 @@ def rows(cell: "Cell", found: "Found", *, commit: str = "") -> list[Row]:
 
 def p99_of(trials: Iterable[Trial]) -> acting.Rounds:
     """P99 (ms) of the usable trials, by arm and in it by round."""
-    return _by_round(trials, lambda trial: trial.p99_ms)
+    return _by_round(trials, lambda trial: trial.judged_ms)
 
 
 def tails_of(trials: Iterable[Trial]) -> acting.Rounds:
@@ -113,7 +113,7 @@ def _measured(effect: Effect | None, own: Sequence[Trial], found: "Found") -> Ro
     if effect is None:
         return {"state": own[-1].status, "rounds": 0}  # failed, or disturbed to the end
     row: Row = {"rounds": effect.rounds, "ratio": f"{effect.ratio:.4f}"}
-    usable = [math.log(t.p99_ms) for t in own if t.usable]
+    usable = [math.log(t.judged_ms) for t in own if t.usable]
     row["p99_ms"] = f"{math.exp(fmean(usable)):.2f}"
     row["sd_log_p99"] = f"{stdev(usable):.4f}" if len(usable) > 1 else ""
     if effect.low is not None and effect.high is not None:

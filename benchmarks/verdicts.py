@@ -44,7 +44,7 @@ from intop.domain.baseline import HOST
 from intop.domain.cluster import LabSpec
 from intop.domain.configuration import DEFAULT
 from intop.domain.lab_files import MOST_WAIT_MS
-from intop.domain.rounds import p99_by_round, paired
+from intop.domain.rounds import judged_by_round, paired
 from intop.domain.stats import geometric_interval, geometric_mean
 from intop.domain.trial import PlannedTrial, SeriesRound, Trial
 from intop.domain.verdict import Verdict
@@ -356,7 +356,7 @@ def one_verdict(
     if agreement is not None:
         task.store.put(task.subject, agreement)
     verdict = judged(task, SIDE, DEFAULT)
-    p99s = p99_by_round(task.trials("judge"))
+    p99s = judged_by_round(task.trials("judge"))
     result = Found(
         verdict=verdict,
         seconds=time.monotonic() - began,
@@ -385,13 +385,13 @@ def one_sided(effect: Effect) -> Opened:
 def row(number: str, found: Found) -> str:
     v = found.verdict
     interval = f"{v.ratio_low:.2f} to {v.ratio_high:.2f}"
-    cells = [number, v.pairs, f"{v.ratio:.3f}", interval, v.p99_outcome, f"{found.seconds:.0f}"]
+    cells = [number, v.pairs, f"{v.ratio:.3f}", interval, v.latency_outcome, f"{found.seconds:.0f}"]
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def calls_anything(verdict: Verdict) -> bool:
     """Return whether a verdict calls any latency different, or any guardrail broken."""
-    return verdict.p99_outcome != NOT_SHOWN or bool(verdict.certain) or bool(verdict.broken)
+    return verdict.latency_outcome != NOT_SHOWN or bool(verdict.certain) or bool(verdict.broken)
 
 
 def flags_slow(verdict: Verdict) -> bool:
@@ -403,9 +403,11 @@ def summary(found: list[Found], planted: Planting) -> tuple[list[str], list[str]
     """What the verdicts come to together, as a second table, and what is not as it should be."""
     verdicts = [f.verdict for f in found]
     count, ratios = len(verdicts), [v.ratio for v in verdicts]
-    p99 = geometric_mean([v.default_p99_ms for v in verdicts])
+    p99 = geometric_mean([v.default_ms for v in verdicts])
     spread = stdev(map(math.log, ratios))
-    outcomes = {name: sum(v.p99_outcome == name for v in verdicts) for name in ("gain", "worse")}
+    outcomes = {
+        name: sum(v.latency_outcome == name for v in verdicts) for name in ("gain", "worse")
+    }
     rows = [
         ("verdicts", f"{count}", ""),
         ("pairs, mean", f"{sum(v.pairs for v in verdicts) / count:.1f}", ""),

@@ -4,7 +4,7 @@ A feature is a folder. Its `__init__.py` has a `FEATURE` that names its stages, 
 commands and figures as `module:name`. They are imported on demand: most commands need few of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -28,11 +28,13 @@ class Feature:
     """The parts of a feature."""
 
     stages: Mapping[str, str] = field(default_factory=dict)
-    """The stages by name, in the order of a campaign."""
+    """The stages of `tune` by name, in its order."""
+    own_stages: Mapping[str, str] = field(default_factory=dict)
+    """The stages that only a command of their own carries out."""
     results: Mapping[str, str] = field(default_factory=dict)
     """The types of stored results by the names that a store has for them. Names never change."""
-    commands: tuple[str, ...] = ()
-    """The commands."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """The commands by name."""
     figures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The functions that draw a result's figures, by its type (`document.figures`)."""
 
@@ -44,15 +46,25 @@ def features() -> tuple[Feature, ...]:
 
 
 @cache
-def stage_places() -> dict[str, str]:
-    """Return the place of each stage, by name."""
+def tune_places() -> dict[str, str]:
+    """Return the place of each stage of `tune`, by name."""
     return {name: place for feature in features() for name, place in feature.stages.items()}
 
 
-def commands() -> Iterator[Any]:
-    """Yield all commands of features."""
-    for feature in features():
-        yield from map(load, feature.commands)
+@cache
+def own_places() -> dict[str, str]:
+    """Return the place of each stage that has a command of its own, by name."""
+    return {name: place for feature in features() for name, place in feature.own_stages.items()}
+
+
+def stage_places() -> dict[str, str]:
+    """Return the place of each stage, by name."""
+    return tune_places() | own_places()
+
+
+def commands() -> dict[str, str]:
+    """Return the place of each command, by name."""
+    return {name: place for feature in features() for name, place in feature.commands.items()}
 
 
 def figures_of(kind: type) -> list[Any]:

@@ -10,10 +10,10 @@ from intop.domain.further import Further
 from intop.domain.soak import Soak
 from intop.domain.stats import Interval
 from intop.domain.sweep import UNITS, Axis, Sweep
-from intop.domain.verdict import P99Outcome, Verdict
+from intop.domain.verdict import LatencyOutcome, Verdict
 from intop.words import counted, duration, interval, number
 
-NOT_SHOWN: P99Outcome = "no significant gain"
+NOT_SHOWN: LatencyOutcome = "no significant gain"
 ALONG: Mapping[Axis, str] = {
     "rate": "at other rates",
     "connections": "with other numbers of connections",
@@ -26,9 +26,9 @@ def verdict_sentence(verdict: Verdict) -> str:
     """Return such as: gain: P99 is 3.1 times lower (95 % interval 2.2 to 4.4).
 
     Against a baseline it names that one. It says which guardrails are unclear or broken, and which
-    other latencies are certainly higher; without a gain of P99, all that certainly differ.
+    other latencies are certainly higher; without a gain, all that certainly differ.
     """
-    differences = latency_differences(verdict, only_worse=verdict.p99_outcome != NOT_SHOWN)
+    differences = latency_differences(verdict, only_worse=verdict.latency_outcome != NOT_SHOWN)
     next_step = further_pairs(verdict.further) if verdict.further and not verdict.is_gain else ""
     return "; ".join(filter(None, (_outcome(verdict), differences, next_step)))
 
@@ -65,7 +65,7 @@ def _times(ratio: Interval) -> str:
 
 
 def _outcome(verdict: Verdict) -> str:
-    """Return the outcome by P99 and the guardrails."""
+    """Return the outcome by latency and guardrails."""
     than = f" than with {verdict.against}" if verdict.against else ""
     within = f"{verdict.level:.0%} interval {verdict.ratio_low:.2f} to {verdict.ratio_high:.2f}"
     if verdict.failures:
@@ -78,7 +78,8 @@ def _outcome(verdict: Verdict) -> str:
         case "no gain: it costs":
             return f"{verdict.short}: {verdict.costs}, though {verdict.gain}"
         case "worse":
-            return f"worse: P99 is {1 / verdict.ratio:.2f} times higher{than} (ratio's {within})"
+            times = f"{1 / verdict.ratio:.2f} times"
+            return f"worse: {verdict.judged_by} is {times} higher{than} (ratio's {within})"
     besides = f"; besides, {verdict.costs}" if verdict.broken else ""
     return f"{_not_shown(verdict)} (ratio {verdict.ratio:.2f}, {within}){besides}"
 
@@ -89,7 +90,7 @@ def _not_shown(verdict: Verdict) -> str:
     if verdict.outcome == "undecided":
         return f"undecided{over}, more pairs would tell"
     is_all = not verdict.against and all(ratio.high < 1 for ratio in verdict.certain.values())
-    of = "" if is_all or over else " of P99"
+    of = "" if is_all or over else f" of {verdict.judged_by}"
     then = ": keep the defaults" if is_all else ""
     if verdict.excludes_gain:
         return f"no gain{of}{over} larger than {verdict.ratio_high:.2f} times{then}"
@@ -138,15 +139,15 @@ def _outcomes(sweep: Sweep, arm: str) -> str:
     return f"{', '.join(parts)} {UNITS[sweep.axis]}".rstrip()
 
 
-def kept_sentence(kept: Kept) -> str:
+def kept_sentence(kept: Kept, judged_by: str) -> str:
     """Return such as: keeps 97 % of the gain (interval 80 to 114 %): P99 5.10 times lower, ..."""
     if kept.full.value <= 1:
         return "how much of the gain is kept can't be told: the winner had none in these rounds"
     short = f", {kept.lack}" if kept.lack else ""
     return (
         f"keeps {percent_below(kept.share)} of the gain (interval {100 * kept.low:.0f} to "
-        f"{100 * kept.high:.0f} %){short}: P99 {kept.smaller.value:.2f} times lower, the whole "
-        f"winner {kept.full.value:.2f} times, in the same {kept.rounds} rounds"
+        f"{100 * kept.high:.0f} %){short}: {judged_by} {kept.smaller.value:.2f} times lower, the "
+        f"whole winner {kept.full.value:.2f} times, in the same {kept.rounds} rounds"
     )
 
 
@@ -194,4 +195,4 @@ def replica_sentence(replica: Replica) -> str:
             "on it or on the first one"
         )
     state = "agrees" if replica.agrees else "is left out, it measures something else"
-    return f"replica {replica.name} {state}: the first one's P99 / its P99 {ratio}"
+    return f"replica {replica.name} {state}: the first one's latency / its own {ratio}"

@@ -1,6 +1,6 @@
 """Numbers and names as words, and text from elsewhere made inert: a secret is not shown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from intop.masking import masked
 
@@ -43,6 +43,17 @@ def few(keys: Sequence[str], limit: int = 4) -> str:
     """The first keys, and how many there are more."""
     more = f" and {len(keys) - limit} more" if len(keys) > limit else ""
     return ", ".join(keys[:limit]) + more
+
+
+def capital(text: str) -> str:
+    """Return the text with a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def shared(names: Iterable[str], otherwise: str) -> str:
+    """Return the name that all share, else another word."""
+    different = set(names)
+    return different.pop() if len(different) == 1 else otherwise
 
 
 def inert(text: str) -> str:

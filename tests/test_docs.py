@@ -133,7 +133,7 @@ def test_there_is_something_to_be_typed() -> None:
     assert list(typed("intop status # and more")) == [["status"]]
 
 
-TABLE = ["run,step,worker,a,b,c,d,e,f,g,h,i,p95_ms,mean_ms,p99_ms"] + [
+TABLE = ["run,step,worker,a,b,c,d,e,f,g,h,i,p95_ms,mean_ms,judged_ms"] + [
     f"r{n // 4},{n % 4},w{n % 2},{n},{n * n % 7},{n % 3},{n % 5},{n * 3 % 11},1,2,3,4,"
     f"{10 + n + n % 3},{5 + n},{1000000 if n == 9 else 20 + n}"
     for n in range(24)
@@ -151,7 +151,7 @@ def exported(path: Path) -> None:
     made = [trial(Configuration({key: str(n)}), 1000 + n * n, index=n) for n in range(12)]
     of = {"study": "lab", "campaign": 1, "arch": "x86", "workload": "slt"}
     part = Part(**of, defaults={key: "4096"}, trials=made)
-    model = {"column": "p99_ms", "target": "P99", "unit": "ms", "level": 0.95}
+    model = {"column": "judged_ms", "target": "P99", "unit": "ms", "level": 0.95}
     fit = {"folds": 4, "repeats": 1, "trials": 1, "timeout_s": None, "seed": 1}
     recipe = Recipe(variables=(Variable(name=key, key=key, low=0, high=11),), **of, **model, **fit)
     path.write_bytes(to_csv(frame([part], {})))

@@ -72,8 +72,8 @@ def test_a_row_has_all_that_is_known_of_a_trial() -> None:
     assert pd.Timestamp("2026-01-01", tz="UTC") == one["started_at"]
     assert (one["rate_rps"], one["connections"], one["machine"]) == (100.0, 8, "x86_64")
     # Of 103 requests three failed: they count as the timeout of 2 s.
-    assert one["p50_ms"] == one["p90_ms"] == 2.0 < 1_999 < one["p99_ms"] == one["max_ms"]
-    assert (made()[1].p99_ms, made()[1].tail_ms) == (one["p99_ms"], one["tail_ms"])
+    assert one["p50_ms"] == one["p90_ms"] == 2.0 < 1_999 < one["judged_ms"] == one["max_ms"]
+    assert (made()[1].judged_ms, made()[1].tail_ms) == (one["judged_ms"], one["tail_ms"])
     assert (one["errors_timeout"], one["errors_read"], one["errors_strange"]) == (2, 0, 1)
     assert (one["requests"], one["lb.cpu"], one["load.memory_mib"]) == (103, 0.25, 100.5)
 
@@ -123,7 +123,7 @@ def test_a_default_that_nobody_knows_is_not_made_up() -> None:
 def test_a_failed_trial_has_no_latencies() -> None:
     failed = frame([part(*made())], PARAMETERS).iloc[2]
     assert failed["status"] == "failed"
-    assert failed[["p99_ms", "tail_ms", "requests", "errors_timeout", "lb.cpu"]].isna().all()
+    assert failed[["judged_ms", "tail_ms", "requests", "errors_timeout", "lb.cpu"]].isna().all()
 
 
 def test_values_of_64_bits_without_a_sign_are_kept_as_floats() -> None:
@@ -158,9 +158,9 @@ def test_nothing_of_a_trial_is_forgotten() -> None:
 
 def test_csv_keeps_every_digit() -> None:
     table = frame([part(*made())], PARAMETERS)
-    table["p99_ms"] = [0.1 + 0.2, 1 / 3, None]
+    table["judged_ms"] = [0.1 + 0.2, 1 / 3, None]
     again = pd.read_csv(BytesIO(to_csv(table)))
-    assert table["p99_ms"].dropna().tolist() == again["p99_ms"].dropna().tolist()
+    assert table["judged_ms"].dropna().tolist() == again["judged_ms"].dropna().tolist()
     for name in ("a.csv.gz", "a.csv.bz2", "a.csv.xz"):
         assert to_csv(table, Path(name)) == to_csv(table, Path(name))
 
@@ -209,7 +209,7 @@ def test_an_export_is_read_back_as_it_was(tmp_path: Path, study: str, form: str)
         campaign=3,
         arch="x86",
         workload="slt",
-        column="p99_ms",
+        column="judged_ms",
         target="P99",
         unit="ms",
         variables=(Variable(name=CONTROL, key=CONTROL, choices=choices),),

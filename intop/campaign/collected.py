@@ -10,7 +10,7 @@ from intop.domain.replicates import Measured, by_configuration
 from intop.domain.space import Space
 from intop.domain.training import Training
 from intop.domain.trial import Conditions, Trial
-from intop.errors import IntopError, ResultMissingError, UsageError
+from intop.errors import IncomparableError, IntopError, ResultMissingError, UsageError
 from intop.run import prerequisites
 from intop.run.available_space import stored_probed
 from intop.run.comparability import COMMON
@@ -30,7 +30,7 @@ def samples_of(
     return Samples(
         variables=space.variables,
         values=space.values([m.configuration for m in rows]),
-        measured=tuple(m.p99_ms for m in rows),
+        measured=tuple(m.judged_ms for m in rows),
         lent=len(lent),
     )
 
@@ -79,7 +79,7 @@ def stage_trials(task: Task, stage: str) -> list[Trial]:
 
 
 def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
-    """Return the configuration that is believed to have the shortest tail, without the default.
+    """Return the configuration that is believed to be best, without the default.
 
     Of those that never failed. The lowest of many that were measured once would be the luckiest.
     None where there is none.
@@ -100,8 +100,8 @@ def best_measured(task: Task, trials: Sequence[Trial]) -> Measured | None:
 
 
 def tails_of(trials: Sequence[Trial]) -> list[Measured]:
-    """Return the trials by configuration, with tails in place of P99."""
-    return by_configuration(trials, lambda trial: trial.tail_ms)
+    """Return the trials by configuration, with what a search goes by in place of the latency."""
+    return by_configuration(trials, lambda trial: trial.guide_ms)
 
 
 def required_space(task: Task) -> Space:
@@ -127,10 +127,21 @@ def why_gone(task: Task, keys: Iterable[str]) -> str:
 
 
 def usable(trials: Sequence[Trial], task: Task) -> list[Trial]:
-    """Return the trials that say something. Raises ResultMissingError when there is none."""
+    """Return the trials that say something.
+
+    Raises ResultMissingError when there is none, and IncomparableError where the campaign was
+    begun with another objective.
+    """
     good = [t for t in trials if t.usable]
     if not good:
         raise ResultMissingError(f"{task.title}: none of {len(trials)} trials could be measured")
+    then, now = good[0].conditions.judged_by, task.workload.judged_by
+    if then != now:
+        raise IncomparableError(
+            f"{task.title}: this campaign's trials are judged by {then}, and the objective of "
+            f"{task.context.study.path} is {now} by now. Put it back, or begin another campaign: "
+            "intop tune --new"
+        )
     return good
 
 
@@ -170,7 +181,7 @@ def learned_samples(
     conditions, and where the objective is a component. Raises what `collected_samples` does.
     """
     space, samples, trials = collected_samples(task)
-    if task.context.study.objective == "p99" and (training is None or training.lent):
+    if task.context.study.objective != "component" and (training is None or training.lent):
         screened = screened_trials(task, trials[-1].conditions)
         samples = samples.lending(samples_of(space, by_configuration(screened)))
     return space, samples, trials

@@ -12,6 +12,7 @@ from intop.campaign.verify.causes import own_total
 from intop.config.counters import load_counters
 from intop.domain.configuration import Configuration
 from intop.domain.counters import CounterCatalogue
+from intop.domain.histogram import slower_share
 from intop.domain.space import Space
 from intop.domain.trial import Trial
 from intop.domain.workload import Workload
@@ -21,10 +22,8 @@ from intop.run.context import Task
 MOST = 4
 SHARE = 4
 """Configurations for each hint, at least."""
-OF_REQUESTS = 0.01
-"""An event of a smaller share of requests makes no P99."""
 OF_TIME_MS = 1.0
-"""A shorter wait of all connections together, by request, makes no P99 either."""
+"""A shorter wait of all connections together, by request, makes no slow request."""
 INITIAL_WINDOW = 10
 """Segments (RFC 6928). Levels of which more is better are congestion windows."""
 IDLE = "slow-start-after-idle"
@@ -89,6 +88,8 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
         for trial in trials
         if trial.usable and trial.configuration.is_default and trial.replica in trial.counters
     ]
+    # An event of fewer requests does not show in what is judged.
+    of_requests = slower_share(workload.judged_by)
     shown: set[str] = set()
     for name in {name for _, counters in counted for name in counters.totals}:
         entry = catalogue.find(name)
@@ -103,7 +104,7 @@ def _shown(trials: Sequence[Trial], catalogue: CounterCatalogue, workload: Workl
         if entry.direction == "better":
             is_sign = entry.level and mean <= INITIAL_WINDOW
         else:
-            each = OF_TIME_MS if name.endswith("_ms") else OF_REQUESTS
+            each = OF_TIME_MS if name.endswith("_ms") else of_requests
             least = 1.0 if entry.level else each * fmean(total for total, _ in counted)
             is_sign = entry.direction == "worse" and mean >= least
         if is_sign:

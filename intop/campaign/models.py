@@ -11,7 +11,7 @@ from intop.domain.artefact import Origin
 from intop.domain.comparison import EXPECTED_DIFFERENCES, MUST_BE_EQUAL, WARNED_DIFFERENCES
 from intop.domain.encoding import Variable
 from intop.domain.space import Space
-from intop.domain.training import Training
+from intop.domain.training import Training, quantity
 from intop.errors import ArtefactError, IncomparableError
 from intop.learn.families import FAMILIES
 from intop.learn.parallel import one_thread
@@ -27,7 +27,7 @@ FEW = 3
 
 def target_of(study: Study) -> str:
     """Return the target of a study's models."""
-    return "P99" if study.objective == "p99" else "P99 equivalent"
+    return quantity(study.objective)
 
 
 def path_of(folder: Path, task: Task) -> Path:

@@ -3,7 +3,9 @@
 from intop.features import Feature
 
 FEATURE = Feature(
-    stages={"causes": "intop.causes.stage:Mediate"},
+    own_stages={"causes": "intop.causes.stage:Mediate"},
     results={"mediation": "intop.domain.mediation:Mediation"},
-    commands=("intop.causes.command:command",),
+    commands={
+        "causes": "intop.causes.command:command",
+    },
 )

@@ -15,7 +15,7 @@ from intop.domain.baseline import HOST, TUNED
 from intop.domain.causes import Cause
 from intop.domain.configuration import Configuration
 from intop.domain.mediation import BlockedMechanism, Mediated, Mediation
-from intop.domain.rounds import Cells, cell, first_problem, p99_by_round, paired
+from intop.domain.rounds import Cells, cell, first_problem, judged_by_round, paired
 from intop.domain.space import Space
 from intop.domain.stats import Interval, paired_ratio, student_quantile
 from intop.domain.trial import Trial
@@ -157,9 +157,9 @@ class Mediate(Experiment[Mediation]):
     # -- result ----------------------------------------------------------------------------------
 
     def _mediated(self, cause: Cause, block: BlockedMechanism, trials: Sequence[Trial]) -> Mediated:
-        p99_ms, level = p99_by_round(trials), self.budget.level
+        judged_ms, level = judged_by_round(trials), self.budget.level
         names = [self._default, TUNED, _without(block, self._default), _without(block, TUNED)]
-        default, tuned, *left = paired(*(p99_ms.get(name, {}) for name in names))
+        default, tuned, *left = paired(*(judged_ms.get(name, {}) for name in names))
         mediated = Mediated(
             block=block,
             about=cause.about,

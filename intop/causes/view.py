@@ -61,8 +61,8 @@ def mediation_notes(mediation: Mediation) -> Iterator[str]:
     if mediation.mechanisms:
         yield (
             f"{counted(mediation.rounds, 'round')} with and without each mechanism, on both sides. "
-            "Ratios are of P99; the share is of its logarithm, so 0 % is nothing of the gain and "
-            "100 % all of it."
+            "Ratios are of latency; the share is of its logarithm, so 0 % is nothing of the gain "
+            "and 100 % all of it."
         )
     for mediated in mediation.mechanisms:
         yield f"{mediated.block.mechanism}: {mediated.about}"

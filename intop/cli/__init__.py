@@ -9,11 +9,12 @@ import io
 import os
 import signal
 import sys
+from collections import UserDict
+from typing import Any
 
 import click
 
 from intop import features
-from intop.cli import completion, doctor, init, lab, models, progress, status, store, tune, worker
 from intop.command.exit_codes import INTERRUPTED
 from intop.command.options import Group, examples
 from intop.command.output import say, say_stopped
@@ -47,6 +48,24 @@ HEADINGS = {
 """The commands in the order of --help, by heading."""
 
 
+OF_NO_FEATURE = {
+    **{
+        name: f"intop.cli.{name}:command"
+        for name in ("completion", "doctor", "init", "models", "progress", "status", "tune")
+    },
+    "lab": "intop.cli.lab:group",
+    "store": "intop.cli.store:group",
+    "worker": "intop.cli.worker:command",
+}
+
+
+class OnDemand(UserDict[str, Any]):
+    """The commands by name. A module is imported when its command is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return features.load(super().__getitem__(name))
+
+
 class Commands(Group):
     """The commands under their headings."""
 
@@ -64,6 +83,7 @@ class Commands(Group):
 
 @click.group(
     cls=Commands,
+    commands=OnDemand(OF_NO_FEATURE | features.commands()),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
         "intop init && intop tune                        your own cluster",
@@ -81,22 +101,6 @@ def cli() -> None:
     tune runs all stages of the pipeline. Each is a command, too, and goes on where it stopped.
     intop restores the hosts after every command. Only apply leaves values there.
     """
-
-
-for command in (
-    *features.commands(),
-    init.command,
-    lab.group,
-    doctor.command,
-    tune.command,
-    worker.command,
-    status.command,
-    progress.command,
-    models.command,
-    store.group,
-    completion.command,
-):
-    cli.add_command(command)
 
 
 class _Stop:
@@ -123,7 +127,7 @@ def main() -> None:
         signal.signal(name, stop)
     try:
         # Without click's own handling; the code of --help and --version comes back as a value.
-        code = cli(prog_name=completion.PROGRAM, standalone_mode=False)
+        code = cli(prog_name="intop", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         # It repeats words of the command, which may be names of files.

@@ -126,7 +126,7 @@ deployed_option = click.option(
 costs_option = click.option(
     "--accept-costs",
     is_flag=True,
-    help="Also what lowers P99 and breaks a guardrail of the file ([guardrails]).",
+    help="Also what lowers latency and breaks a guardrail of the file ([guardrails]).",
 )
 """`accept_costs`."""
 

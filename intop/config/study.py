@@ -1,7 +1,7 @@
 """A study: what to tune, where, under which load, with which budget."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from intop.domain.matching import matching
 from intop.domain.nginx.standing import Directives
 from intop.domain.parameter import Parameter, Risk, Tuned
 from intop.domain.server import Server
-from intop.domain.training import Objective
+from intop.domain.training import Objective, judged_by
 from intop.domain.workload import Budget, LoadToolChoice, Workload
 from intop.errors import ConfigurationError
 from intop.resources import shipped
@@ -43,7 +43,8 @@ class Settings:
     tunes: Annotated[tuple[Tuned, ...], Len(1, 2)] = ("kernel",)
     """The owners of the parameters that are tuned."""
     objective: Objective = "p99"
-    """The target of models. A verdict is always on P99, within the guardrails."""
+    """The latency that is lowered: a percentile or the mean. With `component` the models learn the
+    first component of all metrics, and the verdict is on P99."""
     warm_start: bool = True
     """A refinement learns from earlier campaigns, too."""
     hints: bool = True
@@ -155,11 +156,12 @@ def load_study(path: Path) -> Study:
     if file is None or own is None or source.problems:
         raise ConfigurationError(source.problems)
     settings = {f.name: getattr(own, f.name) for f in fields(Settings)}
+    judged = judged_by(own.objective)
     return Study(
         **settings | {"tunes": tuple(dict.fromkeys(own.tunes))},
         path=str(path),
         clusters=clusters,
-        workloads=workloads,
+        workloads={name: replace(load, judged_by=judged) for name, load in workloads.items()},
         budget=file.budget,
         guardrails=file.guardrails,
         canary=file.canary,

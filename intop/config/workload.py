@@ -28,6 +28,8 @@ ALL = "all"
 _OF_CLASSES = ("name", "share", "connections")
 _BEHAVIOUR = {field.name for field in fields(Clients)}.difference(_OF_CLASSES)
 """The settings of clients that a workload without classes has itself."""
+_NOT_IN_FILES = ("name", "only_path", "judged_by")
+"""The settings that a workload has from elsewhere."""
 _ARRIVALS: Any = Literal["constant", "poisson", "recorded"]
 """A closed loop is a sweep's only."""
 
@@ -65,8 +67,8 @@ def workloads_of(source: Source) -> dict[str, Workload]:
 def _workload(source: Source, name: str, table: Table) -> Workload | None:
     """The workload of a table. One without classes of clients describes all clients itself."""
     place: Place = ("workload", name)
-    source.refuse(table, ("name", "only_path"), place)
-    own = {k: v for k, v in table.items() if k not in {"name", "only_path", *_BEHAVIOUR}}
+    source.refuse(table, _NOT_IN_FILES, place)
+    own = {k: v for k, v in table.items() if k not in {*_NOT_IN_FILES, *_BEHAVIOUR}}
     behaviour = {key: value for key, value in table.items() if key in _BEHAVIOUR}
     own["name"] = name
     own["kind"] = source.check(lambda: _kind(name, table.get("kind")), place) or "slt"

@@ -3,7 +3,7 @@
 from intop.features import Feature
 
 FEATURE = Feature(
-    stages={
+    own_stages={
         "apply": "intop.deploy.apply:RollOut",
         "canary": "intop.deploy.canary.stage:Switchback",
     },
@@ -11,11 +11,11 @@ FEATURE = Feature(
         "canary": "intop.domain.canary:Canary",
         "rollout": "intop.deploy.rollout:Rollout",
     },
-    commands=(
-        "intop.deploy.plan_command:command",
-        "intop.deploy.canary.command:command",
-        "intop.deploy.apply_command:command",
-        "intop.deploy.rollback_command:command",
-        "intop.deploy.export.command:command",
-    ),
+    commands={
+        "plan": "intop.deploy.plan_command:command",
+        "canary": "intop.deploy.canary.command:command",
+        "apply": "intop.deploy.apply_command:command",
+        "rollback": "intop.deploy.rollback_command:command",
+        "export": "intop.deploy.export.command:command",
+    },
 )

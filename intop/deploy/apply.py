@@ -150,7 +150,6 @@ class RollOut(Stage[Verdict]):
     command = "apply"
     result_type = Rollout
     needs = ("judge",)
-    of_its_own = True
     is_apart = True
     ends_by_overload = False  # what is deployed may be what such a host needs
     is_listed = False
@@ -190,8 +189,8 @@ class RollOut(Stage[Verdict]):
 def _is_enough(verdict: Verdict, accept_no_loss: bool, accept_costs: bool) -> bool:
     if verdict.broken and not accept_costs:
         return False
-    by_p99 = verdict.p99_outcome
-    return by_p99 == "gain" or (accept_no_loss and by_p99 != "worse")
+    outcome = verdict.latency_outcome
+    return outcome == "gain" or (accept_no_loss and outcome != "worse")
 
 
 def _persistent_path(plan: Plan, number: int) -> str:

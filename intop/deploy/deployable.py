@@ -30,9 +30,9 @@ def deployments(
     """Return the deployment of each architecture of the context; None: keep the defaults.
 
     That is the smallest set where its own verdict is a gain and it keeps the share of the winner's
-    gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner. A lower P99
-    that breaks a guardrail is none, and said so, but with `accept_costs`. With a `configuration`,
-    such as a baseline, it is that one, by its newest verdict of `across`.
+    gain that is wanted (`Explanation.obstacle`), else, and with `whole`, the winner. Latency that
+    is lower by breaking a guardrail is none, and said so, but with `accept_costs`. With a
+    `configuration`, such as a baseline, it is that one, by its newest verdict of `across`.
 
     Architectures without any verdict are said to be left out. Raises ResultMissingError where none
     has one, UsageError where several workloads of the context have a gain (a host can have one

@@ -57,7 +57,7 @@ def _host(plan: Plan, number: int) -> Section:
             key.change.key,
             _now(key),
             key.change.value,
-            worth(key.change, plan.deployment.origin),
+            worth(key.change, plan.deployment.origin, plan.deployment.verdict.judged_by),
             key.change.risk,
             _to_do(key),
         )
@@ -98,7 +98,7 @@ def _origin(plan: Plan) -> Iterator[str]:
         f"{deployment.campaign} of {deployment.started_at[:10]}"
     )
     if deployment.kept is not None:
-        yield kept_sentence(deployment.kept)
+        yield kept_sentence(deployment.kept, deployment.verdict.judged_by)
     if deployment.verdict.causes is not None:
         yield f"why, by what the kernel counted: {deployment.verdict.causes.summary}"
     if deployment.instead:
@@ -109,7 +109,7 @@ def _origin(plan: Plan) -> Iterator[str]:
 
 
 def _doubts(plan: Plan) -> Iterator[str]:
-    """Return what P99 doesn't tell: guardrails, and other loads."""
+    """Return what the latency doesn't tell: guardrails, and other loads."""
     deployment = plan.deployment
     verdict = deployment.verdict
     if verdict.broken:
@@ -117,7 +117,7 @@ def _doubts(plan: Plan) -> Iterator[str]:
     if verdict.unclear:
         yield f"NOTE  {verdict.doubts}"
     if not verdict.guardrails:
-        yield "NOTE  the gain is one of P99 alone: no guardrails were looked at"
+        yield f"NOTE  the gain is one of {verdict.judged_by} alone: no guardrails were looked at"
     if not deployment.sweeps:
         yield (
             "NOTE  it was measured at the study's rate only: intop sweep measures the winner at "
@@ -130,7 +130,7 @@ def _doubts(plan: Plan) -> Iterator[str]:
         yield f"{mark}{whole}{across_sentence(deployment.across)}; {worse_here(deployment.across)}"
 
 
-def worth(change: Change, origin: Origin) -> str:
+def worth(change: Change, origin: Origin, judged_by: str) -> str:
     """Return the measured effect of a change, by the comparison nearest to the deployment.
 
     Such as: without it P99 is 3.46 times higher (1.55 to 7.70).
@@ -145,14 +145,14 @@ def worth(change: Change, origin: Origin) -> str:
         is_smallest or not (contribution.left_out or contribution.alone)
     ):
         beside = "" if is_smallest else "the smallest set's "
-        return f"without {it} {beside}P99 is {_times(contribution.missed, 'higher')}"
+        return f"without {it} {beside}{judged_by} is {_times(contribution.missed, 'higher')}"
     if contribution.left_out is not None:
         times = _times(contribution.left_out, "higher")
         if origin == "winner":
-            return f"without {it} P99 is {times}"
-        return f"without {it} the whole winner's P99 is {times}"
+            return f"without {it} {judged_by} is {times}"
+        return f"without {it} the whole winner's {judged_by} is {times}"
     if contribution.alone is not None:
-        return f"{it} alone: P99 is {_times(contribution.alone, 'lower')}"
+        return f"{it} alone: {judged_by} is {_times(contribution.alone, 'lower')}"
     return "not measured by itself"
 
 

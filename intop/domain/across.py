@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from intop.domain.configuration import Configuration
-from intop.domain.verdict import Outcome, Pairwise, Verdict
+from intop.domain.verdict import Outcome, Pairwise, Verdict, differs
 
 WINNER = "winner"
 """The name of the configuration that a verdict is about."""
@@ -41,7 +41,7 @@ class UnderWorkload:
 
     @property
     def is_worse(self) -> bool:
-        """Whether P99 or anything with a guardrail is worse than what is accepted."""
+        """Whether latency or anything with a guardrail is worse than what is accepted."""
         return bool(self.harms)
 
     @property
@@ -54,10 +54,10 @@ class UnderWorkload:
             yield f"{self.tuned_failed} of {self.trials} trials fail"
         if (verdict := self.verdict) is None:
             return
-        if verdict.ratio_high < 1:
+        if verdict.ratio < 1 and differs(verdict.interval):
             ratios = (verdict.ratio, verdict.ratio_high, verdict.ratio_low)
             times, low, high = (1 / ratio for ratio in ratios)
-            yield f"P99 is {times:.2f} times higher ({low:.2f} to {high:.2f})"
+            yield f"{verdict.judged_by} is {times:.2f} times higher ({low:.2f} to {high:.2f})"
         yield from (guard.summary for guard in verdict.broken)
 
 
@@ -75,7 +75,7 @@ class Across:
     rounds: int
     level: float
     each_level: float
-    """The level in each workload, so high (Bonferroni) that those of P99 together have `level`."""
+    """The level in each workload, so high (Bonferroni) that all ratios together have `level`."""
     workloads: tuple[UnderWorkload, ...]
 
     @property

@@ -16,10 +16,10 @@ class Replica:
     name: str
     """The name of its load balancer."""
     trials: int
-    p99_ms: float | None = None
-    """The geometric mean of the default's P99 on it, None with too few usable trials."""
+    judged_ms: float | None = None
+    """The geometric mean of the default's latency on it, None with too few usable trials."""
     ratio: Interval | None = None
-    """The first replica's P99 / this one's, None for the first itself and with too few trials."""
+    """The first replica's latency / this one's, None for the first and with too few trials."""
     drifted: bool = False
     """Whether it drifted later. Nothing is measured on it any more."""
     disturbs: str = ""
@@ -64,14 +64,14 @@ class Agreement:
         )
 
 
-def agreement(p99_ms: Mapping[str, Sequence[float]], *, level: float) -> Agreement:
-    """Return the agreement by the default's P99s (ms) on each replica, the first one first.
+def agreement(judged_ms: Mapping[str, Sequence[float]], *, level: float) -> Agreement:
+    """Return the agreement by the default's latencies (ms) on each replica, the first one first.
 
     Intervals are Welch's on the logarithms, with Bonferroni's correction for more than one. They
     never prove that replicas agree, but tell what difference may still be there.
     """
-    (first, reference), *_ = p99_ms.items()
-    each = bonferroni(level, len(p99_ms) - 1)
+    (first, reference), *_ = judged_ms.items()
+    each = bonferroni(level, len(judged_ms) - 1)
 
     def replica(name: str, measured: Sequence[float]) -> Replica:
         enough = len(measured) >= FEWEST
@@ -79,8 +79,8 @@ def agreement(p99_ms: Mapping[str, Sequence[float]], *, level: float) -> Agreeme
         return Replica(
             name=name,
             trials=len(measured),
-            p99_ms=geometric_mean(measured) if enough else None,
+            judged_ms=geometric_mean(measured) if enough else None,
             ratio=unpaired_ratio(reference, measured, level=each) if comparable else None,
         )
 
-    return Agreement(replicas=tuple(replica(*item) for item in p99_ms.items()), level=level)
+    return Agreement(replicas=tuple(replica(*item) for item in judged_ms.items()), level=level)

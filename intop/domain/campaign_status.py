@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from intop.domain.across import Across
 from intop.domain.activity import Activity
 from intop.domain.configuration import DEFAULT, Configuration
+from intop.domain.histogram import Statistic
 from intop.domain.soak import Soak
 from intop.domain.stats import geometric_mean
 from intop.domain.sweep import Sweep
@@ -43,7 +44,7 @@ class Place:
     started_at: str = ""
     """UTC in ISO 8601."""
     seconds: float = 0.0
-    p99_ms: float | None = None
+    judged_ms: float | None = None
     replica: str = ""
     series: int = 1
     """The series of the plan: a stage that is measured again has a further one."""
@@ -51,7 +52,7 @@ class Place:
     @property
     def usable(self) -> bool:
         """Whether the measurement says something about the configuration."""
-        return self.status in USABLE and self.p99_ms is not None
+        return self.status in USABLE and self.judged_ms is not None
 
     @property
     def ended(self) -> datetime | None:
@@ -113,18 +114,19 @@ def _sum(parts: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
-    """The best configuration so far, by geometric means of P99."""
+    """The best configuration so far, by geometric means of the judged latency."""
 
     configuration: Configuration
-    p99_ms: float
+    judged_ms: float
     trials: int
     configurations: int
     """The number of measured configurations beside the default."""
     by_models: bool
     """Whether models predict it by all trials so far. Else it is the lowest of all, which flatters
     itself."""
-    default_p99_ms: float | None
+    default_ms: float | None
     default_trials: int
+    judged_by: Statistic = "P99"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,24 +230,24 @@ def pace_s(places: Iterable[Place]) -> float | None:
 
 
 def lowest(places: Iterable[Place]) -> Best | None:
-    """Return the configuration with the lowest geometric mean of P99, if any is measured."""
+    """Return the configuration with the lowest geometric mean, if any is measured."""
     latencies: dict[str, list[float]] = defaultdict(list)
     configurations: dict[str, Configuration] = {}
     for place in places:
-        if place.usable and place.p99_ms is not None:
-            latencies[place.configuration.digest].append(place.p99_ms)
+        if place.usable and place.judged_ms is not None:
+            latencies[place.configuration.digest].append(place.judged_ms)
             configurations[place.configuration.digest] = place.configuration
     defaults = latencies.pop(DEFAULT.digest, [])
     if not latencies:
         return None
-    means = {digest: geometric_mean(p99_ms) for digest, p99_ms in latencies.items()}
+    means = {digest: geometric_mean(judged_ms) for digest, judged_ms in latencies.items()}
     best = min(means, key=means.__getitem__)
     return Best(
         configuration=configurations[best],
-        p99_ms=means[best],
+        judged_ms=means[best],
         trials=len(latencies[best]),
         configurations=len(means),
         by_models=False,
-        default_p99_ms=geometric_mean(defaults) if defaults else None,
+        default_ms=geometric_mean(defaults) if defaults else None,
         default_trials=len(defaults),
     )

@@ -26,7 +26,7 @@ MUST_BE_EQUAL = tuple(
 
 LOAD = (
     *("load_tool", "workload", "script", "rate_rps", "connections", "threads"),
-    *("duration_s", "timeout_s", "link", "paths", "traffic"),
+    *("duration_s", "timeout_s", "link", "paths", "traffic", "judged_by"),
 )
 """Conditions that must be equal even where the sides were chosen by them."""
 
@@ -36,7 +36,7 @@ AT_FULL_SPEED = ("", "KVM")
 
 @dataclass(frozen=True, kw_only=True)
 class Latency:
-    """The P99 of one configuration."""
+    """The latency of one configuration."""
 
     mean_ms: Interval
     """The geometric mean of its trials."""
@@ -100,7 +100,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Contrast:
-    """The second side's P99 against the first's, by geometric means."""
+    """The second side's latency against the first's, by geometric means."""
 
     ALSO_IN_JSON: ClassVar = ("outcome",)
 
@@ -200,7 +200,7 @@ def converged(search: Search | None) -> tuple[Converged, ...]:
 
 
 def latency(trials_ms: Sequence[float], level: float) -> Latency:
-    """Return the P99 of some trials of one configuration. Raises ValueError for fewer than two."""
+    """Return the latency of trials of one configuration. Raises ValueError for fewer than two."""
     return Latency(mean_ms=geometric_interval(trials_ms, level=level), trials_ms=tuple(trials_ms))
 
 

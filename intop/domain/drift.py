@@ -1,10 +1,11 @@
-"""Drift: whether the default's P99 changed while a stage was measured."""
+"""Drift: whether the default's latency changed while a stage was measured."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from intop.domain.histogram import Statistic
 from intop.domain.slope import Line, fitted
 from intop.domain.stats import Interval
 from intop.domain.trial import AnyTrial
@@ -15,7 +16,7 @@ TREND_POINTS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """The drift of the default's P99, from the first sentinel to the last.
+    """The drift of the latency that the default is judged by, from the first sentinel to the last.
 
     Without a slope the last three fields are None: it takes three sentinels, one more for each
     further replica, and time between them.
@@ -27,12 +28,11 @@ class Drift:
     """The time from the first sentinel to the last."""
     level: float
     change: Interval | None = None
-    """P99 at the end / at the beginning."""
+    """The latency at the end / at the beginning."""
     per_hour: tuple[float, float, float] | None = None
-    """The slope of log P99 per hour, with its interval."""
+    """The slope of its logarithm per hour, with its interval."""
     share: float | None = None
-    """The share (0 to 1) of the variance of the sentinels' log P99 on a replica that the slope
-    explains."""
+    """The share (0 to 1) of the variance of that logarithm on a replica that the slope explains."""
 
     @property
     def is_separated(self) -> bool:
@@ -46,7 +46,7 @@ class Sentinel:
 
     hours: float
     """Hours from the first one's start to its own."""
-    p99_ms: float
+    judged_ms: float
     replica: str
     """The replica that it was measured on."""
 
@@ -56,7 +56,7 @@ class TrendPoint:
     """The height of the fitted line after some hours."""
 
     hours: float
-    p99_ms: Interval
+    judged_ms: Interval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +68,13 @@ class Sentinels:
     """Points of the line for the mean of the replicas, none where there is no slope. Intervals have
     the drift's level, each for itself."""
     drift: Drift
+    judged_by: Statistic = "P99"
 
 
 def drift(trials: Sequence[AnyTrial], *, level: float) -> Drift:
     """Return the drift of the default among these trials; the other configurations don't count.
 
-    The least-squares line through log P99 over the time of measurement, with Student's interval
+    The least-squares line through log latency over the time of measurement, with Student's interval
     of its slope (n - 2 degrees of freedom). Replicas have parallel lines, each at a height of its
     own, and every further one takes a degree of freedom. It takes the sentinels as scattered
     independently about the line: what comes and goes within the stage is in the scatter, and an
@@ -89,16 +90,17 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
     begin = min(starts, default=0.0)
     measured = sorted(
         (
-            Sentinel(hours=start - begin, p99_ms=t.p99_ms, replica=t.replica)
+            Sentinel(hours=start - begin, judged_ms=t.judged_ms, replica=t.replica)
             for start, t in zip(starts, defaults, strict=True)
         ),
         key=lambda sentinel: sentinel.hours,
     )
     hours = measured[-1].hours if measured else 0.0
     untold = Drift(sentinels=len(measured), hours=hours, level=level)
-    line = fitted([(s.hours, math.log(s.p99_ms), s.replica) for s in measured], level)
+    line = fitted([(s.hours, math.log(s.judged_ms), s.replica) for s in measured], level)
+    judged_by = defaults[0].conditions.judged_by if defaults else "P99"
     if line is None:
-        return Sentinels(sentinels=tuple(measured), trend=(), drift=untold)
+        return Sentinels(sentinels=tuple(measured), trend=(), drift=untold, judged_by=judged_by)
     slopes = (line.slope, line.slope - line.half, line.slope + line.half)
     return Sentinels(
         sentinels=tuple(measured),
@@ -109,13 +111,14 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
             per_hour=slopes,
             share=line.share,
         ),
+        judged_by=judged_by,
     )
 
 
 def _point(line: Line, hours: float) -> TrendPoint:
     log, half = line.at(hours)
     ends = (_exp(log - half), _exp(log + half))
-    return TrendPoint(hours=hours, p99_ms=Interval(math.exp(log), *ends))
+    return TrendPoint(hours=hours, judged_ms=Interval(math.exp(log), *ends))
 
 
 def _exp(log: float) -> float:

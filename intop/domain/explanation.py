@@ -23,7 +23,7 @@ class Promised:
 
 @dataclass(frozen=True, kw_only=True)
 class Contribution:
-    """The effect of one change, as ratios of P99 that are above 1 where it helps.
+    """The effect of one change, as ratios of latency that are above 1 where it helps.
 
     Each ratio has an interval for itself, and is None where it was not measured.
     """
@@ -35,11 +35,11 @@ class Contribution:
     after: tuple[str, ...]
     """The values of the keys with the winner."""
     left_out: Interval | None = None
-    """P99 of the winner without the change / P99 of the winner."""
+    """Latency of the winner without the change / latency of the winner."""
     alone: Interval | None = None
-    """P99 of the default / P99 of the default with the change."""
+    """Latency of the default / latency of the default with the change."""
     missed: Interval | None = None
-    """P99 of the smallest set without the change / P99 of the smallest set."""
+    """Latency of the smallest set without the change / latency of the smallest set."""
     dropped: str = ""
     """The reason why it is not in the smallest set, "" if it is."""
 
@@ -68,16 +68,16 @@ class Interaction:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """The share of the winner's gain (ratio of P99 less 1) that a smaller set has."""
+    """The share of the winner's gain (ratio of latency less 1) that a smaller set has."""
 
     share: float
     """NaN where the winner had no gain in these rounds."""
     low: float
     high: float
     full: Interval
-    """Default P99 / the winner's P99 over the rounds."""
+    """Default latency / the winner's latency over the rounds."""
     smaller: Interval
-    """Default P99 / the smaller set's P99 over the same rounds."""
+    """Default latency / the smaller set's latency over the same rounds."""
     rounds: int
     was_seen: bool = True
     """Whether the search that found the set saw it keep enough, in other rounds."""
@@ -114,15 +114,15 @@ class Offer:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """P99 at one value of a parameter, or at the name of a choice."""
+    """Latency at one value of a parameter, or at the name of a choice."""
 
     value: float | str
-    p99_ms: float
+    judged_ms: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dependence:
-    """P99 by one number or choice of the winner."""
+    """Latency by one number or choice of the winner."""
 
     name: str
     scale: str
@@ -172,8 +172,8 @@ class Explanation:
         Its own verdict has to be a gain within the guardrails, and it has to keep the share that is
         wanted. The only larger set that was judged in the same way is the whole winner.
         """
-        if self.verdict.p99_outcome != "gain":
-            return f"the smallest set is no gain by itself ({self.verdict.p99_outcome})"
+        if self.verdict.latency_outcome != "gain":
+            return f"the smallest set is no gain by itself ({self.verdict.latency_outcome})"
         if self.verdict.broken:
             return f"the smallest set costs more than is accepted: {self.verdict.costs}"
         return f"the smallest set keeps {self.kept.lack}" if self.kept.lack else ""

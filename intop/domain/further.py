@@ -18,8 +18,8 @@ interval 6 % wider over ten pairs. A half would make it 19 % wider, and save har
 further pairs."""
 
 MATTERS = 1.2
-"""The factor by which P99 has to change for it to matter: between a parameter's values, or from the
-default to a winner."""
+"""The factor by which latency has to change for it to matter: between a parameter's values, or from
+the default to a winner."""
 
 FEWEST, MOST = 3, 50
 """Further pairs of one look that are advised. Fewer are not worth the level of a look."""
@@ -34,7 +34,7 @@ class EarlierLook:
 
     pairs: int
     ratio: Interval
-    """The geometric mean of default P99 / tuned P99 over these pairs."""
+    """The geometric mean of default latency / tuned latency over these pairs."""
     level: float
     """The level of the ratio's interval."""
 
@@ -74,7 +74,7 @@ def looks_with_reserve(
 def pairs_to_decide(ratios: Sequence[float], *, level: float) -> int:
     """Return how many more pairs would show a gain, or exclude one that matters.
 
-    `ratios` are default P99 / tuned P99 of the pairs so far, and `level` is that of the next look.
+    `ratios` are default / tuned latency of the pairs so far, and `level` is that of the next look.
     If their scatter and their mean are the true ones, so many are enough in four cases of five. It
     is FEWEST to MOST. Raises StatisticsError for fewer than two ratios.
     """

@@ -1,11 +1,11 @@
-"""Guardrails: quantities that a lower P99 must not be paid with."""
+"""Guardrails: quantities that a lower latency must not be paid with."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Interval
 
-Quantity = Literal["P50", "rate", "error share", "slow requests", "CPU", "memory"]
+Quantity = Literal["P50", "P99", "rate", "error share", "slow requests", "CPU", "memory"]
 Unit = Literal["times", "points", "MiB"]
 State = Literal["kept", "unclear", "broken"]
 
@@ -22,7 +22,9 @@ class Guardrails:
     """
 
     p50_times: Times | None = 1.1
-    """P50, as a multiple of the default's."""
+    """P50, as a multiple of the default's, unless it is the objective."""
+    p99_times: Times | None = 1.25
+    """P99, as a multiple of the default's, unless it is the objective."""
     rate_times: Annotated[float, Interval(gt=0, le=1)] | None = 0.99
     """The achieved rate, as a part of the default's."""
     error_points: Points | None = 0.1
@@ -45,6 +47,7 @@ class Guardrails:
 
 NO_GUARDRAILS = Guardrails(
     p50_times=None,
+    p99_times=None,
     rate_times=None,
     error_points=None,
     slow_points=None,
@@ -55,7 +58,7 @@ NO_GUARDRAILS = Guardrails(
     memory_mib=None,
     memory_times=None,
 )
-"""A verdict on P99 alone."""
+"""A verdict on latency alone."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ KERNEL, NGINX = "kernel alone", "nginx alone"
 class Halves:
     """The default, the sysctls alone, the directives alone, and both, in the same rounds.
 
-    Ratios are default P99 / the arm's P99, geometric means over the rounds. Above 1 is a gain.
+    Ratios are default latency / the arm's, geometric means over the rounds. Above 1 is a gain.
     """
 
     kernel: Interval
@@ -70,7 +70,7 @@ def halves(
     *,
     level: float,
 ) -> Halves | None:
-    """Return the halves by the P99 (ms) of each arm in the same rounds; None with fewer than two.
+    """Return the halves by the latency (ms) of each arm in the same rounds; None below two.
 
     Raises ValueError for sequences of different lengths.
     """

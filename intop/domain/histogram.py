@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +25,13 @@ MAX_US = 3_600_000_000
 
 BEHIND = 10
 """Requests that are slower than a percentile, at least: with fewer it is the time of a few."""
+
+Statistic = Literal["P50", "P75", "P90", "P95", "P99", "P99.9", "mean latency"]
+"""A latency by which trials are judged. The mean is that of all requests."""
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+COARSE: tuple[Statistic, ...] = ("P99", "P99.9")
+"""Latencies that rest on few requests of a short trial. Searches go by the slowest tenth instead.
+"""
 
 PERCENTS: Mapping[str, float] = {
     "P50": 50.0,
@@ -125,6 +132,10 @@ class Histogram:
         ValueError if q is outside 0..100 or nothing was recorded.
         """
         return self.at_rank_ms(self.rank(q))
+
+    def statistic_ms(self, name: Statistic) -> float:
+        """Return a percentile or the mean, in ms. ValueError if nothing was recorded."""
+        return self.mean_ms if name == "mean latency" else self.percentile_ms(PERCENTS[name])
 
     def at_rank_ms(self, rank: int) -> float:
         """Return the latency (ms) at a place among all latencies, see `rank`."""
@@ -250,6 +261,11 @@ def requests_for(percent: float) -> int:
         raise ValueError(f"percentile {percent} is not in 0..100 (without 100)")
     # Rounding first: 99.9 % of 10,000 leaves 9.999999999999432 in binary, and is to leave ten.
     return math.ceil(round(BEHIND * 100 / (100 - percent), 6))
+
+
+def slower_share(name: Statistic) -> float:
+    """Return the share of requests that are slower than a percentile; for a mean that of P99."""
+    return round(1 - PERCENTS.get(name, PERCENTS["P99"]) / 100, 6)
 
 
 def reliable_ms(histogram: Histogram, percent: float) -> float | None:

@@ -29,11 +29,11 @@ class Mediated:
     rounds: int
     """The rounds that have both sides with and without the block."""
     gain: Interval | None = None
-    """P99 of the default / P99 of the winner without the block."""
+    """Latency of the default / latency of the winner without the block."""
     left: Interval | None = None
     """The gain with the block; None with fewer than two rounds."""
     share: Interval | None = None
-    """The part of the gain (of log P99) that the mechanism brings: 1 is all of it, 0 nothing.
+    """The part of the gain (of log latency) that the mechanism brings: 1 is all of it, 0 nothing.
 
     It is beyond these where what is left is worse, or more. None where these rounds show no clear
     gain.

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from intop.domain.configuration import Configuration
+from intop.domain.histogram import Statistic
 from intop.domain.stats import Interval
 from intop.domain.verdict import outcome_of
 
@@ -29,13 +30,13 @@ class Contestant:
     same_as: str = ""
     """The contestant that it equals on this host, and that was measured in its place."""
     is_reference: bool = False
-    p99_ms: Interval | None = None
+    judged_ms: Interval | None = None
     """The geometric mean over its rounds, with an interval for it alone.
 
     None where fewer than two rounds could be measured, as the ratio.
     """
     ratio: Interval | None = None
-    """The reference's P99 / its own (above 1: a gain) over the rounds that both have."""
+    """The reference's latency / its own (above 1: a gain) over the rounds that both have."""
     failures: int = 0
     """Trials without latencies."""
     detail: str = ""
@@ -50,7 +51,7 @@ class Contestant:
             return f"same as {self.same_as}"
         if self.ratio is None:
             return "failed" if self.failures else "not measured"
-        return outcome_of(self.ratio.low, self.ratio.high, self.failures)
+        return outcome_of(self.ratio, self.failures)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +62,10 @@ class Contest:
     reference: str
     rounds: int
     level: float
-    """The level of the intervals of P99."""
+    """The level of the intervals of latencies."""
     ratio_level: float
     """The level of the ratios, so high (Bonferroni) that all of them hold together at `level`."""
+    judged_by: Statistic = "P99"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,7 @@ class Compromise:
 
     configuration: Configuration
     ratios: dict[str, float]
-    """The predicted P99 of the default / its own by architecture."""
+    """The predicted latency of the default / its own by architecture."""
     left_out: dict[str, str]
     """Keys that the models of one machine know, with the reason why not both offer them."""
 

@@ -27,10 +27,10 @@ class Performance:
 def performance(trials: Sequence[Trial]) -> Performance:
     """Return the performance metrics of usable trials, in their order.
 
-    Latencies are logarithms of ms: P99 is the one that a trial is judged by, the others are those
-    of all requests. Counts are log(1 + n), since most are small and a few are huge. CPU is a share
-    of a host's time, memory in MiB; both as they were read over the load. Raises ValueError for a
-    trial without latencies.
+    Latencies are logarithms of ms: P99 of a pruned trial is at least its bound if it is
+    judged by it, the others are those of all requests. Counts are log(1 + n), since most are small
+    and a few are huge. CPU is a share of a host's time, memory in MiB; both as they were read over
+    the load. Raises ValueError for a trial without latencies.
     """
     return Performance(
         metrics=tuple(_METRICS),
@@ -46,7 +46,7 @@ def _log_ms(value: float) -> float:
 _METRICS: Mapping[str, Callable[[Trial], float]] = {
     "log P50": lambda t: _log_ms(t.percentile_ms(50.0)),
     "log P90": lambda t: _log_ms(t.percentile_ms(90.0)),
-    P99: lambda t: _log_ms(t.p99_ms),
+    P99: lambda t: _log_ms(t.statistic_ms("P99")),
     "log P99.9": lambda t: _log_ms(t.percentile_ms(99.9)),
     "log max": lambda t: _log_ms(t.percentile_ms(100.0)),
     "achieved rate": lambda t: t.achieved_rps,

@@ -3,22 +3,23 @@
 import math
 from dataclasses import dataclass
 
-REQUESTS = 1000
-"""Sent in a trial at least, so that P99 rests on ten requests that were slower."""
+from intop.domain.histogram import PERCENTS, Statistic, requests_for
 
 SHORTEST_S = 2
 
 
-def durations(rate_rps: float, max_s: int) -> tuple[int, ...]:
+def durations(rate_rps: float, max_s: int, judged_by: Statistic = "P99") -> tuple[int, ...]:
     """Return the durations to try, in whole seconds: the shortest that will do, then doubled.
 
-    Raises ValueError where the shortest one is above `max_s`.
+    A judged percentile rests on ten requests that are slower; a mean takes as many as P90. Raises
+    ValueError where the shortest one is above `max_s`.
     """
-    tried = [max(SHORTEST_S, math.ceil(REQUESTS / rate_rps))]
+    requests = requests_for(PERCENTS.get(judged_by, PERCENTS["P90"]))
+    tried = [max(SHORTEST_S, math.ceil(requests / rate_rps))]
     if tried[0] > max_s:
         raise ValueError(
-            f"at {rate_rps:g} requests/s it takes {tried[0]} s to send {REQUESTS:,} requests, "
-            f"of which ten are slower than P99; that is more than pilot_max_s ({max_s})"
+            f"at {rate_rps:g} requests/s it takes {tried[0]} s to send the {requests:,} requests "
+            f"that {judged_by} takes; that is more than pilot_max_s ({max_s})"
         )
     while 2 * tried[-1] <= max_s:
         tried.append(2 * tried[-1])
@@ -33,14 +34,14 @@ class TriedDuration:
     requests: int
     """Requests that are sent in each trial."""
     trials: int
-    p99_ms: float
+    judged_ms: float
     """The geometric mean of the trials."""
     sd: float
-    """The standard deviation of log P99, with an interval at the pilot's level."""
+    """The standard deviation of the log of the judged latency, with its interval."""
     sd_low: float
     sd_high: float
     resolution: float
-    """The reach of the interval of a verdict of the pilot's pairs, as a ratio of P99 (above 1)."""
+    """The reach of the interval of a verdict of the pilot's pairs, as a ratio (above 1)."""
     resolution_low: float
     """The resolution by the low end of the interval of `sd`."""
     resolution_high: float
@@ -66,6 +67,7 @@ class Pilot:
     level: float
     given_s: int | None = None
     """The file's duration, which then stands in place of the chosen one."""
+    judged_by: Statistic = "P99"
     connections: int | None = None
     """The connections that share all requests; None where some clients open new ones."""
 

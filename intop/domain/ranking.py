@@ -22,7 +22,7 @@ State = Literal["chosen", "open", "frozen"]
 
 @dataclass(frozen=True, kw_only=True)
 class Importance:
-    """The share of log P99 that one parameter explains, by the models of a screening."""
+    """The share of log latency that one parameter explains, by the models of a screening."""
 
     key: str
     mean: float
@@ -31,7 +31,7 @@ class Importance:
     permutation: float
     """The error that ranks it: how much worse a model predicts unseen configurations when this
     parameter's values are shuffled among them. It is the mean growth of the squared error, as a
-    share of the variance of log P99."""
+    share of the variance of log latency."""
     permutation_sd: float
     """The standard deviation of that over the models."""
     above: float
@@ -42,11 +42,11 @@ class Importance:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """The effect of one parameter on P99, from its best value to its worst."""
+    """The effect of one parameter on the latency, from its best value to its worst."""
 
     key: str
     ratio: float
-    """The factor by which P99 changes by the shape that fits best."""
+    """The factor by which the latency changes by the shape that fits best."""
     high: float | None
     """The upper limit of the ratio, None where there is none."""
     p_value: float
@@ -68,7 +68,7 @@ class Screening:
     discovery_rate: float
     """The share of the chosen parameters that is expected to do nothing, at most."""
     matters: float
-    """Frozen is what changes P99 by less than so many times."""
+    """Frozen is what changes the latency by less than so many times."""
     level: float
     """The confidence with which each parameter is frozen."""
     power: float

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from intop.domain.configuration import Configuration
+from intop.domain.histogram import Statistic
 
 End = Literal["budget", "nothing better expected", "nothing left"]
 """The reason why no step follows: the budget is spent, the models expect no gain, or there is
@@ -16,7 +17,7 @@ class BestKnown:
     """The configuration that is believed to be best."""
 
     configuration: Configuration
-    p99_ms: float
+    judged_ms: float
     """The geometric mean of its trials."""
     trials: int
 
@@ -29,7 +30,7 @@ class RefineStep:
     reasons: dict[str, int]
     """Trials by reason: promise, uncertainty or replicate."""
     improvement: float
-    """The expected fall of the tail's logarithm (Trial.tail_ms) by the best of them, below the best
+    """The expected fall of the logarithm of Trial.guide_ms by the best of them, below the best
     known."""
     spent: int
     """Trials of all steps so far."""
@@ -60,8 +61,9 @@ class Refined:
     earlier: int
     """Trials of earlier campaigns that were taken into account when trials were chosen. They are in
     none of the figures here."""
-    default_p99_ms: float
+    default_ms: float
     """The geometric mean of all usable trials of the default in both stages."""
+    judged_by: Statistic = "P99"
     improvement: float | None = None
     """The expected gain of a further step, where the refinement ended since nothing better was
     expected."""
@@ -80,7 +82,7 @@ class Refined:
 
 
 def expected_percent(improvement: float) -> float | None:
-    """Return by how many percent P99 falls when its logarithm does by that, None for no number."""
+    """Return by how many percent a latency falls with its logarithm, None for no number."""
     return -100 * math.expm1(-improvement) if math.isfinite(improvement) else None
 
 

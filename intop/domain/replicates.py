@@ -24,33 +24,33 @@ class Measured:
     """A configuration that was measured."""
 
     configuration: Configuration
-    p99_ms: tuple[float, ...]
-    """The P99 of each of its usable trials; there is one at least."""
+    judged_ms: tuple[float, ...]
+    """The latency of each of its usable trials; there is one at least."""
     failures: int = 0
     """Trials that gave no latencies."""
 
     @cached_property
     def mean_ms(self) -> float:
-        """The geometric mean of its P99s, which ranks configurations and allots replicates.
+        """The geometric mean of its latencies, which ranks configurations and allots replicates.
 
-        As in a verdict. Models learn the median of its log P99 (`Samples.log_target`).
+        As in a verdict. Models learn the median of its log latency (`Samples.log_target`).
         """
-        return geometric_mean(self.p99_ms)
+        return geometric_mean(self.judged_ms)
 
     @property
     def mean_log(self) -> float:
-        """The mean of log P99."""
+        """The mean of log latency."""
         return math.log(self.mean_ms)
 
     @property
     def freedom(self) -> int:
         """The degrees of freedom of its scatter: 0 where it was measured once."""
-        return len(self.p99_ms) - 1
+        return len(self.judged_ms) - 1
 
     @cached_property
     def squares(self) -> float:
-        """The sum of squares of log P99 about its mean."""
-        return math.fsum(math.log(value / self.mean_ms) ** 2 for value in self.p99_ms)
+        """The sum of squares of log latency about its mean."""
+        return math.fsum(math.log(value / self.mean_ms) ** 2 for value in self.judged_ms)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Noise:
     """Degrees of freedom."""
     level: float
     sd: float | None = None
-    """The standard deviation of log P99 within configurations, pooled over these. None without
+    """The standard deviation of log latency within configurations, pooled over these. None without
     them."""
     low: float | None = None
     """The low end of its interval at `level`."""
@@ -102,16 +102,16 @@ def together(trials: Sequence[Trial]) -> list[list[Trial]]:
 
 
 def by_configuration(
-    trials: Sequence[Trial], of: Callable[[Trial], float] = lambda t: t.p99_ms
+    trials: Sequence[Trial], of: Callable[[Trial], float] = lambda t: t.judged_ms
 ) -> list[Measured]:
     """Return the measurements of each configuration, in the order of `together`.
 
-    `of` is the value of a usable trial, in ms: its P99, or something on the scale of that.
+    `of` is the value of a usable trial, in ms: its latency, or something on the scale of that.
     """
     return [
         Measured(
             configuration=attempts[0].configuration,
-            p99_ms=tuple(of(t) for t in attempts if t.usable),
+            judged_ms=tuple(of(t) for t in attempts if t.usable),
             failures=sum(t.status == "failed" for t in attempts),
         )
         for attempts in together(trials)
@@ -121,7 +121,7 @@ def by_configuration(
 def noise(measured: Sequence[Measured], *, level: float) -> Noise:
     """Return the noise of a trial, from configurations that were measured more than once.
 
-    The interval is that of a variance by chi-square. It takes log P99 as normal about its
+    The interval is that of a variance by chi-square. It takes log latency as normal about its
     configuration's mean, and as scattered alike in all of them.
     """
     freedom = sum(m.freedom for m in measured)
@@ -144,7 +144,7 @@ def noise(measured: Sequence[Measured], *, level: float) -> Noise:
 
 
 def variances(measured: Sequence[Measured]) -> list[float]:
-    """Return the variance of log P99 of each configuration, drawn towards that of all together.
+    """Return the variance of log latency of each configuration, drawn towards that of all together.
 
     Most are measured once and have no variance of their own; two or three values have a wild one.
     So each is the mean of its own and of the pooled variance, weighted by degrees of freedom, of

@@ -132,10 +132,10 @@ def first_rounds(trials: Sequence[M], count: int) -> list[M]:
     return [trial for trial in trials if 0 < (trial.planned.round or 0) <= count]
 
 
-def p99_by_round(trials: Sequence[Trial]) -> dict[str, dict[SeriesRound, float]]:
-    """Return the P99 (ms) of the usable trials, by arm and in it by round."""
+def judged_by_round(trials: Sequence[Trial]) -> dict[str, dict[SeriesRound, float]]:
+    """Return the latency (ms) of the usable trials, by arm and in it by round."""
     return {
-        arm: {series_round: trial.p99_ms for series_round, trial in own.items()}
+        arm: {series_round: trial.judged_ms for series_round, trial in own.items()}
         for arm, own in usable_by_round(trials).items()
     }
 
@@ -166,13 +166,13 @@ def mean_interval(values: Sequence[float], *, level: float) -> Interval | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmResult:
-    """An arm's trials, and their P99 compared with a reference's."""
+    """An arm's trials, and their latency compared with a reference's."""
 
     trials: tuple[Trial, ...]
-    p99_ms: Interval | None
+    judged_ms: Interval | None
     """The geometric mean over its rounds, None with fewer than two."""
     ratio: Interval | None
-    """The reference's P99 / its own over the rounds that both have (above 1 is better).
+    """The reference's latency / its own over the rounds that both have (above 1 is better).
 
     None for the reference itself and with fewer than two rounds.
     """
@@ -196,15 +196,15 @@ def compare(
     level: float,
     ratio_level: float | None = None,
 ) -> dict[str, ArmResult]:
-    """Return each arm beside one of them; the ratios may have another level than P99."""
-    p99_ms = p99_by_round(trials)
+    """Return each arm beside one of them; the ratios may have another level than latency."""
+    judged_ms = judged_by_round(trials)
 
     def result(arm: str) -> ArmResult:
-        own, base = p99_ms.get(arm, {}), p99_ms.get(reference, {})
+        own, base = judged_ms.get(arm, {}), judged_ms.get(reference, {})
         ratio = ratio_interval(base, own, level=ratio_level or level)
         return ArmResult(
             trials=tuple(trial for trial in trials if trial.planned.arm == arm),
-            p99_ms=mean_interval(list(own.values()), level=level),
+            judged_ms=mean_interval(list(own.values()), level=level),
             ratio=None if arm == reference else ratio,
         )
 

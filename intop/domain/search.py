@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from intop.domain.configuration import Configuration
-from intop.domain.training import Objective
+from intop.domain.training import Objective, quantity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,7 +12,7 @@ class Convergence:
 
     model: str
     best_ms: tuple[float, ...]
-    """The predicted P99 of the best after each generation, without a penalty for uncertainty."""
+    """The predicted latency of the best after each generation, without a penalty."""
     converged_at: int
     """The generation after which the best improved no more."""
     seconds: float
@@ -29,17 +29,17 @@ class Candidate:
     """A configuration that was predicted, not measured."""
 
     configuration: Configuration
-    predicted_p99_ms: float
+    predicted_ms: float
     model: str
     spread: float = 0.0
-    """The standard deviation of log P99 among the models, 0 where none is known."""
-    penalised_p99_ms: float | None = None
+    """The standard deviation of log latency among the models, 0 where none is known."""
+    penalised_ms: float | None = None
     """The prediction with the penalty for its spread, None where there is none."""
 
     @property
     def rank_ms(self) -> float:
         """The value that it is ranked by."""
-        return self.predicted_p99_ms if self.penalised_p99_ms is None else self.penalised_p99_ms
+        return self.predicted_ms if self.penalised_ms is None else self.penalised_ms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,5 +55,5 @@ class Search:
 
     @property
     def quantity(self) -> str:
-        """The name of its predictions in ms: P99, or a component on the scale of P99."""
-        return "P99" if self.objective == "p99" else "P99 equivalent"
+        """The name of its predictions in ms: a latency, or a component on the scale of P99."""
+        return quantity(self.objective)

@@ -1,4 +1,4 @@
-"""The two sides of a verdict beyond P99: other percentiles, rate, errors, CPU, guardrails."""
+"""The sides of a verdict beyond what is judged: percentiles, rate, errors, CPU, guardrails."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,14 @@ from typing import Literal
 from intop.domain.baseline import HOST
 from intop.domain.configuration import Configuration
 from intop.domain.guardrails import Guardrail, Guardrails, Quantity, Unit
-from intop.domain.histogram import PERCENTS, Histogram, reliable_ms
+from intop.domain.histogram import (
+    PERCENTS,
+    STATISTICS,
+    Histogram,
+    Statistic,
+    reliable_ms,
+    requests_for,
+)
 from intop.domain.rounds import M, first_rounds, paired, usable_by_round
 from intop.domain.stats import (
     Interval,
@@ -23,10 +30,13 @@ from intop.domain.stats import (
 from intop.domain.trial import Trial
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 
-BESIDE = (*(name for name in PERCENTS if name != "P99"), "mean")
-"""Latencies that are compared beside the judged P99. Their intervals hold together."""
 LOWEST_MS, LOWEST_RPS = 0.001, 0.001
 """Values in place of nothing, which has no ratio: no latency is less than 1 us."""
+
+
+def beside_judged(judged_by: Statistic) -> tuple[Statistic, ...]:
+    """Return the latencies that are compared beside the judged one."""
+    return tuple(name for name in STATISTICS if name != judged_by)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +47,17 @@ class Latencies:
     tuned: tuple[Histogram, ...]
     against: str = ""
     """The baseline that stood for the default, "" for the host's own values."""
+    judged_by: Statistic = "P99"
 
 
 def latencies(default: Sequence[Trial], tuned: Sequence[Trial], *, against: str = "") -> Latencies:
     """Return the latencies of the usable trials of both sides."""
-    return Latencies(default=_histograms(default), tuned=_histograms(tuned), against=against)
+    return Latencies(
+        default=_histograms(default),
+        tuned=_histograms(tuned),
+        against=against,
+        judged_by=default[0].conditions.judged_by if default else "P99",
+    )
 
 
 @dataclass(frozen=True)
@@ -56,9 +72,14 @@ class _Pairs:
         return [of(t) for t in self.default], [of(t) for t in self.tuned]
 
     @property
-    def joint(self) -> "_Pairs":
-        """The pairs at the level at which the intervals of all of BESIDE hold together."""
-        return replace(self, level=bonferroni(self.level, len(BESIDE)))
+    def judged_by(self) -> Statistic:
+        return self.default[0].conditions.judged_by
+
+    def statistic(self, name: Statistic) -> Interval | None:
+        """Return the ratio of a latency. Those beside the judged one hold at `level` together."""
+        beside = len(beside_judged(self.judged_by))
+        level = self.level if name == self.judged_by else bonferroni(self.level, beside)
+        return replace(self, level=level).ratio(lambda trial: trial.statistic_ms(name))
 
     def ratio(self, of: Callable[[Trial], float]) -> Interval | None:
         """Return the ratio of the sides with its interval, None where a value is zero."""
@@ -75,17 +96,17 @@ class _Pairs:
             return None
         return self.means(lambda t: of(t) or 0.0)
 
-    def latency(self, percent: float, sides: tuple[Histogram, Histogram]) -> PairwiseLatency:
-        default, tuned = (reliable_ms(side, percent) for side in sides)
-        # The judged P99 rests on rounds, not on a side's requests.
-        is_judged = percent == PERCENTS["P99"]
-        is_shown = is_judged or None not in (default, tuned)
-        pairs = self if is_judged else self.joint
-        return PairwiseLatency(
-            default=default,
-            tuned=tuned,
-            ratio=pairs.ratio(partial(_percentile_ms, percent)) if is_shown else None,
-        )
+    def latency(self, name: Statistic, sides: tuple[Histogram, Histogram]) -> PairwiseLatency:
+        default, tuned = (reliable_ms(side, PERCENTS[name]) for side in sides)
+        # The judged latency rests on rounds, not on a side's requests.
+        is_shown = name == self.judged_by or None not in (default, tuned)
+        ratio = self.statistic(name) if is_shown else None
+        return PairwiseLatency(default=default, tuned=tuned, ratio=ratio)
+
+    def mean_latency(self) -> Pairwise:
+        default, tuned = self.values(lambda trial: trial.statistic_ms("mean latency"))
+        ratio = self.statistic("mean latency")
+        return Pairwise(default=fmean(default), tuned=fmean(tuned), ratio=ratio)
 
 
 def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: float) -> SideBySide:
@@ -93,15 +114,15 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
 
     The trials of a side have the same rate and duration, so their histograms add up to the
     distribution of its requests. A percentile with too few slower requests is left out. Ratios are
-    of single trials, since it is those that vary independently. The interval of P99, which is
-    judged, holds at `level`; those of BESIDE hold at `level` all together (Bonferroni), and every
-    other one for itself. Raises ValueError for fewer than two pairs.
+    of single trials, since it is those that vary independently. The interval of the judged latency
+    holds at `level`; those of the latencies beside it hold at `level` all together (Bonferroni),
+    and every other one for itself. Raises ValueError for fewer than two pairs.
     """
     pairs = _Pairs(default, tuned, level)
     histograms = _histograms(default), _histograms(tuned)
     before, after = map(merged, histograms)
-    latencies_ms = {
-        name: pairs.latency(percent, (before, after)) for name, percent in PERCENTS.items()
+    latencies_ms: dict[str, PairwiseLatency] = {
+        name: pairs.latency(name, (before, after)) for name in STATISTICS if name in PERCENTS
     }
     latencies_ms["max"] = PairwiseLatency(default=before.max_ms, tuned=after.max_ms)
     return SideBySide(
@@ -111,9 +132,7 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
         balancer_cpu=pairs.means(lambda t: t.balancer.cpu),
         fewest_requests=min(histogram.total for side in histograms for histogram in side),
-        mean_ms=pairs.joint.known(
-            lambda t: t.histogram.mean_ms if t.histogram is not None else None
-        ),
+        mean_ms=pairs.mean_latency(),
         received_mb_s=pairs.known(lambda t: t.received_mb_s),
         memory_mib=pairs.known(_memory_mib),
         context_switches_per_s=pairs.known(lambda t: t.balancer.context_switches_per_s),
@@ -139,13 +158,13 @@ def judged(
     Its intervals have `each_level`, at which all that are looked at hold together at `level`;
     the rest as in `Verdict`. Raises ValueError for fewer than two pairs.
     """
-    before, after = ([t.p99_ms for t in arm] for arm in (default, tuned))
+    before, after = ([t.judged_ms for t in arm] for arm in (default, tuned))
     interval = paired_ratio(before, after, level=each_level)
     return Verdict(
         configuration=configuration,
         origin=origin,
-        default_p99_ms=geometric_mean(before),
-        tuned_p99_ms=geometric_mean(after),
+        default_ms=geometric_mean(before),
+        tuned_ms=geometric_mean(after),
         ratio=interval.value,
         ratio_low=interval.low,
         ratio_high=interval.high,
@@ -157,6 +176,7 @@ def judged(
         planned_rounds=rounds,
         looks=1,
         sides=side_by_side(default, tuned, level=each_level),
+        judged_by=default[0].conditions.judged_by,
         guardrails=check_guardrails(default, tuned, margins, level=each_level),
     )
 
@@ -176,15 +196,24 @@ def check_guardrails(
     """Return the effect on each guardrail that is not switched off.
 
     Effects are of single trials, paired by round, with Student's interval: of the logarithm for
-    P50 and the rate, of the difference for what may be zero. Each holds for itself at `level`.
+    latencies and the rate, of the difference for what may be zero. Each holds for itself at
+    `level`. What is judged is no guardrail, nor is P99 in trials of fewer requests than it takes.
     Raises ValueError for fewer than two pairs.
     """
     pairs = _Pairs(default, tuned, level)
     guardrail = partial(_guardrail, pairs)
+    fewest = min(histogram.total for side in (default, tuned) for histogram in _histograms(side))
+    is_told = {"P50": True, "P99": fewest >= requests_for(PERCENTS["P99"])}
     cpu_points = _either(margins.cpu_points, margins.cpu_times, fmean(map(_cpu_percent, default)))
     memory_mib = _either(margins.memory_mib, margins.memory_times, fmean(map(_memory_mib, default)))
+
+    def latency(name: Literal["P50", "P99"], margin: float | None) -> Iterator[Guardrail]:
+        if name != pairs.judged_by and is_told[name]:
+            yield from guardrail(name, "times", partial(_latency_ms, name), margin)
+
     return (
-        *guardrail("P50", "times", _p50_ms, margins.p50_times),
+        *latency("P50", margins.p50_times),
+        *latency("P99", margins.p99_times),
         *guardrail("rate", "times", _rate_rps, margins.rate_times, worse="lower"),
         *guardrail("error share", "points", _error_percent, margins.error_points),
         *_slow_requests(pairs, margins),
@@ -231,7 +260,9 @@ def _slow_requests(pairs: _Pairs, margins: Guardrails) -> Iterator[Guardrail]:
     """
     limit_ms = margins.slow_ms
     if limit_ms is None and margins.slow_times is not None:
-        limit_ms = margins.slow_times * geometric_mean([t.p99_ms for t in pairs.default])
+        limit_ms = margins.slow_times * geometric_mean(
+            [t.statistic_ms("P99") for t in pairs.default]
+        )
     if limit_ms is None:
         return
     slow = partial(_slow_percent, limit_ms)
@@ -271,8 +302,8 @@ def _either(more: float | None, times: float | None, base: float) -> float | Non
     return max((margin for margin in margins if margin is not None), default=None)
 
 
-def _p50_ms(trial: Trial) -> float:
-    return max(trial.percentile_ms(PERCENTS["P50"]), LOWEST_MS)
+def _latency_ms(name: Statistic, trial: Trial) -> float:
+    return max(trial.statistic_ms(name), LOWEST_MS)
 
 
 def _rate_rps(trial: Trial) -> float:
@@ -302,11 +333,6 @@ def merged(histograms: Iterable[Histogram]) -> Histogram:
 
 def _histograms(trials: Sequence[Trial]) -> tuple[Histogram, ...]:
     return tuple(t.histogram for t in trials if t.histogram is not None)
-
-
-def _percentile_ms(percent: float, trial: Trial) -> float:
-    """Return a percentile, P99 as it is judged, so that the ratio is the verdict's."""
-    return trial.p99_ms if percent == PERCENTS["P99"] else trial.percentile_ms(percent)
 
 
 def error_share(trials: Sequence[Trial]) -> float:

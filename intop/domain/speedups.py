@@ -18,9 +18,9 @@ class ModelSpeedUp:
     """The model's own, or that of the finalist that is the same configuration."""
     rounds: int
     failures: int = 0
-    p99_ms: float | None = None
+    judged_ms: float | None = None
     ratio: Interval | None = None
-    """Default P99 / its P99 (above 1: faster) over `rounds`, with an interval for it alone.
+    """Default latency / its latency (above 1: faster) over `rounds`, with an interval for it alone.
 
     None below two rounds, and where any of its trials failed.
     """
@@ -53,7 +53,7 @@ class SpeedUps:
 
 def speed_ups(
     arms: Mapping[str, str],
-    p99_ms: Mapping[str, Mapping[SeriesRound, float]],
+    judged_ms: Mapping[str, Mapping[SeriesRound, float]],
     failures: Mapping[str, int],
     *,
     default: str,
@@ -61,15 +61,15 @@ def speed_ups(
 ) -> SpeedUps:
     """Return speed-ups from rounds in which all arms were measured in turn.
 
-    `arms` has the arm of each model; `p99_ms` the P99 in ms of the usable trials, by arm and
+    `arms` has the arm of each model; `judged_ms` the latency (ms) of the usable trials, by arm and
     round, that of the `default` among them; `failures` the failed trials by arm. The interval of
     the mean is that of the rounds' means, so it allows for what the models have in common: the
     default's trials, and configurations that are alike.
     """
-    reference = p99_ms.get(default, {})
+    reference = judged_ms.get(default, {})
 
     def speed_up(model: str, arm: str) -> ModelSpeedUp:
-        before, after = paired(reference, p99_ms.get(arm, {}))
+        before, after = paired(reference, judged_ms.get(arm, {}))
         failed = failures.get(arm, 0)
         is_compared = len(after) > 1 and not failed
         return ModelSpeedUp(
@@ -77,14 +77,14 @@ def speed_ups(
             arm=arm,
             rounds=len(after),
             failures=failed,
-            p99_ms=geometric_mean(after) if after else None,
+            judged_ms=geometric_mean(after) if after else None,
             ratio=paired_ratio(before, after, level=level) if is_compared else None,
         )
 
     models = tuple(speed_up(model, arm) for model, arm in arms.items())
-    counted = [p99_ms[model.arm] for model in models if model.ratio is not None]
+    counted = [judged_ms[model.arm] for model in models if model.ratio is not None]
     rounds = list(zip(*paired(reference, *counted), strict=True)) if counted else []
-    means = [geometric_mean([before / p99 for p99 in after]) for before, *after in rounds]
+    means = [geometric_mean([before / latency for latency in after]) for before, *after in rounds]
     return SpeedUps(
         models=models,
         level=level,

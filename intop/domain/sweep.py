@@ -1,8 +1,8 @@
 """A sweep: the worth of configurations along a load, or along nginx's workers.
 
 The curves of several arms are measured in the same rounds. Two numbers are read off each curve. The
-*capacity* is the highest rate at which P99 is within a limit. The *knee* is where more load brings
-no more answers.
+*capacity* is the highest rate at which latency is within a limit. The *knee* is where more load
+brings no more answers.
 """
 
 import math
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from intop.domain.configuration import Configuration
+from intop.domain.histogram import Statistic
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict, outcome_of
 
@@ -52,7 +53,7 @@ class ArmAt:
     """Trials in which nothing was answered."""
     fails_more: bool
     """Whether more of them failed than of the reference's."""
-    p99_ms: Interval | None
+    judged_ms: Interval | None
     """The geometric mean, None with fewer than two usable trials."""
     mean_ms: float | None
     """The mean latency."""
@@ -64,7 +65,7 @@ class ArmAt:
     memory_mib: float | None
     """The load balancer's memory in use at the end."""
     ratio: Interval | None
-    """The reference's P99 / its own over the rounds that both have (above 1 is better).
+    """The reference's latency / its own over the rounds that both have (above 1 is better).
 
     None for the reference itself and with fewer than two rounds.
     """
@@ -73,7 +74,7 @@ class ArmAt:
 
     @property
     def outcome(self) -> str:
-        """`gain`, `worse` or `no significant gain` by P99, or `not measured`; "" of the reference.
+        """`gain`, `worse` or `no significant gain`, or `not measured`; "" of the reference.
 
         A configuration that fails more often than the reference is worse.
         """
@@ -83,7 +84,7 @@ class ArmAt:
             return "worse"
         if self.ratio is None:
             return "not measured"
-        return outcome_of(self.ratio.low, self.ratio.high, 0)
+        return outcome_of(self.ratio, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +101,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Capacity:
-    """The highest rate (requests/s) at which an arm's P99 is within the limit of its sweep."""
+    """The highest rate (requests/s) at which an arm's latency is within the limit of its sweep."""
 
     arm: str
     rps: Interval | None
@@ -142,9 +143,10 @@ class Sweep:
     """The level of the intervals, each for itself."""
     limit_ms: float | None
     capacities: tuple[Capacity, ...]
-    """There are some where a sweep over the rate has a limit of P99."""
+    """There are some where a sweep over the rate has a limit of latency."""
     knees: tuple[Knee, ...]
     """There are some over the rate and in a closed loop."""
+    judged_by: Statistic = "P99"
 
     @property
     def reference(self) -> str:
@@ -153,8 +155,8 @@ class Sweep:
 
     @property
     def has_latencies(self) -> bool:
-        """Whether there is a P99 of any arm at any point."""
-        return any(arm.p99_ms for point in self.points for arm in point.arms)
+        """Whether there is a latency of any arm at any point."""
+        return any(arm.judged_ms for point in self.points for arm in point.arms)
 
     def along(self, arm: str) -> list[tuple[Point, ArmAt]]:
         """Return an arm at each point."""

@@ -9,6 +9,7 @@ from intop.domain.parameter import PARTNERS
 from intop.domain.stats import Interval
 from intop.errors import UsageError
 from intop.version import __version__
+from intop.words import capital
 
 NAME = "99-zz-intop.conf"
 """The name of our file. It comes after 99-sysctl.conf, so that a `sysctl --system` doesn't overrule
@@ -64,8 +65,8 @@ def provenance(deployment: Deployment) -> Iterator[str]:
             yield f"{what}: {words}."
     if deployment.kept is not None:
         yield (
-            f"In the same {deployment.kept.rounds} rounds the whole winner made P99 "
-            f"{deployment.kept.full.value:.2f} times lower, this smaller set "
+            f"In the same {deployment.kept.rounds} rounds the whole winner made "
+            f"{verdict.judged_by} {deployment.kept.full.value:.2f} times lower, this smaller set "
             f"{deployment.kept.smaller.value:.2f} times."
         )
 
@@ -96,8 +97,9 @@ def measured(deployment: Deployment, change: Change) -> Iterator[str]:
     known = ratios(change)
     if known:
         words = "; ".join(f"{name} {ratio}" for name, ratio in known)
-        level = f"{deployment.verdict.level:.0%}"
-        yield f"P99 without it / with it, {level} intervals, above 1 it helps: {words}."
+        verdict = deployment.verdict
+        name, level = capital(verdict.judged_by), f"{verdict.level:.0%} intervals"
+        yield f"{name} without it / with it, {level}, above 1 it helps: {words}."
     else:
         yield f"What it contributes is not measured{_how(change)}."
     together = change.contribution.keys if change.contribution else (change.key,)
@@ -114,7 +116,7 @@ def _how(change: Change) -> str:
 
 
 def ratios(change: Change) -> list[tuple[str, Interval]]:
-    """Return the ratios of P99 without a change / with it, by what else was set."""
+    """Return the ratios of latency without a change / with it, by what else was set."""
     contribution = change.contribution
     if contribution is None:
         return []

@@ -5,14 +5,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
-Objective = Literal["p99", "component"]
-"""The target of models: P99, or the first component of the performance metrics on its scale."""
+from intop.domain.histogram import STATISTICS, Statistic
+
+Objective = Literal["p50", "p75", "p90", "p95", "p99", "p99.9", "mean", "component"]
+"""The target of models: a latency, or the first component of the performance metrics on the scale
+of P99."""
 
 TREE_MODELS = ("RFR", "CatBoost", "LightGBM", "XGBoost")
 """The families of models that are searched."""
 
 NEAR_CEILING = 1.2
 """A model whose error is at most that many times a perfect one's has little left to learn."""
+
+
+def judged_by(objective: Objective) -> Statistic:
+    """Return the latency that trials are judged by: P99 beside the component."""
+    if objective == "mean":
+        return "mean latency"
+    return next((name for name in STATISTICS if name.lower() == objective), "P99")
+
+
+def quantity(objective: Objective) -> str:
+    """Return the name of what models predict in ms."""
+    return "P99 equivalent" if objective == "component" else judged_by(objective)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,14 +6,14 @@ from typing import Literal, TypeVar
 
 from intop.domain.configuration import Configuration
 from intop.domain.counters import HostCounters
-from intop.domain.histogram import Histogram
+from intop.domain.histogram import COARSE, Histogram, Statistic
 from intop.domain.server import NGINX, ServerName
 
 TrialRole = Literal["baseline", "design", "proposal", "replicate", "sentinel", "finalist", "soak"]
 """The part that a trial has in its stage. A soak sets nothing, and does not restart nginx."""
 
 Status = Literal["ok", "overloaded", "pruned", "disturbed", "failed"]
-"""A pruned trial was stopped before its end, since its P99 was certainly too high."""
+"""A pruned trial was stopped before its end: what it is judged by was certainly too high."""
 
 USABLE: tuple[Status, ...] = ("ok", "overloaded", "pruned")
 """The statuses of trials that say something about their configuration."""
@@ -75,6 +75,8 @@ class Conditions:
     server: ServerName = NGINX.name
     server_cpus: str = ""
     """The processors that nginx's workers may run on, as in `HostFacts.nginx_cpus`."""
+    judged_by: Statistic = "P99"
+    """The latency that stands for a trial: a percentile or the mean."""
     observation: str = ""
     """The way in which a canary observes real traffic, in words; "" under a load of ours."""
 
@@ -249,7 +251,7 @@ class Trial(Attempt):
     counters: Mapping[str, HostCounters] = field(default_factory=dict)
     """The counts of each host's kernel."""
     pruned_above_ms: float | None = None
-    """The bound that P99 certainly exceeds, of a pruned trial."""
+    """The bound that `judged_ms` certainly exceeds, of a pruned trial."""
 
     @property
     def usable(self) -> bool:
@@ -272,25 +274,41 @@ class Trial(Attempt):
         return [metrics for metrics in hosts if metrics.load_cpu is None]
 
     @property
-    def p99_ms(self) -> float:
-        """The 99th percentile of the time from when a request was due to its answer, in ms.
+    def judged_ms(self) -> float:
+        """The latency that the trial is judged by, in ms: P99 unless its study says otherwise.
 
-        Everything is judged by it. All requests that were due count, see `histogram`. For a pruned
-        trial: the P99 observed so far, but at least the pruning limit. Raises ValueError for a
-        failed trial.
+        It is of the time from when a request was due to its answer. All requests that were due
+        count, see `histogram`. For a pruned trial: the latency observed so far, but at least the
+        pruning limit. Raises ValueError for a failed trial.
         """
-        return max(self.percentile_ms(99.0), self.pruned_above_ms or 0.0)
+        return self.statistic_ms(self.conditions.judged_by)
+
+    def statistic_ms(self, name: Statistic) -> float:
+        """Return a percentile or the mean, in ms; as in `judged_ms` if the trial is judged by it.
+
+        Raises ValueError for a failed trial.
+        """
+        is_judged = name == self.conditions.judged_by
+        least_ms = (self.pruned_above_ms or 0.0) if is_judged else 0.0
+        return max(self._latencies.statistic_ms(name), least_ms)
 
     @property
     def tail_ms(self) -> float:
         """The geometric mean of the times of the slowest TAIL of all requests, in ms.
 
-        A smoother objective for the search, used where P99 is too coarse: one request in a hundred
-        is a few of a short trial, and they wait for a time-out or they don't, while a tenth of them
-        says how near to that it was. For a pruned trial: the tail observed so far. Raises
-        ValueError for a failed trial.
+        For a pruned trial: the tail observed so far. Raises ValueError for a failed trial.
         """
         return self._latencies.slowest_ms(TAIL)
+
+    @property
+    def guide_ms(self) -> float:
+        """The latency that searches go by, in ms: the tail where P99 or P99.9 is judged.
+
+        One request in a hundred is a few of a short trial, and they wait for a time-out or they
+        don't, while a tenth of them says how near to that it was. Other latencies rest on enough
+        requests, and guide by themselves. Raises ValueError for a failed trial.
+        """
+        return self.tail_ms if self.conditions.judged_by in COARSE else self.judged_ms
 
     def as_json(self) -> dict[str, object]:
         """Return the trial for programs, with its percentiles in place of the histogram."""
@@ -311,7 +329,7 @@ class Trial(Attempt):
             "detail": self.detail,
             "started_at": self.started_at,
             "seconds": self.seconds,
-            "judged_p99_ms": self.p99_ms if self.histogram else None,
+            "judged_ms": self.judged_ms if self.histogram else None,
             "pruned_above_ms": self.pruned_above_ms,
             **percentiles,
             "achieved_rps": self.achieved_rps,
@@ -335,20 +353,20 @@ class Trial(Attempt):
 class Outline(Attempt):
     """A trial without latencies, metrics and counters. Reading one takes a fraction of the time."""
 
-    measured_p99_ms: float | None = None
+    measured_ms: float | None = None
     """None for a failed trial."""
 
     @property
     def usable(self) -> bool:
         """Whether the trial says something about its configuration."""
-        return self.status in USABLE and self.measured_p99_ms is not None
+        return self.status in USABLE and self.measured_ms is not None
 
     @property
-    def p99_ms(self) -> float:
-        """The P99 of the trial. Raises ValueError for a failed trial."""
-        if self.measured_p99_ms is None:
+    def judged_ms(self) -> float:
+        """The latency that the trial is judged by. Raises ValueError for a failed trial."""
+        if self.measured_ms is None:
             raise self._failure()
-        return self.measured_p99_ms
+        return self.measured_ms
 
 
 AnyTrial = Trial | Outline

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from intop.domain.configuration import Configuration
+from intop.domain.histogram import Statistic
 from intop.domain.stats import Interval
 
 
@@ -20,9 +21,10 @@ class MeasuredSet:
     keys: tuple[str, ...]
     """Its keys, or those that were left out."""
     ratio: Interval
-    """P99 with it, or without them, over that of the other set: above 1 is worse."""
+    """The judged latency with it, or without them, over that of the other set: above 1 is worse."""
     tail: Interval
-    """The slowest tenth in the same way. It decides, as it scatters less."""
+    """The slowest tenth in the same way, where P99 or P99.9 is judged. It decides, as it scatters
+    less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,5 +41,6 @@ class Trimmed:
     left_out: tuple[MeasuredSet, ...]
     """The changes of the set that stays, each left out of it, or those of the set before it."""
     trials: int
+    judged_by: Statistic = "P99"
     level: float
     """The confidence of each interval by itself."""

@@ -9,16 +9,21 @@ from intop.domain.configuration import Configuration
 from intop.domain.further import MATTERS, EarlierLook, Further
 from intop.domain.guardrails import Guardrail
 from intop.domain.halves import Halves
-from intop.domain.histogram import PERCENTS, requests_for
+from intop.domain.histogram import PERCENTS, Statistic, requests_for
 from intop.domain.speedups import SpeedUps
 from intop.domain.stats import Interval
 
-P99Outcome = Literal["gain", "worse", "no significant gain"]
+LatencyOutcome = Literal["gain", "worse", "no significant gain"]
 Outcome = Literal[
     "gain", "gain, but", "no gain: it costs", "worse", "undecided", "no significant gain"
 ]
-"""The outcome by P99 and the guardrails together. It is undecided where the interval has both no
+"""The outcome by latency and guardrails together. It is undecided where the interval has both no
 gain and one that matters."""
+
+
+NOTHING = 1.005
+"""Ratios nearer to 1 print as 1.00: no difference, however certain. Where trials hardly scatter, an
+interval can be so narrow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +51,7 @@ class PairwiseLatency:
 
 @dataclass(frozen=True, kw_only=True)
 class SideBySide:
-    """Both sides of a verdict apart from the P99 that it is judged by.
+    """Both sides of a verdict apart from the latency that it is judged by.
 
     What is not said to be of all requests is a mean over trials. It is None where some trial
     doesn't have it.
@@ -56,7 +61,7 @@ class SideBySide:
 
     latencies_ms: dict[str, PairwiseLatency]
     """Latencies by percentile ("P50" to "max"), of all requests of a side's trials. Their ratios
-    are of single trials; that of P99 counts pruned trials as the verdict does."""
+    are of single trials; that of the judged one counts pruned trials as the verdict does."""
     requests: Pairwise
     """Requests that were due."""
     achieved_rps: Pairwise
@@ -95,10 +100,11 @@ class Verdict:
     configuration: Configuration
     origin: str
     """The name of the configuration's arm."""
-    default_p99_ms: float
-    tuned_p99_ms: float
+    default_ms: float
+    """The default's geometric mean of the latency that is judged."""
+    tuned_ms: float
     ratio: float
-    """The geometric mean of default P99 / tuned P99 over the pairs (above 1: a gain)."""
+    """The geometric mean of default / tuned over the pairs (above 1: a gain)."""
     ratio_low: float
     """The low end of the ratio's interval, which holds at all looks together with `level`."""
     ratio_high: float
@@ -111,6 +117,8 @@ class Verdict:
     looks: int
     """The number of looks at the rounds, at most, with those at further ones."""
     sides: SideBySide
+    judged_by: Statistic = "P99"
+    """The latency that is judged."""
     failures: int = 0
     """Trials of the tuned side that gave no latencies at all."""
     against: str = ""
@@ -146,17 +154,19 @@ class Verdict:
         return self.rounds < self.planned_rounds
 
     @property
-    def p99_outcome(self) -> P99Outcome:
-        """The outcome by P99 alone."""
-        return outcome_of(self.ratio_low, self.ratio_high, self.failures)
+    def latency_outcome(self) -> LatencyOutcome:
+        """The outcome by the judged latency alone."""
+        return outcome_of(self.interval, self.failures)
 
     @property
     def outcome(self) -> Outcome:
-        """A gain of P99 is none where a guardrail is broken, and in doubt where one is unclear."""
-        if self.p99_outcome == "no significant gain" and not (self.broken or self.excludes_gain):
+        """A lower latency is no gain where a guardrail is broken, in doubt where one is unclear."""
+        if self.latency_outcome == "no significant gain" and not (
+            self.broken or self.excludes_gain
+        ):
             return "undecided"
-        if self.p99_outcome != "gain":
-            return self.p99_outcome
+        if self.latency_outcome != "gain":
+            return self.latency_outcome
         if self.broken:
             return "no gain: it costs"
         return "gain, but" if self.unclear else "gain"
@@ -173,17 +183,21 @@ class Verdict:
 
     @property
     def excludes_gain(self) -> bool:
-        """Whether P99 is certainly not lower by a factor that matters."""
+        """Whether the judged latency is certainly not lower by a factor that matters."""
         return self.ratio_high < MATTERS
 
     @property
     def certain(self) -> Mapping[str, Interval]:
-        """The latencies beside P99 that certainly differ, with their ratios, by name."""
+        """The latencies beside the judged one that certainly differ, with their ratios, by name."""
         mean = self.sides.mean_ms
         ratios = {name: both.ratio for name, both in self.sides.latencies_ms.items()}
-        ratios = {name: r for name, r in ratios.items() if name != "P99"}
         ratios["mean"] = None if mean is None else mean.ratio
-        return {n: r for n, r in ratios.items() if r is not None and not r.low <= 1 <= r.high}
+        judged_by = self.judged_by.removesuffix(" latency")
+        return {
+            name: ratio
+            for name, ratio in ratios.items()
+            if name != judged_by and ratio is not None and differs(ratio)
+        }
 
     @property
     def broken(self) -> tuple[Guardrail, ...]:
@@ -220,14 +234,22 @@ class Verdict:
         """A gain in words, such as: P99 is 3.10 times lower (95% interval 2.20 to 4.40)."""
         than = f" than with {self.against}" if self.against else ""
         interval = f"{self.level:.0%} interval {self.ratio_low:.2f} to {self.ratio_high:.2f}"
-        return f"P99 is {self.ratio:.2f} times lower{than} ({interval})"
+        return f"{self.judged_by} is {self.ratio:.2f} times lower{than} ({interval})"
 
 
-def outcome_of(ratio_low: float, ratio_high: float, failures: int) -> P99Outcome:
-    """Return the outcome by an interval of default P99 / other P99; a side that fails is worse."""
-    if ratio_low > 1 and failures == 0:
-        return "gain"
-    return "worse" if failures or ratio_high < 1 else "no significant gain"
+def outcome_of(ratio: Interval, failures: int) -> LatencyOutcome:
+    """Return the outcome by default / other latency; a side that fails is worse."""
+    if failures:
+        return "worse"
+    if not differs(ratio):
+        return "no significant gain"
+    return "gain" if ratio.value > 1 else "worse"
+
+
+def differs(ratio: Interval) -> bool:
+    """Return whether two sides certainly differ, and by more than NOTHING."""
+    is_certain = not ratio.low <= 1 <= ratio.high
+    return is_certain and not 1 / NOTHING < ratio.value < NOTHING
 
 
 def _names(guards: tuple[Guardrail, ...]) -> str:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from annotated_types import Ge, Gt, Interval, MaxLen, Predicate
 
+from intop.domain.histogram import Statistic
 from intop.domain.matching import matching
 from intop.domain.training import TREE_MODELS
 from intop.errors import ResultMissingError
@@ -234,6 +235,8 @@ class Workload:
         str, matching(r"(([^\n]*/)?[A-Za-z0-9_-]{1,40}\.lua)?", "the path of a file NAME.lua")
     ] = ""
     """A Lua script of the user's own, which takes the arguments of its kind; "" is intop's."""
+    judged_by: Statistic = "P99"
+    """The latency that its trials are judged by: the study's objective."""
     tuned: bool = True
     """Commands tune it where no workload is named to them."""
 
@@ -377,7 +380,7 @@ class Budget(Limits):
     retries: Whole = 2
     """Further attempts at a disturbed trial."""
     prune_factor: Annotated[float, Ge(0)] = 5.0
-    """A trial is pruned once its P99 is certainly so many times the default's; 0 prunes none."""
+    """A trial is pruned once it certainly has so many times the default's latency; 0: never."""
     pilot_trials: Annotated[int, Interval(ge=3, le=100)] = 5
     """Trials of the default that a pilot measures at each duration."""
     pilot_max_s: Annotated[int, Interval(ge=2, le=3600)] = 60

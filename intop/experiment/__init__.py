@@ -3,7 +3,7 @@
 from intop.features import Feature
 
 FEATURE = Feature(
-    stages={
+    own_stages={
         "transfer": "intop.experiment.transfer.stage:Crossing",
         "contest": "intop.experiment.contest.stage:MultiArm",
         "across": "intop.experiment.across.stage:AcrossWorkloads",
@@ -17,12 +17,12 @@ FEATURE = Feature(
         "crosswise": "intop.domain.multi_arm:Crosswise",
         "sweeps": "intop.domain.sweep:Sweeps",
     },
-    commands=(
-        "intop.experiment.contest.command:command",
-        "intop.experiment.across.command:command",
-        "intop.experiment.sweep.command:command",
-        "intop.experiment.transfer.command:command",
-    ),
+    commands={
+        "contest": "intop.experiment.contest.command:command",
+        "across": "intop.experiment.across.command:command",
+        "sweep": "intop.experiment.sweep.command:command",
+        "transfer": "intop.experiment.transfer.command:command",
+    },
     figures={
         "intop.domain.across:Across": ("intop.campaign.verify.speedup_figure:by_workload",),
         "intop.domain.sweep:Sweep": ("intop.experiment.sweep.figure:curves",),

@@ -8,7 +8,9 @@ FEATURE = Feature(
         "explanation": "intop.domain.explanation:Explanation",
         "promised": "intop.domain.explanation:Promised",
     },
-    commands=("intop.explain.command:command",),
+    commands={
+        "explain": "intop.explain.command:command",
+    },
     figures={
         "intop.domain.explanation:Explanation": (
             "intop.explain.figure:contributions",

@@ -1,7 +1,7 @@
 """Ablation: which of a winner's changes earn its gain, and what to measure next to learn that.
 
 A set of changes stands for a configuration: the empty one is the default, all of them are the
-winner. `ablate` asks for rounds in which some of these sets meet, receives log P99 of each, and
+winner. `ablate` asks for rounds in which some of these sets meet, receives log latency of each, and
 goes on from there. It depends only on these results, so stored rounds lead to the same question
 again. docs/method.md describes the method.
 """
@@ -63,11 +63,11 @@ class Ablation:
     minimal: tuple[str, ...]
     """The smallest set, the strongest first."""
     left_out: Mapping[str, Effect]
-    """Log P99 of the winner without a change less that of the winner."""
+    """Log latency of the winner without a change less that of the winner."""
     alone: Mapping[str, Effect]
-    """Log P99 of the default less that of the default with a change."""
+    """Log latency of the default less that of the default with a change."""
     missed: Mapping[str, Effect]
-    """Log P99 of the smallest set without a change less that of the smallest set."""
+    """Log latency of the smallest set without a change less that of the smallest set."""
     interactions: Mapping[tuple[str, str], Effect]
     """The effect of two changes together beyond the sum of both alone."""
     dropped: Mapping[str, str]
@@ -278,7 +278,7 @@ class _Search:
         """Take dropped changes back, one by one, while the set falls short of the gain.
 
         Many small effects are each too small to show in a large set, but not all of them together.
-        Beside the smallest set, whose P99 scatters less, and over more rounds, they can.
+        Beside the smallest set, whose latency scatters less, and over more rounds, they can.
         """
         has_taken = False
         while self.dropped and (yield from self._falls_short(self.current)):

@@ -1,4 +1,4 @@
-"""An explanation drawn: what each change does, and how P99 hangs on those that are kept."""
+"""An explanation drawn: what each change does, and how latency hangs on those that are kept."""
 
 import math
 from collections.abc import Sequence
@@ -57,7 +57,8 @@ def contributions(about: str, explanation: Explanation) -> Drawing:
         names = [f"{c.name} (kept)" if c.is_kept else c.name for c in shown]
         name_rows(axes, names)
         faint_grid(axes, "x")
-        axes.set_xlabel(f"ratio of P99, above 1 it helps, with {explanation.level:.0%} intervals")
+        judged_by, level = explanation.verdict.judged_by, explanation.level
+        axes.set_xlabel(f"ratio of {judged_by}, above 1 it helps, with {level:.0%} intervals")
         legend_below(figure, axes)
 
     return drawn(
@@ -80,16 +81,17 @@ def dependence(about: str, explanation: Explanation) -> Drawing:
     shown = explanation.curves[:MOST_PANELS]
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
+    judged_by = explanation.verdict.judged_by
 
     def paint(figure: Figure) -> None:
         axes = panels(figure, len(shown), 1 if is_narrow(figure) else columns)
         for panel, curve in zip(axes, shown, strict=True):
-            _panel(panel, curve)
+            _panel(panel, curve, judged_by)
         legend_below(figure, axes[0])
 
     return drawn(
         "dependence",
-        "P99 about the winner: lines are predicted, marks are measured",
+        f"{judged_by} about the winner: lines are predicted, marks are measured",
         paint,
         about=about,
         height=1.4 + PANEL * rows,
@@ -97,7 +99,7 @@ def dependence(about: str, explanation: Explanation) -> Drawing:
     )
 
 
-def _panel(axes: Axes, curve: Dependence) -> None:
+def _panel(axes: Axes, curve: Dependence, judged_by: str) -> None:
     if curve.scale == "choice":
         names = [str(point.value) for point in curve.predicted]
         axes.set_xticks(range(len(names)), names)
@@ -113,7 +115,7 @@ def _panel(axes: Axes, curve: Dependence) -> None:
     for points, mark, colour, alpha, label in marks:
         axes.plot(
             _places(points, names),
-            [p.p99_ms for p in points],
+            [p.judged_ms for p in points],
             mark,
             color=colour,
             alpha=alpha,
@@ -122,7 +124,7 @@ def _panel(axes: Axes, curve: Dependence) -> None:
         )
     axes.plot(
         _places(curve.predicted, names),
-        [p.p99_ms for p in curve.predicted],
+        [p.judged_ms for p in curve.predicted],
         "--" if names else "-",
         color=BLUE,
         linewidth=1.3,
@@ -132,7 +134,7 @@ def _panel(axes: Axes, curve: Dependence) -> None:
     plain_ticks(axes.yaxis, axes.get_ylim())
     faint_grid(axes)
     axes.set_title(curve.name)
-    axes.set_ylabel("P99 in ms")
+    axes.set_ylabel(f"{judged_by} in ms")
 
 
 def _places(points: Sequence[Point], names: Sequence[str]) -> list[float]:

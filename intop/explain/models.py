@@ -39,9 +39,9 @@ def curves(
     train = f"intop train --arch {task.subject.arch} --workload {task.workload.name}"
     if training is None:
         return (), f"no curves of dependence, since there are no models. Run: {train}"
-    if training.objective != "p99":
+    if training.objective == "component":
         return (), (
-            "no curves of dependence, since the models learned another objective than P99: set "
+            "no curves of dependence, since the models learned a component: set "
             f'objective = "p99", then {train}'
         )
     try:
@@ -83,14 +83,14 @@ def _curve(
     places = _places(column)
     values = space.values([explanation.winner]).repeat(len(places), axis=0)
     values[:, index] = places
-    p99_ms = np.exp(predictor(values))
+    judged_ms = np.exp(predictor(values))
     return Dependence(
         name=column.name,
         scale=column.parameter.scale if column.component else "choice",
-        predicted=_points(column, places, p99_ms),
+        predicted=_points(column, places, judged_ms),
         measured=_measured(space, index, explanation, trials),
         elsewhere=_points(
-            column, samples.values[:, index], [geometric_mean(p99) for p99 in samples.measured]
+            column, samples.values[:, index], [geometric_mean(row) for row in samples.measured]
         ),
     )
 
@@ -118,17 +118,17 @@ def _measured(
     wanted = compared_values(explanation.winner)
     about = [t for t in trials if t.usable and compared_values(t.configuration) == wanted]
     values = space.values([t.configuration for t in about])[:, index]
-    return _points(column, values, [t.p99_ms for t in about])
+    return _points(column, values, [t.judged_ms for t in about])
 
 
 def _points(
-    column: Column, values: "Vector", p99_ms: "Sequence[float] | Vector"
+    column: Column, values: "Vector", judged_ms: "Sequence[float] | Vector"
 ) -> tuple[Point, ...]:
     choices = column.parameter.choices
     return tuple(
         Point(
             value=choices[int(value)] if column.component is None else float(value),
-            p99_ms=float(p99),
+            judged_ms=float(latency),
         )
-        for value, p99 in zip(values, p99_ms, strict=True)
+        for value, latency in zip(values, judged_ms, strict=True)
     )

@@ -7,7 +7,7 @@ from statistics import stdev
 from intop.campaign.verify.change_rounds import Changes, Effect
 from intop.campaign.verify.winner import Winner
 from intop.domain.explanation import WANTED_KEYS, Contribution, Kept
-from intop.domain.rounds import p99_by_round, paired
+from intop.domain.rounds import judged_by_round, paired
 from intop.domain.stats import Interval, paired_ratio, student_quantile
 from intop.domain.trial import Trial
 from intop.errors import IntopError
@@ -63,8 +63,8 @@ def kept_by(task: Task, trials: Sequence[Trial], arms: tuple[str, str, str]) -> 
 
     Raises IntopError with fewer than two rounds that have all three arms.
     """
-    p99 = p99_by_round(trials)
-    default, full, smaller = paired(*(p99.get(arm, {}) for arm in arms))
+    judged_ms = judged_by_round(trials)
+    default, full, smaller = paired(*(judged_ms.get(arm, {}) for arm in arms))
     if len(default) < 2:
         raise IntopError(
             f"{task.title}: only {len(default)} rounds have the default, the winner and the "
@@ -77,7 +77,7 @@ def kept_by(task: Task, trials: Sequence[Trial], arms: tuple[str, str, str]) -> 
 def kept(
     default: Sequence[float], full: Sequence[float], smaller: Sequence[float], *, level: float
 ) -> Kept:
-    """Return the share of the gain that a smaller set keeps, from P99s (ms) of the same rounds.
+    """Return the share of the gain that a smaller set keeps, by latencies (ms) of common rounds.
 
     The interval is Student's t on the linearised share (the delta method): both ratios hang on
     the same default, which the rounds account for. Where the winner has no gain in these rounds,

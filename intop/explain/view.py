@@ -31,10 +31,11 @@ def explanation(title: str, outcome: Explanation | Verdict) -> Section:
 def contribution_table(
     explanation: Explanation, cell: Callable[[Interval | None], Value] = lambda ratio: ratio
 ) -> Table:
-    """Return a row for each change, with its ratios of P99."""
+    """Return a row for each change, with its ratios."""
+    judged_by, level = explanation.verdict.judged_by, percent(explanation.level)
     return Table(
         name="contributions",
-        title=f"What each change does (ratios of P99, {percent(explanation.level)} intervals)",
+        title=f"What each change does (ratios of {judged_by}, {level} intervals)",
         origin="measured",
         columns=(
             Column("change", "key"),
@@ -61,9 +62,9 @@ def _stacked(ratio: Interval | None) -> Value:
 
 def _lines(title: str, explanation: Explanation) -> Iterator[str]:
     yield (
-        f"Ratios of P99 with {explanation.level:.0%} intervals, each for itself; above 1 the "
-        "change helps. Alone: default / default with it. Left out: winner without it / winner. "
-        "Missed: smallest set without it / smallest set."
+        f"Ratios of {explanation.verdict.judged_by} with {explanation.level:.0%} intervals, each "
+        "for itself; above 1 the change helps. Alone: default / default with it. Left out: winner "
+        "without it / winner. Missed: smallest set without it / smallest set."
     )
     for why in dict.fromkeys(c.dropped for c in explanation.contributions if c.dropped):
         yield f"Dropped, since {why}: {_names(explanation, why)}."
@@ -76,14 +77,14 @@ def _lines(title: str, explanation: Explanation) -> Iterator[str]:
         )
     yield f"{title}: {sentence(explanation)}"
     yield from (f"  {key} = {value}" for key, value in explanation.minimal.values.items())
-    yield f"  {kept_sentence(explanation.kept)}"
+    yield f"  {kept_sentence(explanation.kept, explanation.verdict.judged_by)}"
     if explanation.obstacle:
         yield f"  So what leaves the campaign is the whole winner: {explanation.obstacle}"
     if explanation.offer is not None:
         keys = explanation.offer.configuration.values
         yield (
             f"  More than {WANTED_KEYS} keys are needed. The best {len(keys)} alone: "
-            f"{kept_sentence(explanation.offer.kept)}"
+            f"{kept_sentence(explanation.offer.kept, explanation.verdict.judged_by)}"
         )
         yield from (f"    {key} = {value}" for key, value in keys.items())
     if explanation.without_curves:

@@ -12,6 +12,7 @@ from intop.domain.probing import Probe
 from intop.domain.ranking import Ranking
 from intop.domain.workload import Workload
 from intop.errors import LabError
+from intop.features import tune_places
 from intop.inspect.dry_run_result import DryRun, Intended, Touched
 from intop.inspect.load_room import problems, rooms_after, rooms_on_lab, short_connections
 from intop.inspect.status import campaign_status
@@ -42,7 +43,7 @@ class DryRunRequest:
 
 def of_tune() -> tuple[str, ...]:
     """Return the stages of `tune`, in its order."""
-    return tuple(stage.name for stage in registry.stages() if not stage.of_its_own)
+    return tuple(tune_places())
 
 
 def dry_run(
@@ -106,14 +107,14 @@ def _intended(
 ) -> Intended:
     by_name = {stage.name: stage for stage in subject.stages}
     # The first stage prepares a campaign.
-    preparing = [stage.name for stage in registry.stages() if stage.prepares]
+    preparing = [stage.name for stage in registry.of_tune() if stage.prepares]
     first = [n for n in preparing if n not in request.stages and n in by_name and by_name[n].left]
     stages = [
         _by_itself(study, by_name.get(name), name, subject, request)
-        if registry.stage(name).of_its_own
+        if registry.is_own(name)
         else by_name[name]
         for name in ((*first, *request.stages) if request.stages else ())
-        if registry.stage(name).of_its_own or name in by_name
+        if registry.is_own(name) or name in by_name
     ]
     keys, chosen = _allowed(study), None
     probe: Probe | None = None
@@ -202,7 +203,7 @@ def _varied(
     stages = [registry.stage(name) for name in measured]
     if all(stage.prepares or stage.observes for stage in stages):
         return ()
-    if chosen is None or "screen" in measured or any(stage.of_its_own for stage in stages):
+    if chosen is None or "screen" in measured or any(map(registry.is_own, measured)):
         return keys
     return tuple(chosen)
 

@@ -21,6 +21,7 @@ from intop.domain.campaign_status import (
     lowest,
     pace_s,
 )
+from intop.domain.histogram import Statistic
 from intop.domain.job import CampaignProgress, Fleet
 from intop.domain.pilot import Pilot
 from intop.domain.refined import Decisions, Refined
@@ -103,6 +104,8 @@ class _Known:
     prospect: Prospect
     asked: Collection[str]
     duration_s: int | None
+    judged_by: Statistic = "P99"
+    """The latency that the campaign's trials are judged by."""
     measured: Sequence[tuple[int, Sequence[Place]]] = ()
     """Trials of this campaign and of the one before it, which tell the pace."""
     refined: Refined | None = None
@@ -122,7 +125,12 @@ class _Known:
         asked: Collection[str],
     ) -> "_Known":
         new = Prospect(study=study, workload=workload, arch=arch)
-        about = cls(prospect=new, asked=asked, duration_s=workload.duration_s)
+        about = cls(
+            prospect=new,
+            asked=asked,
+            duration_s=workload.duration_s,
+            judged_by=workload.judged_by,
+        )
         latest = None if store is None else store.latest(study.name)
         if store is None or latest is None:
             return about
@@ -151,6 +159,10 @@ class _Known:
             sweeps=store.get(subject, Sweeps),
             soak=store.get(subject, Soak),
             across=store.get(subject, Across),
+            judged_by=next(
+                (each.judged_by for each in store.conditions(subject, *PACED).values()),
+                workload.judged_by,
+            ),
             duration_s=pilot.duration_s if pilot else workload.duration_s,
         )
 
@@ -208,7 +220,7 @@ class _Known:
 
     def _stages(self, trial: Span | None) -> tuple[StageStatus, ...]:
         """Return the stages of `tune` in this study, then others that were begun by themselves."""
-        of_tune = [s for s in registry.stages() if not s.of_its_own and self._belongs(s)]
+        of_tune = [stage for stage in registry.of_tune() if self._belongs(stage)]
         done = [stage.is_done(self.prospect) for stage in of_tune]
         begun = [n for n, stage in enumerate(of_tune) if done[n] or self._of(stage)]
         last = max(begun, default=-1)
@@ -223,8 +235,8 @@ class _Known:
             statuses.append(self._stage(stage, state, trial, is_held=is_held))
             if state in AHEAD:
                 is_held = stage.measures
-        for stage in registry.stages():
-            if stage.of_its_own and stage.is_listed and (places := self._of(stage)):
+        for stage in registry.own({place.stage for place in self.places}):
+            if stage.is_listed and (places := self._of(stage)):
                 state = "done" if stage.is_through(self.prospect, places) else "begun"
                 statuses.append(self._stage(stage, state, trial))
         return tuple(statuses)
@@ -232,7 +244,7 @@ class _Known:
     def _of(self, stage: type[AnyStage]) -> Sequence[Place]:
         """Return the plan of a stage; of one of its own only the latest series."""
         places = self.prospect.places(stage.name)
-        if not stage.of_its_own:
+        if not registry.is_own(stage.name):
             return places
         latest = max((place.series for place in places), default=1)
         return [place for place in places if place.series == latest]
@@ -248,7 +260,7 @@ class _Known:
         is_ahead = state in AHEAD
         places = self._of(stage)
         prospect = self.prospect
-        if stage.of_its_own:
+        if registry.is_own(stage.name):
             prospect = replace(prospect, stored=places)
         expected = stage.expected(prospect) if is_ahead else Expected()
         if not stage.measures:
@@ -282,12 +294,15 @@ class _Known:
         known = self.refined.best if self.refined else None
         if known is None and self.decisions and self.decisions.made:
             known = self.decisions.made[-1].best
-        if best is None or known is None:
+        if best is None:
+            return None
+        best = replace(best, judged_by=self.judged_by)
+        if known is None:
             return best
         return replace(
             best,
             configuration=known.configuration,
-            p99_ms=known.p99_ms,
+            judged_ms=known.judged_ms,
             trials=known.trials,
             by_models=True,
         )

@@ -137,9 +137,9 @@ def best_lines(subject: SubjectStatus) -> Iterator[str]:
 
 def _best(best: Best) -> Iterator[str]:
     trials = counted(best.trials, "trial")
-    sentence = f"best so far, not a verdict: P99 {best.p99_ms:.1f} ms ({trials})"
-    if best.default_p99_ms is not None:
-        sentence += f", the default's {best.default_p99_ms:.1f} ms ({best.default_trials})"
+    sentence = f"best so far, not a verdict: {best.judged_by} {best.judged_ms:.1f} ms ({trials})"
+    if best.default_ms is not None:
+        sentence += f", the default's {best.default_ms:.1f} ms ({best.default_trials})"
     yield sentence
     if best.by_models:
         yield (

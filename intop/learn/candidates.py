@@ -20,7 +20,7 @@ from intop.learn.searching.run import Predict, estimated
 SLACK = 0.15
 CROWD = 10
 TOLERANCE = 0.01
-"""The cost in log P99, penalty included, that all changes which are taken back may have together.
+"""The cost in log latency, penalty included, that all changes that are taken back may add up to.
 """
 
 
@@ -101,7 +101,7 @@ def simpler(space: Space, candidate: Candidate, predict: Predict) -> Candidate:
     return replace(
         candidate,
         configuration=mixed(groups),
-        predicted_p99_ms=float(np.exp(estimate.log_p99[0])),
+        predicted_ms=float(np.exp(estimate.log_latency[0])),
         spread=spread,
-        penalised_p99_ms=None if spread == 0 else float(np.exp(estimate.score[0])),
+        penalised_ms=None if spread == 0 else float(np.exp(estimate.score[0])),
     )

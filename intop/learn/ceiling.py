@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from intop.domain.encoding import Matrix
-from intop.domain.histogram import Histogram
+from intop.domain.histogram import PERCENTS, Histogram, Statistic
 from intop.domain.replicates import PRIOR_WEIGHT, RESOLUTION
 from intop.domain.training import Ceiling
 from intop.learn.accuracy import mape, r_squared, rank_correlation
@@ -18,12 +18,16 @@ MOST_DRAWS = 2_000_000
 """Trials that are drawn in all, so that large tables take no longer than a second or two."""
 
 
-def ceiling(samples: Samples, histograms: Sequence[Sequence[Histogram]] = ()) -> Ceiling | None:
+def ceiling(
+    samples: Samples,
+    histograms: Sequence[Sequence[Histogram]] = (),
+    judged_by: Statistic = "P99",
+) -> Ceiling | None:
     """Return what a model would reach that knows every row's true median.
 
     Simulated with a fixed seed: the table is measured again and again, each row with as many
     trials as it has, and each time the true medians are judged by the measured ones, as a model
-    would be. Where the target is P99, its noise is drawn from the `histograms` of each row's
+    would be. Where the target is a latency, its noise is drawn from the `histograms` of each row's
     trials; where there are none, from replicates, and there is no ceiling (None) without those.
     The true medians are the measured ones, drawn together about their mean until their variance is
     what is left without the noise's, as Louis does (Journal of the American Statistical
@@ -31,7 +35,7 @@ def ceiling(samples: Samples, histograms: Sequence[Sequence[Histogram]] = ()) ->
     """
     several = sum(len(trials) > 1 for trials in samples.measured)
     if histograms:
-        noise, sd, scale = _by_latencies(samples, histograms)
+        noise, sd, scale = _by_latencies(samples, histograms, judged_by)
     elif several:
         noise, sd = _by_replicates(samples)
         scale = None
@@ -61,7 +65,7 @@ def _repeats(samples: Samples) -> int:
 
 
 def _by_latencies(
-    samples: Samples, histograms: Sequence[Sequence[Histogram]]
+    samples: Samples, histograms: Sequence[Sequence[Histogram]], judged_by: Statistic
 ) -> tuple[Matrix, float, float]:
     """Return errors (repeats, n) of the rows' medians, a trial's sd, and the scale of both.
 
@@ -75,7 +79,7 @@ def _by_latencies(
     rng = np.random.default_rng(SEED)
     repeats = _repeats(samples)
     drawn = [
-        np.column_stack([_p99_again(histogram, repeats, rng) for histogram in trials])
+        np.column_stack([_again(judged_by, histogram, repeats, rng) for histogram in trials])
         for trials in histograms
     ]
     variances = np.array([float(np.mean(np.var(row, axis=0))) for row in drawn])
@@ -90,13 +94,21 @@ def _by_latencies(
     return scale * noise, scale * math.sqrt(float(variances.mean())), scale
 
 
-def _p99_again(histogram: Histogram, repeats: int, rng: np.random.Generator) -> Vector:
-    """Return deviations (repeats,) of log P99 when as many latencies are drawn again.
+def _again(
+    judged_by: Statistic, histogram: Histogram, repeats: int, rng: np.random.Generator
+) -> Vector:
+    """Return deviations (repeats,) of the logarithm when as many latencies are drawn again.
 
-    P99 is an order statistic, so its place among the latencies is a beta variate, and nothing needs
-    to be drawn but that.
+    A percentile is an order statistic, so its place among the latencies is a beta variate, and
+    nothing needs to be drawn but that. A mean is normal by the latencies' own variance.
     """
-    total, rank = histogram.total, histogram.rank(99.0)
+    total = histogram.total
+    if judged_by == "mean latency":
+        values, counts = np.array(histogram.values_us, dtype=float), np.array(histogram.counts)
+        mean = np.average(values, weights=counts)
+        sd = math.sqrt(np.average((values - mean) ** 2, weights=counts) / total)
+        return np.asarray(rng.normal(0.0, sd / mean, repeats), dtype=np.float64)
+    rank = histogram.rank(PERCENTS[judged_by])
     places = np.maximum(1, np.ceil(rng.beta(rank, total - rank + 1, repeats) * total))
     buckets = np.searchsorted(np.cumsum(histogram.counts), places)
     logs = np.log(np.maximum(histogram.values_us, 1))[buckets]

@@ -49,8 +49,8 @@ def p99_equivalent(table: Performance) -> list[float]:
             f"the first component has little to do with P99: their correlation is "
             f"{correlation:.2f}, and {LEAST_CORRELATION:g} is the least"
         )
-    log_p99 = np.array(table.column(P99))
-    return np.exp(log_p99.mean() + log_p99.std() * analysed.first).tolist()  # type: ignore[no-any-return]
+    log_latency = np.array(table.column(P99))
+    return np.exp(log_latency.mean() + log_latency.std() * analysed.first).tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from intop.learn.samples import Vector
 from intop.learn.surrogate import Predictor
 
 PENALTY = 1.0
-"""Standard deviations of log P99 that a configuration is held to be worse than predicted.
+"""Standard deviations of log latency that a configuration is held to be worse than predicted.
 
 benchmarks/results/models.md compares other weights."""
 
@@ -18,18 +18,18 @@ benchmarks/results/models.md compares other weights."""
 class Estimate:
     """Predictions of n configurations, each array (n,).
 
-    `log_p99` is the prediction itself, `spread` its standard deviation, `score` what they are
+    `log_latency` is the prediction itself, `spread` its standard deviation, `score` what they are
     ranked by: the lower the better.
     """
 
-    log_p99: Vector
+    log_latency: Vector
     spread: Vector
     score: Vector
 
 
 @dataclass(frozen=True)
 class Fitness:
-    """The mean of all models' log P99, and a penalty of `weight` standard deviations of it.
+    """The mean of all models' log latency, and a penalty of `weight` standard deviations of it.
 
     The variance is that between the models, and the mean of those within them, by the law of total
     variance as in Hutter et al. (Artificial Intelligence 206, 2014, 79-111, section 4.3.2). Only a
@@ -44,6 +44,6 @@ class Fitness:
         members = list(self.predictor.members(values).values())
         means = np.array([of_model.mean(axis=0) for of_model in members])
         within = np.mean([of_model.var(axis=0) for of_model in members], axis=0)
-        log_p99 = means.mean(axis=0)
+        log_latency = means.mean(axis=0)
         spread = np.sqrt(means.var(axis=0) + within)
-        return Estimate(log_p99, spread, log_p99 + self.weight * spread)
+        return Estimate(log_latency, spread, log_latency + self.weight * spread)

@@ -125,7 +125,7 @@ def _evenly(misses: Vector, most: int) -> Rows:
 
 @dataclass(frozen=True)
 class Predictor:
-    """Fitted models by family. Called, it gives the mean of their predictions of log P99 (n,).
+    """Fitted models by family. Called, it gives the mean of their predictions of log latency (n,).
 
     Values become features once for all models, and the models are asked without the checks that
     scikit-learn makes at each call: for a population they would take longer than the trees.
@@ -134,11 +134,11 @@ class Predictor:
     models: Mapping[str, Any]
 
     def __call__(self, values: Matrix) -> Vector:
-        """Return the mean of all models' log P99 (n,) for values (n, variables)."""
+        """Return the mean of all models' log latency (n,) for values (n, variables)."""
         return np.asarray(np.mean(list(self.each(values).values()), axis=0))
 
     def each(self, values: Matrix) -> dict[str, Vector]:
-        """Return every model's log P99 (n,), by family; their spread shows how sure the mean is."""
+        """Return every model's log latency (n,), by family; their spread tells how sure it is."""
         return {name: some.mean(axis=0) for name, some in self.members(values).items()}
 
     def members(self, values: Matrix) -> dict[str, Matrix]:
@@ -261,7 +261,7 @@ def fit(model: Any, samples: Samples) -> Any:
 
 
 def predicted(model: Any, values: Matrix) -> Vector:
-    """Return log P99 (n,) by a fitted pipeline, without its libraries' warnings."""
+    """Return log latency (n,) by a fitted pipeline, without its libraries' warnings."""
     with _no_warnings():
         return np.asarray(model.predict(values), dtype=np.float64).reshape(len(values))
 

@@ -3,7 +3,10 @@
 from intop.features import Feature
 
 FEATURE = Feature(
-    commands=("intop.report.command:command", "intop.report.compare_command:command"),
+    commands={
+        "report": "intop.report.command:command",
+        "compare": "intop.report.compare_command:command",
+    },
     figures={
         "intop.domain.comparison:Compared": (
             "intop.report.compare_figures:speed_ups",

@@ -39,7 +39,7 @@ def effects(advice: Advice) -> Drawing:
         name_rows(axes, [_name(change, evidence) for change, evidence in rows])
         plain_ticks(axes.xaxis, axes.get_xlim())
         faint_grid(axes, "x")
-        axes.set_xlabel("P99 without the change / with it, above 1 it helps")
+        axes.set_xlabel("latency without the change / with it, above 1 it helps")
         legend_below(figure, axes)
 
     return drawn(

@@ -97,12 +97,12 @@ def _sentences(advice: Advice, situation: Situation) -> Iterator[str]:
     beside = [c for c in changes if c.beside_others.helped and c not in alone]
     hurt = [c for c in changes if c.by_itself.hurt or c.beside_others.hurt]
     if alone:
-        yield f"By itself lowered P99: {_listed(alone, lambda e: e.by_itself, 'helped')}."
+        yield f"By itself lowered latency: {_listed(alone, lambda e: e.by_itself, 'helped')}."
     if beside:
         names = _listed(beside, lambda e: e.beside_others, "helped")
         yield f"Only beside other changes lowered it: {names}."
     if hurt:
-        yield f"Raised P99: {_listed(hurt, _hurtful, 'hurt')}."
+        yield f"Raised latency: {_listed(hurt, _hurtful, 'hurt')}."
     unclear = [c for c in changes if _is_measured(c) and c not in (*alone, *beside, *hurt)]
     if unclear:
         yield f"Of {counted(len(unclear), 'change')} no effect was shown."
@@ -192,9 +192,9 @@ def _changes(advice: Advice) -> Iterator[Block]:
         yield Figure(
             title="What single changes did",
             draw=partial(effects, advice),
-            label="What each measured change did to P99, by situation and campaign",
+            label="What each measured change did to latency, by situation and campaign",
             caption=(
-                "Ratios of P99 without the change / P99 with it, with intervals: right of 1 it "
+                "Ratios of latency without the change / with it, with intervals: right of 1 it "
                 f"helps. A row for each campaign that measured the change, the {len(measured)} "
                 "that say most; its situation stands in brackets. What is right of 1 only beside "
                 "others was not shown to help by itself."

@@ -14,7 +14,7 @@ UNKNOWN = "unknown"
 """Cell of an earlier value that is not stored."""
 
 RATIOS = (
-    "Ratios of P99 without the change / P99 with it: above 1 it helps. By itself: beside the "
+    "Ratios of latency without the change / with it: above 1 it helps. By itself: beside the "
     "host's own values. Left out: of the winner. Missed: in the smallest set."
 )
 
@@ -114,7 +114,7 @@ def verdicts(advice: Advice) -> Iterator[Block]:
                 Column("begun (UTC)", "time"),
                 Column("in place of the default", "text"),
                 Column("keys", "count"),
-                *columns("number", "default P99 in ms", "tuned P99 in ms"),
+                *columns("number", "default in ms", "tuned in ms"),
                 Column("times lower", "span"),
                 *texts("verdict", "explained"),
             ),
@@ -125,8 +125,8 @@ def verdicts(advice: Advice) -> Iterator[Block]:
                     clock(judged.source.started_at),
                     judged.verdict.against or None,
                     len(judged.verdict.configuration.values),
-                    judged.verdict.default_p99_ms,
-                    judged.verdict.tuned_p99_ms,
+                    judged.verdict.default_ms,
+                    judged.verdict.tuned_ms,
                     Interval(
                         judged.verdict.ratio, judged.verdict.ratio_low, judged.verdict.ratio_high
                     ),
@@ -159,7 +159,7 @@ def trials(advice: Advice) -> Iterator[Block]:
                 *texts("arm"),
                 *columns("count", "round"),
                 *texts("status"),
-                Column("P99 in ms"),
+                Column("latency in ms"),
                 Column("started (UTC)", "time"),
             ),
             rows=tuple(map(_trial, rows)),
@@ -171,7 +171,7 @@ def trials(advice: Advice) -> Iterator[Block]:
 
 def _trial(row: TrialRow) -> tuple[Value, ...]:
     started = clock(row.started_at)
-    return row.stage, row.index, row.arm, row.round, row.status, row.p99_ms, started
+    return row.stage, row.index, row.arm, row.round, row.status, row.judged_ms, started
 
 
 def _trial_tables(advice: Advice) -> dict[Source, str]:

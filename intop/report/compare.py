@@ -180,9 +180,9 @@ def _side(
 
 
 def _judged(trials: Sequence[Outline], verdict: Verdict) -> tuple[list[float], list[float]]:
-    """P99 (ms) of the default and of the tuned side of a verdict."""
+    """Latency (ms) of the default and of the tuned side of a verdict."""
     default, tuned = judged_pairs(trials, verdict)
-    return [t.p99_ms for t in default], [t.p99_ms for t in tuned]
+    return [t.judged_ms for t in default], [t.judged_ms for t in tuned]
 
 
 def _missing(context: Context, chosen: ChosenSide, task: Task, why: str) -> ResultMissingError:
@@ -208,11 +208,11 @@ def side(
 ) -> Side:
     """Return one side from its usable trials, and from all `attempts` where there are others.
 
-    Without a `name` it is called by its architecture. `judged` are the P99s (ms) of the default and
-    of the tuned configuration that the verdict rests on; they go with it. Raises ValueError with
-    fewer than two trials of the default.
+    Without a `name` it is called by its architecture. `judged` are the latencies (ms) of both sides
+    that the verdict rests on; they go with it. Raises ValueError with fewer than two trials of the
+    default.
     """
-    defaults = [t.p99_ms for t in trials if t.configuration.is_default]
+    defaults = [t.judged_ms for t in trials if t.configuration.is_default]
     if len(defaults) < 2:
         raise ValueError(f"{len(defaults)} usable trials of the default, an interval needs two")
     tuned: Latency | None = None

@@ -83,8 +83,8 @@ def command(
     differences are named. A workload that only one side has measured is named with the command that
     measures it.
 
-    --over-time shows P99 of the default and of the winner campaign by campaign, and what changed
-    from one to the next.
+    --over-time shows the latency of default and winner campaign by campaign, and what changed from
+    one to the next.
     """
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")

@@ -11,7 +11,7 @@ from intop.report.compare_view import differences, sections
 from intop.words import LOADS
 
 SEARCHED = (
-    "On each side intop looked for the kernel parameters that lower P99, and measured what it "
+    "On each side intop looked for the kernel parameters that lower latency, and measured what it "
     "found against the default, in fresh interleaved pairs."
 )
 
@@ -62,7 +62,7 @@ def _intro(compared: Compared) -> Iterator[Paragraph]:
         )
         yield Paragraph(f"Two sides of a store, under {workloads}. {whence}. {SEARCHED}")
     yield Paragraph(
-        "No number in this page was written by hand, and every P99 was measured; none is a "
+        "No number in this page was written by hand, and every latency was measured; none is a "
         "prediction. It is generated from the campaign's store by intop "
         f"{compared.provenance[0].tool_version}, with",
         command=shlex.join(["intop", "compare", first_name, second_name, "--markdown"]),

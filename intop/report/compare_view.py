@@ -41,13 +41,14 @@ def matrix(compared: Compared) -> Section:
             "verdict": (*(_verdict(side) for side in c.sides), "", ""),
         }
         rows += [(c.workload, name, *values) for name, values in cells.items()]
-    title = f"{names(first)}: measured P99 in ms, with {percent(first.level)} intervals"
+    judged_by = first.sides[0].conditions.judged_by
+    title = f"{names(first)}: measured {judged_by} in ms, with {percent(first.level)} intervals"
     table = Table(
         name="architectures",
-        title="P99 in ms, side by side",
+        title=f"{judged_by} in ms, side by side",
         origin="measured",
         columns=(
-            *texts("workload", "P99"),
+            *texts("workload", judged_by),
             *columns("span", first_name, second_name),
             Column(f"{second_name} - {first_name}", "difference"),
             Column(f"{second_name} / {first_name}", "span"),
@@ -183,7 +184,7 @@ def _remarks_on(c: Comparison) -> list[str]:
         lines.append(
             f"Emulated: {who}. An emulated machine's speed says nothing about the hardware. What "
             "queues, loss and timers do, and which keys and defaults the kernel has, is real; but "
-            "differences of P99 between the sides are not differences of the architectures."
+            "differences of latency between the sides are not differences of the architectures."
         )
     return lines
 
@@ -191,6 +192,7 @@ def _remarks_on(c: Comparison) -> list[str]:
 def _sentences(c: Comparison) -> list[str]:
     """Return such as: slt, tuned: P99 on arm is 60 % lower than on x86 (47 to 70 %)."""
     first_name, second_name = (side.name for side in c.sides)
+    judged_by = c.sides[0].conditions.judged_by
     lines: list[str] = []
     for name, contrast in (("default", c.default), ("tuned", c.tuned)):
         if contrast is None:
@@ -199,13 +201,13 @@ def _sentences(c: Comparison) -> list[str]:
         change, low, high = (100 * (r - 1) for r in (ratio.value, ratio.low, ratio.high))
         if contrast.outcome == "not separated":
             sentence = (
-                f"P99 on {second_name} and on {first_name} is not separated: {change:+z.0f} % "
-                f"({low:+z.0f} to {high:+z.0f} %)"
+                f"{judged_by} on {second_name} and on {first_name} is not separated: "
+                f"{change:+z.0f} % ({low:+z.0f} to {high:+z.0f} %)"
             )
         else:
             nearest, farthest = sorted((abs(low), abs(high)))
             sentence = (
-                f"P99 on {second_name} is {abs(change):.0f} % {contrast.outcome} than on "
+                f"{judged_by} on {second_name} is {abs(change):.0f} % {contrast.outcome} than on "
                 f"{first_name} ({nearest:.0f} to {farthest:.0f} %)"
             )
         lines.append(f"{c.workload}, {name}: {sentence}")
@@ -215,6 +217,7 @@ def _sentences(c: Comparison) -> list[str]:
 def _picture(compared: Compared) -> Section:
     """Bars on a scale that begins at 0 and is common to a workload's sides."""
     rows: list[tuple[Value, ...]] = []
+    judged_by = compared.comparisons[0].sides[0].conditions.judged_by
     for c in compared.comparisons:
         bars: list[tuple[str, str, Latency | None]] = []
         for side in c.sides:
@@ -225,8 +228,8 @@ def _picture(compared: Compared) -> Section:
             bar = "█" * max(1, round(WIDEST_BAR * value / longest)) if latency else "not verified"
             workload = "" if place else c.workload
             rows.append((workload, owner, name, number(value) if latency else "-", bar))
-    heads = (*texts("workload", "side", "configuration"), Column("P99"), *texts(""))
-    return tabled("P99 in ms, each workload on a scale of its own", heads, rows)
+    heads = (*texts("workload", "side", "configuration"), Column(judged_by), *texts(""))
+    return tabled(f"{judged_by} in ms, each workload on a scale of its own", heads, rows)
 
 
 # Over time ----------------------------------------------------------------------------------------
@@ -244,8 +247,8 @@ def _history(history: History) -> Section:
         for moment, step in zip(history.moments, steps, strict=True)
     ]
     return tabled(
-        f"{history.title} over time: P99 in ms by campaign of {history.study}, with "
-        f"{percent(history.level)} intervals",
+        f"{history.title} over time: {history.judged_by} in ms by campaign of {history.study}, "
+        f"with {percent(history.level)} intervals",
         (
             Column("campaign", "count"),
             *texts("begun (UTC)"),
@@ -287,7 +290,8 @@ def _history_notes(history: History) -> Iterator[str]:
         for line in step.changed:
             yield f"{about}: {line}"
         if step.default is not None:
-            yield f"{about}: P99 of the {moment.reference} {_contrast_words(step.default)}"
+            of = f"{history.judged_by} of the {moment.reference}"
+            yield f"{about}: {of} {_contrast_words(step.default)}"
     if history.steps:
         yield (
             "The campaigns were measured one after the other: what changed meanwhile, and is no "

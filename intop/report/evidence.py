@@ -13,7 +13,7 @@ from intop.domain.trial import Conditions, Status
 from intop.domain.verdict import Verdict, outcome_of
 
 Outcome = Literal["helped", "hurt", "not shown", "not measured"]
-"""The outcome of a change, by the interval of P99 without it / P99 with it: above 1 it helped."""
+"""The outcome of a change, by the interval of latency without it / with it: above 1 it helped."""
 OUTCOMES: Mapping[str, Outcome] = {
     "gain": "helped",
     "worse": "hurt",
@@ -51,7 +51,7 @@ class TrialRow:
     arm: str
     round: int | None
     status: Status
-    p99_ms: float | None
+    judged_ms: float | None
     started_at: str
     """UTC in ISO 8601."""
 
@@ -73,7 +73,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """One campaign's ratios of P99 for one change, above 1 where it helps.
+    """One campaign's ratios of latency for one change, above 1 where it helps.
 
     `alone`, `left_out` and `missed` are as in `Contribution`.
     """
@@ -203,5 +203,5 @@ def _ratio(verdict: Verdict) -> Interval:
 
 
 def effect(ratio: Interval | None) -> Outcome:
-    """Return the outcome of a ratio of P99 without a change / P99 with it."""
-    return "not measured" if ratio is None else OUTCOMES[outcome_of(ratio.low, ratio.high, 0)]
+    """Return the outcome of a ratio of latency without a change / with it."""
+    return "not measured" if ratio is None else OUTCOMES[outcome_of(ratio, 0)]

@@ -75,11 +75,11 @@ class RefusedKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedPair:
-    """The two trials of one round of a verdict, P99 in ms."""
+    """The two trials of one round of a verdict, latency in ms."""
 
     round: int
-    default_p99_ms: float
-    tuned_p99_ms: float
+    default_ms: float
+    tuned_ms: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,7 +144,7 @@ def _judged(task: Task, trials: Sequence[Outline], verdict: Verdict | None) -> J
     return Judged(
         conditions=tuned[-1].conditions,
         pairs=tuple(
-            JudgedPair(round=a.planned.round, default_p99_ms=a.p99_ms, tuned_p99_ms=b.p99_ms)
+            JudgedPair(round=a.planned.round, default_ms=a.judged_ms, tuned_ms=b.judged_ms)
             for a, b in zip(default, tuned, strict=True)
             if a.planned.round is not None
         ),

@@ -95,7 +95,7 @@ def _rows(store: Store, subject: Subject) -> Iterator[TrialRow]:
                     arm=planned.arm,
                     round=planned.round,
                     status=place.status,
-                    p99_ms=place.p99_ms,
+                    judged_ms=place.judged_ms,
                     started_at=place.started_at,
                 )
 

@@ -72,25 +72,25 @@ def _moment(task: Task, conditions: Conditions, level: float) -> Moment | None:
 
 
 def _judged(task: Task, verdict: Verdict) -> tuple[list[float], ...]:
-    """P99 (ms) of the pairs of the default and of the tuned arm that a verdict rests on."""
+    """The judged latency (ms) of the pairs of a verdict: of the default and of the tuned side."""
     places = {p.index: p for p in task.store.places(task.subject, "judge") if p.usable}
     by_arm: dict[str, dict[SeriesRound, float]] = {}
     for planned in task.store.plan(task.subject, "judge"):
         place = places.get(planned.index)
         is_judged = 0 < (planned.round or 0) <= verdict.rounds
-        if place and place.p99_ms and planned.series_round and is_judged:
-            by_arm.setdefault(planned.arm, {})[planned.series_round] = place.p99_ms
+        if place and place.judged_ms and planned.series_round and is_judged:
+            by_arm.setdefault(planned.arm, {})[planned.series_round] = place.judged_ms
     return paired(by_arm.get(verdict.against or HOST, {}), by_arm.get(verdict.origin, {}))
 
 
 def _defaults(task: Task) -> list[float]:
-    """P99 (ms) of all usable trials of the default."""
+    """The judged latency (ms) of all usable trials of the default."""
     places = (
         place
         for place in task.store.places(task.subject)
         if place.configuration.is_default and place.usable
     )
-    return [p.p99_ms for p in places if p.p99_ms and not registry.stage(p.stage).is_apart]
+    return [p.judged_ms for p in places if p.judged_ms and not registry.stage(p.stage).is_apart]
 
 
 def history(

@@ -1,4 +1,4 @@
-"""P99 of both sides by campaign, as a figure."""
+"""Latency of both sides by campaign, as a figure."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -52,13 +52,13 @@ def history(about: str, history: History) -> Drawing:
         )
         axes.set_xlim(-0.5, len(history.moments) - 0.5)
         axes.set_xlabel("campaign")
-        axes.set_ylabel(f"P99 in ms, {history.level:.0%} intervals")
+        axes.set_ylabel(f"{history.judged_by} in ms, {history.level:.0%} intervals")
         faint_grid(axes, "y")
         legend_below(figure, axes)
 
     return drawn(
         "over-time",
-        "P99 by campaign",
+        f"{history.judged_by} by campaign",
         paint,
         about=about,
         height=HISTORY_HEIGHT,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from intop.domain.comparison import Contrast, Latency
 from intop.domain.trial import Conditions
 from intop.domain.verdict import Verdict
+from intop.words import shared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,3 +60,8 @@ class History:
     def title(self) -> str:
         """The title, such as `x86 slt`."""
         return f"{self.arch} {self.workload}"
+
+    @property
+    def judged_by(self) -> str:
+        """The latency that its campaigns are judged by."""
+        return shared((moment.conditions.judged_by for moment in self.moments), "latency")

@@ -118,7 +118,7 @@ def _figure(title: str, places: Sequence[Place]) -> Iterator[Block]:
     yield Figure(
         title="Trials so far",
         draw=lambda: drawing,
-        label=f"{title}: P99 of every trial so far, of the default, and the lowest",
+        label=f"{title}: latency of every trial so far, of the default, and the lowest",
         caption="The lowest of many is flattered by luck. The verdict is a fresh measurement.",
     )
 

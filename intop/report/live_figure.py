@@ -1,4 +1,4 @@
-"""A campaign's trials as they come in: P99 of each, the default's drift and the best so far."""
+"""A campaign's trials as they come in: their latencies, the default's drift, the best so far."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -18,8 +18,10 @@ def trials_so_far(about: str, places: Sequence[Place]) -> Drawing:
     usable = [(n, p) for n, p in measured if p.usable]
     if not usable:
         raise NoDataError("no trial is usable yet")
-    candidates = [(n, p.p99_ms) for n, p in usable if p.p99_ms and not p.configuration.is_default]
-    default = [(n, p.p99_ms) for n, p in usable if p.p99_ms and p.configuration.is_default]
+    candidates = [
+        (n, p.judged_ms) for n, p in usable if p.judged_ms and not p.configuration.is_default
+    ]
+    default = [(n, p.judged_ms) for n, p in usable if p.judged_ms and p.configuration.is_default]
     lost = [n for n, p in measured if not p.usable]
 
     def paint(figure: Figure) -> None:
@@ -38,7 +40,7 @@ def trials_so_far(about: str, places: Sequence[Place]) -> Drawing:
         plain_ticks(axes.yaxis, axes.get_ylim())
         axes.set_xlim(0, len(places) + 1)
         axes.set_xlabel("trial, of all that are planned so far")
-        axes.set_ylabel("P99 in ms")
+        axes.set_ylabel("judged latency in ms")
         faint_grid(axes, "y")
         legend_below(figure, axes)
 

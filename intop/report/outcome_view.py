@@ -36,8 +36,8 @@ def _cell(tuned: Tuned) -> Iterator[str]:
     else:
         values = verdict.configuration.values
         yield f"  {few([f'{key} = {value}' for key, value in values.items()], MOST_KEYS)}"
-    p99 = f"P99 {verdict.default_p99_ms:.0f} → {verdict.tuned_p99_ms:.0f} ms"
-    yield "  " + "; ".join(filter(None, (p99, *_besides(verdict))))
+    latency = f"{verdict.judged_by} {verdict.default_ms:.0f} → {verdict.tuned_ms:.0f} ms"
+    yield "  " + "; ".join(filter(None, (latency, *_besides(verdict))))
 
 
 def _besides(verdict: Verdict) -> Iterator[str]:

@@ -66,7 +66,7 @@ def _sides(c: Comparison) -> Section:
         (
             *rows,
             ("usable trials", *(str(side.trials) for side in c.sides)),
-            ("P99 from", *(_source(side) for side in c.sides)),
+            ("latency from", *(_source(side) for side in c.sides)),
         ),
         (
             f"The same on both sides: {', '.join(equal)}",
@@ -106,7 +106,7 @@ def _errors(c: Comparison) -> Section:
         for side in c.sides
     )
     return tabled(
-        "Error of the models on configurations they have not seen (R² of log P99)",
+        "Error of the models on configurations they have not seen (R² of log latency)",
         _columns(c, Column("family", "text"), "{}: MAPE", "{}: R²", "{}: rank correlation"),
         rows_by_side(by_side, (None, None, None)),
         (
@@ -147,7 +147,7 @@ def _parameters(c: Comparison) -> Section:
             "one machine differ as well"
         )
     return tabled(
-        "Parameters by importance (share of log P99 ± sd over fits) and where chosen",
+        "Parameters by importance (share of log latency ± sd over fits) and where chosen",
         (*_columns(c, Column("parameter", "key"), "{}"), Column("chosen", "text")),
         ((p.key, *map(_importance, p.importances), _chosen(c, p)) for p in c.parameters),
         notes,

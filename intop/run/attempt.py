@@ -123,7 +123,7 @@ def pruned(stopped_after_s: float | None, planned_s: float, limit_ms: float | No
     if stopped_after_s is None or limit_ms is None:
         return ""
     return (
-        f"pruned after {stopped_after_s:.1f} of {planned_s:g} s: its P99 is certainly above "
+        f"pruned after {stopped_after_s:.1f} of {planned_s:g} s: its latency is certainly above "
         f"{limit_ms:.0f} ms (prune_factor x the default's)"
     )
 

@@ -78,7 +78,7 @@ class ClusterTestbed:
         """Apply, settle, measure, restore, judge and record. A block of a soak is only measured.
 
         What the configuration causes makes a failed trial. A lost connection, a foreign change and
-        a killed load make a disturbed one. A trial is pruned once its P99 is certainly above
+        a killed load make a disturbed one. A trial is pruned once its latency is certainly above
         `prune_above_ms`.
 
         Raises:

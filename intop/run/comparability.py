@@ -34,7 +34,7 @@ OWN_LOAD = ("rate_rps", "connections", "traffic", "paths")
 
 OF_WORKLOAD = (
     *OWN_LOAD,
-    *("workload", "script", "load_tool", "threads", "duration_s", "timeout_s"),
+    *("workload", "script", "load_tool", "threads", "duration_s", "timeout_s", "judged_by"),
 )
 """The conditions that follow from the workload and from the tool that sends it."""
 
@@ -88,6 +88,7 @@ def of_workload(workload: Workload, cluster: Cluster, tool: "LoadTool") -> dict[
         "timeout_s": workload.timeout_s,
         "paths": workload.only_path or _in_short(paths),
         "traffic": workload.traffic,
+        "judged_by": workload.judged_by,
     }
 
 

@@ -22,7 +22,6 @@ class Experiment(InRounds[R]):
     What fails is a result.
     """
 
-    of_its_own = True
     ends_by_failures = False
     ends_by_overload = False
     looks_back: ClassVar[bool] = False

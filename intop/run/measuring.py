@@ -83,16 +83,19 @@ def measure(
 def prune_above_ms(
     stage: Stage[Any], planned: PlannedTrial, trials: Iterable[Trial]
 ) -> float | None:
-    """Return the P99 (ms) above which a trial is pruned; None for one that never is.
+    """Return the judged latency (ms) above which a trial is pruned; None for one that never is.
 
     Only stages that explore prune: a configuration that is certainly far above the default is bad,
     and by how much hardly matters. The limit is `prune_factor` of the budget (0 prunes none) times
-    the geometric mean of P99 of the usable defaults among `trials`, the trials of this stage.
+    the geometric mean of the usable defaults among `trials`, the trials of this stage. A mean is
+    not certain before the last request, so it prunes none.
     """
     factor = stage.budget.prune_factor
     if not stage.explores or planned.configuration.is_default or not factor:
         return None
-    defaults = [t.p99_ms for t in trials if t.configuration.is_default and t.usable]
+    if stage.task.workload.judged_by == "mean latency":
+        return None
+    defaults = [t.judged_ms for t in trials if t.configuration.is_default and t.usable]
     return factor * geometric_mean(defaults) if defaults else None
 
 
@@ -241,4 +244,4 @@ def _described(trial: Trial) -> str:
     if trial.histogram is None:
         return f"{who}: {trial.status}"
     status = "" if trial.status == "ok" else f", {trial.status}"
-    return f"{who}: P99 {trial.p99_ms:.1f} ms{status}"
+    return f"{who}: {trial.conditions.judged_by} {trial.judged_ms:.1f} ms{status}"

@@ -94,8 +94,9 @@ def remedies(task: Task, trials: Sequence[Trial]) -> str:
 
 def _evidence(trial: Trial) -> str:
     """Return such as: trial 0: 812 of 1000 requests/s (answered: 812 requests/s, errors: ...)."""
+    latency = f"{trial.conditions.judged_by} {trial.judged_ms:.1f} ms"
     kinds = ", ".join(f"{count} {kind}" for kind, count in trial.errors.items() if count)
     return (
         f"trial {trial.planned.index}: {trial.detail} (answered: {trial.achieved_rps:.0f} "
-        f"requests/s, errors: {kinds or 'none'}, P99 {trial.p99_ms:.1f} ms)"
+        f"requests/s, errors: {kinds or 'none'}, {latency})"
     )

@@ -131,8 +131,8 @@ def _need(command: str) -> str:
     """
     needs = {
         registry.stage(need).command
-        for stage in registry.stages()
-        if stage.command == command and not stage.of_its_own
+        for stage in registry.of_tune()
+        if stage.command == command
         for need in stage.needs
     }
     return next(iter(needs - {command}), "")
@@ -146,9 +146,7 @@ def _is_there(task: Task, command: str) -> bool:
     """Whether a command has stored what the next one needs."""
     prospect = Prospect.of(task.context.study, task.workload, task.subject, task.store)
     return all(
-        s.is_done(prospect)
-        for s in registry.stages()
-        if s.command == command and not (s.prepares or s.of_its_own)
+        s.is_done(prospect) for s in registry.of_tune() if s.command == command and not s.prepares
     )
 
 

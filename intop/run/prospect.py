@@ -140,7 +140,8 @@ class Prospect:
         if duration_s is not None:
             return self.trial(duration_s)
         try:
-            ladder = durations(self.workload.rate_rps, self.budget.pilot_max_s)
+            load = self.workload
+            ladder = durations(load.rate_rps, self.budget.pilot_max_s, load.judged_by)
         except ValueError:
             return None
         likely = self.trial(ladder[min(LIKELY_RUNG, len(ladder) - 1)])

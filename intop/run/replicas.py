@@ -60,7 +60,7 @@ class Replicas(Stage[Agreement]):
         )
 
     def result(self, trials: Sequence[Trial]) -> Agreement:
-        result = agreement({name: _p99(trials, name) for name in self.names}, level=LEVEL)
+        result = agreement({name: _latencies(trials, name) for name in self.names}, level=LEVEL)
         for replica in result.replicas[1:]:
             self.task.context.progress.say(f"{self.task.title}: {replica_sentence(replica)}")
         return result
@@ -116,5 +116,5 @@ def in_common(ready: Sequence[Replica]) -> list[Replica]:
     return [replace(replica, probed=probed) for replica in ready]
 
 
-def _p99(trials: Iterable[Trial], replica: str) -> list[float]:
-    return [t.p99_ms for t in trials if t.usable and t.replica == replica]
+def _latencies(trials: Iterable[Trial], replica: str) -> list[float]:
+    return [t.judged_ms for t in trials if t.usable and t.replica == replica]

@@ -66,6 +66,7 @@ def _otherwise(wanted: Workload, own: Workload) -> str:
     # Each machine has its own folder. The script's text is compared with earlier trials.
     pairs |= {"script": (wanted.own_script, own.own_script)}
     pairs |= {"duration_s": (wanted.duration_s, own.duration_s)}
+    pairs["objective"] = pairs.pop("judged_by")
     for name, (theirs, ours) in pairs.items():
         if theirs != ours:
             return f"{name} is {short(theirs)} where it was asked for, and {short(ours)}"

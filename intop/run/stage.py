@@ -94,8 +94,6 @@ class Stage(ABC, Generic[R]):
     is_of_the_paper: ClassVar[bool] = True
     measures: ClassVar[bool]
     """Whether it asks for trials. A stage without `ask` only computes."""
-    of_its_own: ClassVar[bool] = False
-    """Whether it is no part of `tune`."""
     prepares: ClassVar[bool] = False
     """Whether it comes before there is one duration for all trials."""
     is_apart: ClassVar[bool] = False

@@ -28,8 +28,8 @@ class Testbed(Protocol):
     ) -> Trial:
         """Measure a configuration, and restore the replica's own values.
 
-        The trial is pruned once its P99 is certainly above `prune_above_ms`. A configuration that
-        can't be measured makes a failed trial.
+        The trial is pruned once its latency is certainly above `prune_above_ms`. A configuration
+        that can't be measured makes a failed trial.
         """
 
     def refusal(self, configuration: Configuration) -> RefusedValueError | None:

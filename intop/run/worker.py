@@ -348,5 +348,6 @@ def _in_words(job: Job) -> str:
 
 
 def _described(job: Job, trial: Trial) -> str:
-    p99 = "" if trial.histogram is None else f", P99 {trial.p99_ms:.1f} ms"
-    return f"{_in_words(job)}: {trial.status}{p99}"
+    name = trial.conditions.judged_by
+    latency = "" if trial.histogram is None else f", {name} {trial.judged_ms:.1f} ms"
+    return f"{_in_words(job)}: {trial.status}{latency}"

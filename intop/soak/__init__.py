@@ -3,8 +3,10 @@
 from intop.features import Feature
 
 FEATURE = Feature(
-    stages={"soak": "intop.soak.stage:SoakApplied"},
+    own_stages={"soak": "intop.soak.stage:SoakApplied"},
     results={"soak": "intop.domain.soak:Soak"},
-    commands=("intop.soak.command:command",),
+    commands={
+        "soak": "intop.soak.command:command",
+    },
     figures={"intop.domain.soak:Soak": ("intop.soak.figure:soak",)},
 )

@@ -69,7 +69,6 @@ class SoakApplied(Stage[Soak]):
     description = "hours of constant load on what is applied"
     command = "soak"
     result_type = Soak
-    of_its_own = True
     is_apart = True
     ends_by_failures = False
     ends_by_overload = False

@@ -136,11 +136,11 @@ def place_of(attempts: Sequence[Any]) -> Place:
             "disturbed": sum(attempt.status == "disturbed" for attempt in measured),
         }
         if measured:
-            names = ("status", "started_at", "seconds", "p99_ms", "replica")
+            names = ("status", "started_at", "seconds", "judged_ms", "replica")
             values |= {name: getattr(row, name) for name in names}
             check_instant(row.started_at)
-            if not 0 <= row.seconds < LONGEST_S or not (row.p99_ms is None or row.p99_ms > 0):
-                raise ValueError(f"{row.seconds} s, P99 {row.p99_ms} ms")
+            if not 0 <= row.seconds < LONGEST_S or not (row.judged_ms is None or row.judged_ms > 0):
+                raise ValueError(f"{row.seconds} s, latency {row.judged_ms} ms")
         return adapted(Place, values)
 
 
@@ -194,7 +194,7 @@ def values_of(trial: Trial) -> dict[str, Any]:
     """Return the columns of a trial's row, without its place."""
     return {
         **{name: getattr(trial, name) for name in AS_THEY_ARE},
-        "p99_ms": trial.p99_ms if trial.histogram is not None else None,
+        "judged_ms": trial.judged_ms if trial.histogram is not None else None,
         "histogram": None if trial.histogram is None else trial.histogram.to_bytes(),
         "errors": json.dumps(dict(trial.errors)),
         # Their fields are plain values, which `asdict` would copy one by one.
@@ -213,7 +213,7 @@ def outline_of(row: Any) -> Outline:
                 "planned": planned_of(row),
                 "stage": row.stage,
                 "conditions": conditions_of(row.conditions),
-                "measured_p99_ms": row.p99_ms,
+                "measured_ms": row.judged_ms,
                 **{name: getattr(row, name) for name in OUTLINED},
             },
         )

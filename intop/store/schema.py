@@ -7,7 +7,7 @@ import sqlalchemy as sa
 VERSION_TABLE = "intop_version"
 """The table of the migration that a database is at. Other programs in the same database have tables
 of other names."""
-KNOWN = ("0100", "0101")
+KNOWN = ("0100", "0101", "0102")
 """All migrations, the latest one last. Lower numbers had stores that were never released."""
 HEAD = KNOWN[-1]
 
@@ -83,7 +83,7 @@ trial_table = sa.Table(
     sa.Column("seed", SEED, nullable=False),
     sa.Column("tool_version", sa.String, nullable=False),
     sa.Column("achieved_rps", sa.Float, nullable=False),
-    sa.Column("p99_ms", sa.Float),  # for people with an SQL prompt; read back from the histogram
+    sa.Column("judged_ms", sa.Float),  # for people with an SQL prompt; read back from the histogram
     sa.Column("histogram", Packed),  # HdrHistogram's compressed V2 encoding
     sa.Column("errors", sa.Text, nullable=False),
     sa.Column("metrics", sa.Text, nullable=False),

@@ -201,7 +201,7 @@ class Store:
 
     def outlines(self, subject: Subject, *stages: str) -> list[Outline]:
         """Return trials without what is large, in a fraction of the time."""
-        query = trial_rows(subject, stages, (*OUTLINED, "p99_ms", "conditions"))
+        query = trial_rows(subject, stages, (*OUTLINED, "judged_ms", "conditions"))
         return [outline_of(row) for row in self.session.rows(query)]
 
     def latencies(self, subject: Subject, *stages: str) -> dict[tuple[str, int, int], Histogram]:
@@ -253,7 +253,7 @@ class Store:
         In the order of measurement. It is quick, since no histogram is decoded.
         """
         last = trial_table.c.attempt.desc()
-        columns = ("attempt", "status", "started_at", "seconds", "p99_ms", "replica")
+        columns = ("attempt", "status", "started_at", "seconds", "judged_ms", "replica")
         query = (
             sa.select(planned_table, *(trial_table.c[name] for name in columns))
             .outerjoin(trial_table, trial_table.c.planned_id == planned_table.c.id)

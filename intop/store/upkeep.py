@@ -118,10 +118,10 @@ def _of_subject(store: Store, subject: Subject, step: Callable[[], None]) -> Ite
 def _check_trial(row: Any) -> None:
     """Raises StoredRowError for a trial that no intop writes."""
     trial = trial_of(row)
-    p99_ms = None if trial.histogram is None else trial.p99_ms
+    judged_ms = None if trial.histogram is None else trial.judged_ms
     with as_written(f"trial {row.trial_id}"):
-        if row.p99_ms != p99_ms:
-            raise ValueError(f"its P99 is {p99_ms} ms, and the column has {row.p99_ms}")
+        if row.judged_ms != judged_ms:
+            raise ValueError(f"its latency is {judged_ms} ms, and the column has {row.judged_ms}")
 
 
 def _problem(read: Callable[[], object]) -> str:

@@ -3,6 +3,8 @@
 from intop.features import Feature
 
 FEATURE = Feature(
-    commands=("intop.traffic.command:group",),
+    commands={
+        "workload": "intop.traffic.command:group",
+    },
     figures={"intop.traffic.agreement:Agreement": ("intop.traffic.figure:mixes",)},
 )

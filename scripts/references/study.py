@@ -74,7 +74,7 @@ PARTS = (
         "[workload.NAME]",
         "`slt` is static files, `dlt` pages made on request. Any other name needs a `kind`.",
         Workload,
-        without="name clients only_path",
+        without="name clients only_path judged_by",
     ),
     _part(
         "[[workload.NAME.clients]]",

@@ -113,13 +113,13 @@ def _verified(store: Store, subject: Subject, *, gain: bool) -> None:
     judged = judged_trials(TUNED, DEFAULT_US, tuned_us, _conditions(subject))
     _add(store, subject, "judge", judged)
     sides = judged[::2], judged[1::2]
-    before, after = ([t.p99_ms for t in side] for side in sides)
+    before, after = ([t.judged_ms for t in side] for side in sides)
     ratio = paired_ratio(before, after, level=0.95)
     verdict = Verdict(
         configuration=TUNED,
         origin="candidate 1",
-        default_p99_ms=geometric_mean(before),
-        tuned_p99_ms=geometric_mean(after),
+        default_ms=geometric_mean(before),
+        tuned_ms=geometric_mean(after),
         ratio=ratio.value,
         ratio_low=ratio.low,
         ratio_high=ratio.high,
@@ -159,7 +159,7 @@ RANKING = Ranking(
     keep=2,
     screening=screening((ONE, OTHER), still=("net.ipv4.tcp_notsent_lowat",)),
 )
-BEST = BestKnown(configuration=TUNED, p99_ms=0.9, trials=1)
+BEST = BestKnown(configuration=TUNED, judged_ms=0.9, trials=1)
 REFINED = Refined(
     before=BEST,
     collected=8,
@@ -170,13 +170,13 @@ REFINED = Refined(
             improvement=0.1,
             spent=4,
             failures=0,
-            best=replace(BEST, p99_ms=0.5),
+            best=replace(BEST, judged_ms=0.5),
         ),
     ),
     ended="budget",
     budget=4,
     earlier=0,
-    default_p99_ms=1.5,
+    default_ms=1.5,
 )
 TRAINING = Training(
     keys=(ONE, OTHER),
@@ -197,7 +197,7 @@ TRAINING = Training(
     ceiling=Ceiling(mape=9.0, r2=0.9, spearman=0.9, sd=0.1, configurations=3),
 )
 SEARCH = Search(
-    candidates=(Candidate(configuration=TUNED, predicted_p99_ms=0.48, model="ensemble"),),
+    candidates=(Candidate(configuration=TUNED, predicted_ms=0.48, model="ensemble"),),
     convergences=(run("RFR", 0.9, 0.6, 0.5), run("ensemble", 0.8, 0.5)),
     winners=(),
 )
@@ -232,9 +232,9 @@ def explanation(verdict: Verdict) -> Explanation:
             Dependence(
                 name=ONE,
                 scale="log",
-                predicted=(Point(value=64.0, p99_ms=0.5), Point(value=4096.0, p99_ms=1.5)),
-                measured=(Point(value=64.0, p99_ms=0.49),),
-                elsewhere=(Point(value=70.0, p99_ms=0.9),),
+                predicted=(Point(value=64.0, judged_ms=0.5), Point(value=4096.0, judged_ms=1.5)),
+                measured=(Point(value=64.0, judged_ms=0.49),),
+                elsewhere=(Point(value=70.0, judged_ms=0.9),),
             ),
         ),
     )

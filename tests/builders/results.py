@@ -24,16 +24,16 @@ from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 MODELS = SpeedUps(
     models=(
         ModelSpeedUp(
-            model="RFR", arm="RFR", rounds=3, p99_ms=155.0, ratio=Interval(2.0, 1.4, 2.86)
+            model="RFR", arm="RFR", rounds=3, judged_ms=155.0, ratio=Interval(2.0, 1.4, 2.86)
         ),
         ModelSpeedUp(
             model="XGBoost",
             arm="candidate 1",
             rounds=3,
-            p99_ms=70.0,
+            judged_ms=70.0,
             ratio=Interval(4.5, 2.5, 8.1),
         ),
-        ModelSpeedUp(model="LightGBM", arm="LightGBM", rounds=2, failures=1, p99_ms=90.0),
+        ModelSpeedUp(model="LightGBM", arm="LightGBM", rounds=2, failures=1, judged_ms=90.0),
     ),
     level=0.95,
     rounds=3,
@@ -75,8 +75,8 @@ VERDICT = Verdict(
         {"net.core.somaxconn": "64", "net.ipv4.tcp_rmem": "4096 8192 65536"}
     ),
     origin="candidate 2",
-    default_p99_ms=310.0,
-    tuned_p99_ms=100.0,
+    default_ms=310.0,
+    tuned_ms=100.0,
     ratio=3.1,
     ratio_low=2.2,
     ratio_high=4.4,
@@ -167,7 +167,7 @@ COSTLY = replace(VERDICT, guardrails=(P50, BROKEN_CPU))
 """The verdict that a guardrail puts in doubt, and the one that it makes no gain."""
 
 
-def swept(arm: str, rate: float, p99_ms: float, **changes: Any) -> ArmAt:
+def swept(arm: str, rate: float, judged_ms: float, **changes: Any) -> ArmAt:
     """An arm at a rate: five trials, all of them ok."""
     result = ArmAt(
         arm=arm,
@@ -176,8 +176,8 @@ def swept(arm: str, rate: float, p99_ms: float, **changes: Any) -> ArmAt:
         overloaded=0,
         failed=0,
         fails_more=False,
-        p99_ms=Interval(p99_ms, 0.9 * p99_ms, 1.1 * p99_ms),
-        mean_ms=p99_ms / 2,
+        judged_ms=Interval(judged_ms, 0.9 * judged_ms, 1.1 * judged_ms),
+        mean_ms=judged_ms / 2,
         achieved_rps=rate,
         received_mb_s=rate / 50,
         cpu=0.25,

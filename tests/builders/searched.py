@@ -23,7 +23,7 @@ def searched(testbed: FakeTestbed) -> None:
     """A campaign that is ready to be verified; QUICK is five times as quick as the default."""
     task = testbed.task
     measured(task, "collect", with_sentinels(configurations(2), 2))
-    result = Candidate(configuration=QUICK, predicted_p99_ms=1.0, model="ensemble")
+    result = Candidate(configuration=QUICK, predicted_ms=1.0, model="ensemble")
     task.store.put(task.subject, search(candidates=(result,)))
     task.store.put(task.subject, probe_with("60"))
     testbed.p99_us[QUICK.digest] = 1_000

@@ -89,7 +89,7 @@ def kept(store: Store, *trials: Trial) -> Subject:
 
 SEARCH = samples.search(
     samples.run("rf", 30.0, 9.5),
-    candidates=(Candidate(configuration=TUNED, predicted_p99_ms=9.5, model="ensemble"),),
+    candidates=(Candidate(configuration=TUNED, predicted_ms=9.5, model="ensemble"),),
 )
 
 JUDGED = replace(VERDICT, rounds=5, planned_rounds=10, looks=2, models=MODELS)

@@ -201,7 +201,7 @@ def test_what_is_collected_counts_once_for_each_configuration(first_pass: FakeTe
     collect(first_pass.task)
     result = by_configuration(collected_trials(first_pass.task))
     assert len(result) == 1 + COUNT
-    assert [len(m.p99_ms) for m in result[:6]] == [6, 2, 2, 2, 2, 1]
+    assert [len(m.judged_ms) for m in result[:6]] == [6, 2, 2, 2, 2, 1]
     assert result[0].configuration.is_default
 
 

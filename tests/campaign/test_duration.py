@@ -20,7 +20,7 @@ def tried(duration_s: int, sd: float, *, overhead_s: float = 1, **changes: float
     """A duration whose trials scatter so; 10 pairs at one look resolve exp(sd)."""
     made = TriedDuration(
         duration_s=duration_s,
-        requests=1000, trials=5, p99_ms=10.0, sd=sd, sd_low=sd / 2, sd_high=sd * 3,
+        requests=1000, trials=5, judged_ms=10.0, sd=sd, sd_low=sd / 2, sd_high=sd * 3,
         resolution=math.exp(sd), resolution_low=math.exp(sd / 2), resolution_high=math.exp(sd * 3),
         pairs_needed=10, seconds=duration_s + overhead_s,
     )  # fmt: skip
@@ -69,7 +69,7 @@ def test_what_trials_of_one_duration_say() -> None:
         look_count=1,
     )
     assert (result.duration_s, result.requests, result.trials, result.seconds) == (4, 1200, 3, 12.0)
-    assert (result.p99_ms, result.sd) == pytest.approx((1.0, math.log(2)))
+    assert (result.judged_ms, result.sd) == pytest.approx((1.0, math.log(2)))
     # chi² with two degrees of freedom at 0.975 and 0.025, from tables: 7.3778 and 0.0506.
     low, high = math.sqrt(2 / 7.3778), math.sqrt(2 / 0.050636)
     assert (

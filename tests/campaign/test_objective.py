@@ -13,7 +13,7 @@ from intop.campaign.train import stage as train
 from intop.domain.configuration import Configuration
 from intop.domain.training import Training
 from intop.domain.trial import PlannedTrial
-from intop.errors import IntopError, UsageError
+from intop.errors import IncomparableError, IntopError, UsageError
 from intop.learn import components, tuning
 from intop.run.context import Task
 
@@ -76,6 +76,15 @@ def test_models_of_another_objective_are_not_searched(
         UsageError, match=r"learned the objective 'p99', and .* asks for 'component'"
     ):
         search(asking(task, "component"))
+
+
+def test_trials_of_another_objective_are_not_learned(testbed: FakeTestbed) -> None:
+    task = with_trials(testbed, 12).task
+    other = replace(task, workload=replace(task.workload, judged_by="P90"))
+    with pytest.raises(
+        IncomparableError, match=r"trials are judged by P99, and .* is P90 by now.*tune --new"
+    ):
+        train.train(other)
 
 
 def test_a_component_that_cannot_be_told_is_refused_by_file(testbed: FakeTestbed) -> None:

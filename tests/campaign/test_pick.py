@@ -55,7 +55,7 @@ def with_winners(testbed: FakeTestbed, **winners: Configuration) -> None:
     result = task.store.get(task.subject, Search)
     assert result is not None
     made = tuple(
-        Candidate(configuration=configuration, predicted_p99_ms=1.0, model=model)
+        Candidate(configuration=configuration, predicted_ms=1.0, model=model)
         for model, configuration in winners.items()
     )
     task.store.put(task.subject, replace(result, winners=made))
@@ -231,7 +231,7 @@ def test_models_that_explain_nothing_have_one_candidate(
     searched(testbed)
     task = testbed.task
     candidates = tuple(
-        Candidate(configuration=c, predicted_p99_ms=1.0, model="ensemble")
+        Candidate(configuration=c, predicted_ms=1.0, model="ensemble")
         for c in configurations(9)[5:]
     )
     task.store.put(task.subject, search(candidates=candidates))

@@ -64,8 +64,11 @@ def test_steps_follow_until_the_budget_is_spent(ready: FakeTestbed, models: Mode
     assert result.collected == COUNT
     assert (DESIGN[0], 1) == (result.before.configuration, result.before.trials)
     # The first step measured it again.
-    assert result.steps[0].best.p99_ms <= result.before.p99_ms or result.steps[0].best.trials == 2
-    assert 50 < result.default_p99_ms < 51
+    assert (
+        result.steps[0].best.judged_ms <= result.before.judged_ms
+        or result.steps[0].best.trials == 2
+    )
+    assert 50 < result.default_ms < 51
     assert "best so far P99 3." in ready.output.getvalue()
     assert "refine: ended after 10 trials (budget)" in ready.output.getvalue()
 
@@ -97,7 +100,7 @@ def test_where_all_have_the_same_p99_their_tails_lead(ready: FakeTestbed, models
     assert {v for m in models.tails[0].measured for v in m} < known
     assert len(models.tails[0]) == len(models.seen[0])
     assert DESIGN[0] == result.before.configuration
-    assert 200 < result.before.p99_ms < 201
+    assert 200 < result.before.judged_ms < 201
 
 
 def test_the_default_stands_first_and_at_its_distance(ready: FakeTestbed) -> None:
@@ -166,7 +169,7 @@ def test_models_are_told_how_many_steps_have_brought_little(
     def next_best(*words: Any) -> Any:
         configuration = measured(*words)
         assert configuration is not None
-        return replace(configuration, p99_ms=(next(best),))
+        return replace(configuration, judged_ms=(next(best),))
 
     monkeypatch.setattr(refine_stage, "best_measured", next_best)
     with_budget(ready, refine_trials=20)

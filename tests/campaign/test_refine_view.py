@@ -12,14 +12,14 @@ from kit.golden import Golden
 from kit.printed import cells, shown
 
 pytestmark = pytest.mark.usefixtures("a_narrow_file")
-BEST = BestKnown(configuration=Configuration({"a": "1"}), p99_ms=20.25, trials=1)
+BEST = BestKnown(configuration=Configuration({"a": "1"}), judged_ms=20.25, trials=1)
 STEP = RefineStep(
     number=1,
     reasons={"promise": 2, "uncertainty": 1, "replicate": 1},
     improvement=math.log(2),
     spent=4,
     failures=1,
-    best=replace(BEST, p99_ms=12.5, trials=3),
+    best=replace(BEST, judged_ms=12.5, trials=3),
 )
 FOUND = Refined(
     before=BEST,
@@ -28,7 +28,7 @@ FOUND = Refined(
     ended="budget",
     budget=8,
     earlier=0,
-    default_p99_ms=90.0,
+    default_ms=90.0,
 )
 
 

@@ -44,6 +44,6 @@ def test_a_search_keeps_each_tree_models_own_winner(testbed: FakeTestbed) -> Non
     assert tuple(winner.model for winner in result.winners) == TREE_MODELS
     assert tuple(name for name, family in FAMILIES.items() if family.is_tree) == TREE_MODELS
     lowest = {run.model: run.best_ms[-1] for run in result.convergences}
-    assert [lowest[w.model] for w in result.winners] == [w.predicted_p99_ms for w in result.winners]
+    assert [lowest[w.model] for w in result.winners] == [w.predicted_ms for w in result.winners]
     assert {candidate.model for candidate in result.candidates} == {"ensemble"}
     assert result == task.store.get(task.subject, Search)

@@ -47,7 +47,7 @@ def trimmed(
             p99 = [{s: latency(s, lowers) for s in sets} for _ in range(count)]
             if spikes and len(asked) in spikes:
                 p99[0][spikes[len(asked)]] += 1.1
-            asked.append(search.send(Answers(p99=p99, tail=tail)))
+            asked.append(search.send(Answers(judged=p99, tail=tail)))
     except StopIteration as end:
         return end.value, asked
 
@@ -142,7 +142,7 @@ def proven(names: str, lowers: Mapping[frozenset[str], float]) -> tuple[Changes,
                 s: -sum(by for any_of, by in lowers.items() if s & any_of) for s in asked[-1].sets
             }
             rounds = [latency] * asked[-1].rounds
-            asked.append(search.send(Answers(p99=rounds, tail=rounds)))
+            asked.append(search.send(Answers(judged=rounds, tail=rounds)))
     except StopIteration as end:
         return end.value[0], [len(each.sets) for each in asked]
 

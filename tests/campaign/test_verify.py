@@ -160,7 +160,7 @@ def test_a_gain_that_costs_too_much_is_none_and_clear(testbed: FakeTestbed) -> N
     verdict = judge(testbed.task, "tuned", QUICK)
     assert (
         verdict.outcome,
-        verdict.p99_outcome,
+        verdict.latency_outcome,
         verdict.pairs,
     ) == ("no gain: it costs", "gain", 7)
     assert [one.quantity for one in verdict.broken] == ["CPU"]
@@ -236,7 +236,7 @@ def test_rounds_go_on_while_neither_half_is_clearly_where_a_gain_comes_from(
 
     both_kinds.latency = latency
     result = judge(both_kinds.task, "tuned", both)
-    assert result.p99_outcome == "gain"
+    assert result.latency_outcome == "gain"
     assert result.halves is not None
     assert result.halves.is_attributed
     assert result.planned_rounds == result.rounds  # the gain itself is clear at the first look
@@ -257,7 +257,7 @@ def test_each_half_of_a_winner_of_both_kinds_is_measured_in_the_same_rounds(
     arms = {"default": DEFAULT, "tuned": both, KERNEL: QUICK}
     arms[NGINX] = Configuration({BACKLOG: "2000"})
     assert arms == planned_arms(plan)
-    assert result.p99_outcome == "gain"
+    assert result.latency_outcome == "gain"
     assert result.halves is not None
     assert result.rounds == result.halves.rounds == result.pairs
     assert 4 * result.rounds == len(testbed.measured)
@@ -358,7 +358,7 @@ def test_further_pairs_have_the_level_that_was_kept_for_them(testbed: FakeTestbe
         level = 1 - 0.05 * 0.2 * 0.5 ** (looks - 2)
         assert (verdict.pairs, verdict.looks, len(verdict.earlier)) == (pairs, looks, looks - 1)
         default, tuned = judged_pairs(testbed.task.trials("judge"), verdict)
-        p99s = ([t.p99_ms for t in side] for side in (default, tuned))
+        p99s = ([t.judged_ms for t in side] for side in (default, tuned))
         assert verdict.interval == paired_ratio(*p99s, level=level)
 
 

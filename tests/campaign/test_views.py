@@ -255,7 +255,7 @@ def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None
 def test_noise_is_told_in_percent() -> None:
     result = Noise(configurations=5, freedom=8, level=0.9, sd=0.2, low=0.1, high=0.7)
     assert collect.noise_sentence("the default", result) == (
-        "noise of the default: a trial's P99 scatters by 22 % (90% interval 11 to 101 %, degrees "
+        "noise of the default: a trial scatters by 22 % (90% interval 11 to 101 %, degrees "
         "of freedom: 8)"
     )
     wild = collect.noise_sentence("configurations", replace(result, high=900))

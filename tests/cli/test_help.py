@@ -21,6 +21,7 @@ def summaries(group: click.Group = cli, path: str = "intop") -> Iterator[tuple[s
 def test_every_command_stands_under_one_heading() -> None:
     listed = [name for names in HEADINGS.values() for name in names]
     assert sorted(listed) == sorted(cli.commands)
+    assert [command.name for command in cli.commands.values()] == list(cli.commands)
 
 
 @pytest.mark.parametrize(("command", "summary"), [*summaries()])

@@ -245,7 +245,7 @@ def edited(path: Path, old: str, new: str) -> None:
         ('"folds": 2', '"folds": 200', "is no schema of trials (Value error, folds must be from"),
         ('"folds": 2', '"folds": "x"', "is no schema of trials (Input should be a valid integer"),
         ('"workload": "slt"', '"workload": "no"', "has no usable trials of collect and refine"),
-        ('"column": "p99_ms"', '"column": "no"', "has no column 'no', which its schema names"),
+        ('"column": "judged_ms"', '"column": "no"', "has no column 'no', which its schema names"),
         ('"folds": 2', '"folds": "2"', "is no schema of trials (Input should be a valid integer"),
         ('"is_lent": true', '"is_lent": "yes"', "is no schema of trials (Input should be a valid "),
         ('"enum": [', '"enum": [[1],', "is no schema of trials (Input should be a valid string"),
@@ -270,12 +270,24 @@ def test_the_screening_that_models_learned_from_has_to_be_there(study: Path, run
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("p99_ms", "-1", "sds.csv:3: column 'p99_ms': must be a positive number"),
-        ("p99_ms", "many", "sds.csv:3: column 'p99_ms': must be a positive number"),
+        ("judged_ms", "-1", "sds.csv:3: column 'judged_ms': must be a positive number"),
+        ("judged_ms", "many", "sds.csv:3: column 'judged_ms': must be a positive number"),
         ("index", "x", "sds.csv:3: column 'index': must be a number"),
-        ("p99_ms", "", "sds.csv:3: column 'p99_ms': must be a positive number, and is empty: cor"),
-        ("p99_ms", "1_000", "must be a positive number, and is '1_000', which has a mark between"),
-        ("p99_ms", "12,5", "sds.csv:3: column 'p99_ms': must be a positive number, and is '12,5',"),
+        (
+            "judged_ms",
+            "",
+            "sds.csv:3: column 'judged_ms': must be a positive number, and is empty: cor",
+        ),
+        (
+            "judged_ms",
+            "1_000",
+            "must be a positive number, and is '1_000', which has a mark between",
+        ),
+        (
+            "judged_ms",
+            "12,5",
+            "sds.csv:3: column 'judged_ms': must be a positive number, and is '12,5',",
+        ),
         ("index", "1.5", "sds.csv:3: column 'index': must be a whole number, and is '1.5'"),
         ("attempt", "-1", "sds.csv:3: column 'attempt': must be a number from 0 on, and is '-1'"),
         (
@@ -352,10 +364,10 @@ def test_a_column_that_stands_there_twice_is_told_by_its_numbers(study: Path, ru
     path = study.parent / "sds.csv"
     run("export", "-c", study, "--format", "csv", "--output", path)
     table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    place = list(table.columns).index("p99_ms") + 1
-    pd.concat([table, table["p99_ms"]], axis=1).to_csv(path, index=False)
+    place = list(table.columns).index("judged_ms") + 1
+    pd.concat([table, table["judged_ms"]], axis=1).to_csv(path, index=False)
     message = (
-        f"sds.csv: columns {place} and {len(table.columns) + 1} are both called 'p99_ms': take "
+        f"sds.csv: columns {place} and {len(table.columns) + 1} are both called 'judged_ms': take "
     )
     with pytest.raises(ConfigurationError, match=re.escape(message)):
         run("train", "--data", path)

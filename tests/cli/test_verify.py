@@ -57,7 +57,7 @@ def verify(testbed: FakeTestbed, on_testbed: Call, quick: Configuration) -> Call
     task = testbed.task
     configurations = [Configuration({"net.core.somaxconn": str(n)}) for n in (1, 2)]
     measured(task, "collect", with_sentinels(configurations, 2))
-    result = Candidate(configuration=quick, predicted_p99_ms=1.0, model="ensemble")
+    result = Candidate(configuration=quick, predicted_ms=1.0, model="ensemble")
     task.store.put(task.subject, search(candidates=(result,)))
     return partial(on_testbed, "verify")
 
@@ -100,7 +100,7 @@ def test_json_has_guardrails_and_both_sides(verify: Call) -> None:
     # A hundred requests in each of seven trials.
     assert result["x86 slt"]["sides"]["untold"].keys() == {"P99", "P99.9"}
     assert result["x86 slt"]["sides"]["latencies_ms"]["P99"]["default"] is None
-    assert result["x86 slt"]["default_p99_ms"] is not None
+    assert result["x86 slt"]["default_ms"] is not None
 
 
 @pytest.mark.parametrize(

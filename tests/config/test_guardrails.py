@@ -16,7 +16,9 @@ def with_guardrails(lines: str) -> str:
 def test_guardrails_have_defaults_and_can_be_moved_or_switched_off(tmp_path: Path) -> None:
     result = study(tmp_path, GOOD).guardrails
     assert Guardrails() == result
-    assert tuple(vars(result).values()) == (1.1, 0.99, 0.1, 0.1, 4.0, None, 5.0, 1.1, 64.0, 1.1)
+    assert tuple(vars(result).values()) == (
+        *(1.1, 1.25, 0.99, 0.1, 0.1, 4.0, None, 5.0, 1.1, 64.0, 1.1),
+    )
     text = with_guardrails("p50_times = 1.5\nrate_times = false\nmemory_mib = 0")
     changed = {"p50_times": 1.5, "rate_times": None, "memory_mib": 0.0}
     assert replace(Guardrails(), **changed) == study(tmp_path, text).guardrails

@@ -355,8 +355,24 @@ def test_an_access_log_has_three_modes(tmp_path: Path, mode: str, expected: str)
 
 
 @pytest.mark.parametrize(
-    ("line", "expected"), [("", "p99"), ('objective = "component"', "component")]
+    ("line", "objective", "judged_by"),
+    [
+        ("", "p99", "P99"),
+        ('objective = "component"', "component", "P99"),
+        ('objective = "p90"', "p90", "P90"),
+        ('objective = "p99.9"', "p99.9", "P99.9"),
+        ('objective = "mean"', "mean", "mean latency"),
+    ],
 )
-def test_models_learn_p99_unless_told(tmp_path: Path, line: str, expected: str) -> None:
-    text = edited('store = "mine.db"', f'store = "mine.db"\n{line}')
-    assert study(tmp_path, text).objective == expected
+def test_p99_is_judged_unless_the_file_names_another_latency(
+    tmp_path: Path, line: str, objective: str, judged_by: str
+) -> None:
+    loaded = study(tmp_path, edited('store = "mine.db"', f'store = "mine.db"\n{line}'))
+    assert loaded.objective == objective
+    assert {workload.judged_by for workload in loaded.workloads.values()} == {judged_by}
+
+
+def test_an_unknown_objective_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    text = edited('store = "mine.db"', 'store = "mine.db"\nobjective = "p42"')
+    with pytest.raises(ConfigurationError, match=r"study\.objective: .*'p50'.*'p99\.9', 'mean'"):
+        study(tmp_path, text)

@@ -243,13 +243,15 @@ def test_what_a_change_is_worth_is_said_in_words(
 ) -> None:
     ratios = {name: Interval(*ratio) for name, ratio in known.items()}
     result = Contribution(keys=(RMEM.key,), before=("1",), after=("2",), **ratios)
-    assert worth(replace(RMEM, contribution=result), origin) == expected
+    assert worth(replace(RMEM, contribution=result), origin, "P99") == expected
     both = replace(result, keys=(RMEM.key, "net.a.b"), before=("1", "1"), after=("2", "2"))
-    assert bool(ratios) == ("it and net.a.b" in worth(replace(RMEM, contribution=both), origin))
+    assert bool(ratios) == (
+        "it and net.a.b" in worth(replace(RMEM, contribution=both), origin, "P99")
+    )
 
 
 def test_what_was_never_explained_says_what_would() -> None:
-    assert worth(SOMAXCONN, "winner") == "not measured by itself (intop explain does that)"
+    assert worth(SOMAXCONN, "winner", "P99") == "not measured by itself (intop explain does that)"
 
 
 def test_markdown_has_a_table_of_equally_many_cells(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ def test_replicas_that_measure_the_same_are_in_use() -> None:
     assert (first.name, first.trials, first.ratio) == ("a", 6, None)
     assert second.ratio is not None
     assert pytest.approx(second.ratio.value) == 1
-    assert first.p99_ms == pytest.approx(10.16, abs=0.01)
+    assert first.judged_ms == pytest.approx(10.16, abs=0.01)
 
 
 def test_one_that_measures_something_else_is_left_out() -> None:

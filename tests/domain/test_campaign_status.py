@@ -24,7 +24,9 @@ def place(n: int, *, at_s: float | None = None, **changes: object) -> Place:
     )
     if at_s is not None:
         started = (BEGIN + timedelta(seconds=at_s)).isoformat()
-        made = replace(made, status="ok", attempts=1, started_at=started, seconds=2.5, p99_ms=10.0)
+        made = replace(
+            made, status="ok", attempts=1, started_at=started, seconds=2.5, judged_ms=10.0
+        )
     return replace(made, **changes)
 
 
@@ -56,17 +58,17 @@ def test_two_replicas_are_twice_as_quick() -> None:
 
 def test_the_lowest_is_told_with_how_many_it_was_chosen_from() -> None:
     made = [
-        place(0, at_s=0, p99_ms=40.0),
-        place(1, at_s=1, p99_ms=10.0),
-        place(1, at_s=2, p99_ms=40.0),
-        place(2, at_s=3, p99_ms=25.0),
-        place(3, at_s=4, p99_ms=1.0, status="disturbed"),
-        place(4, at_s=4, p99_ms=None, status="failed"),
+        place(0, at_s=0, judged_ms=40.0),
+        place(1, at_s=1, judged_ms=10.0),
+        place(1, at_s=2, judged_ms=40.0),
+        place(2, at_s=3, judged_ms=25.0),
+        place(3, at_s=4, judged_ms=1.0, status="disturbed"),
+        place(4, at_s=4, judged_ms=None, status="failed"),
     ]
     best = lowest(made)
     assert best is not None
-    assert (best.p99_ms, best.trials, best.configurations) == (pytest.approx(20.0), 2, 2)
-    assert (best.default_p99_ms, best.default_trials) == (pytest.approx(40.0), 1)
+    assert (best.judged_ms, best.trials, best.configurations) == (pytest.approx(20.0), 2, 2)
+    assert (best.default_ms, best.default_trials) == (pytest.approx(40.0), 1)
     assert not best.by_models
 
 

@@ -76,11 +76,11 @@ def test_the_trend_is_the_line_and_its_interval_that_of_a_textbook() -> None:
     deviation = math.sqrt(float(np.sum((np.log(values) - line) ** 2)) / 3)
     first, middle, last = (result.trend[n] for n in (0, len(result.trend) // 2, -1))
     assert (first.hours, last.hours) == (0.0, pytest.approx(0.4))
-    assert math.log(1000 * first.p99_ms.value) == pytest.approx(line[0], abs=1e-5)
-    assert math.log(1000 * last.p99_ms.value) == pytest.approx(line[-1], abs=1e-5)
-    half = math.log(middle.p99_ms.high / middle.p99_ms.value)
+    assert math.log(1000 * first.judged_ms.value) == pytest.approx(line[0], abs=1e-5)
+    assert math.log(1000 * last.judged_ms.value) == pytest.approx(line[-1], abs=1e-5)
+    half = math.log(middle.judged_ms.high / middle.judged_ms.value)
     assert half == pytest.approx(3.182446 * deviation / math.sqrt(5), rel=1e-4)
-    edge = math.log(first.p99_ms.high / first.p99_ms.value)
+    edge = math.log(first.judged_ms.high / first.judged_ms.value)
     assert edge == pytest.approx(3.182446 * deviation * math.sqrt(1 / 5 + 0.04 / 0.1), rel=1e-4)
     assert drift(sentinels(values, 6), level=0.95) == result.drift
 
@@ -88,7 +88,7 @@ def test_the_trend_is_the_line_and_its_interval_that_of_a_textbook() -> None:
 def test_sentinels_are_told_in_order_of_time() -> None:
     made = [sentinel(9, 1200), sentinel(0, 1000), sentinel(3, 900, OTHER)]
     result = trend_of(made, level=0.95)
-    assert [(round(s.hours, 6), s.p99_ms) for s in result.sentinels] == [(0.0, 1.0), (0.15, 1.2)]
+    assert [(round(s.hours, 6), s.judged_ms) for s in result.sentinels] == [(0.0, 1.0), (0.15, 1.2)]
     assert result.trend == ()
 
 

@@ -12,8 +12,8 @@ from intop.domain.replicates import PRIOR_WEIGHT, Measured, by_configuration, no
 ONE, OTHER = Configuration({"a.b": "1"}), Configuration({"a.b": "2"})
 
 
-def measured(*p99_ms: float) -> Measured:
-    return Measured(configuration=ONE, p99_ms=p99_ms)
+def measured(*judged_ms: float) -> Measured:
+    return Measured(configuration=ONE, judged_ms=judged_ms)
 
 
 def test_trials_come_together_by_configuration_in_the_order_of_the_plan() -> None:
@@ -27,15 +27,15 @@ def test_trials_come_together_by_configuration_in_the_order_of_the_plan() -> Non
         trial(ONE, index=6, status="failed"),
     ]
     default, one = by_configuration(trials)
-    assert (default.configuration, default.p99_ms, default.failures) == (DEFAULT, (0.5, 0.5), 0)
-    assert (one.configuration, one.p99_ms, one.failures) == (ONE, (0.4, 1.6), 1)
+    assert (default.configuration, default.judged_ms, default.failures) == (DEFAULT, (0.5, 0.5), 0)
+    assert (one.configuration, one.judged_ms, one.failures) == (ONE, (0.4, 1.6), 1)
     assert pytest.approx(one.mean_ms) == 0.8
     assert math.log(0.8) == pytest.approx(one.mean_log)
 
 
 def test_an_overloaded_trial_counts() -> None:
     (one,) = by_configuration([trial(ONE, 400, status="overloaded")])
-    assert len(one.p99_ms) == 1
+    assert len(one.judged_ms) == 1
     assert by_configuration([]) == []
 
 

@@ -1,18 +1,18 @@
 """Both sides of a verdict beyond P99."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
 from builders.trials import METRICS, trial
 from intop.domain.guardrails import NO_GUARDRAILS, Guardrail, Guardrails
-from intop.domain.histogram import Histogram
-from intop.domain.sides import check_guardrails, side_by_side
-from intop.domain.stats import Interval, paired_difference, paired_ratio
+from intop.domain.histogram import Histogram, Statistic
+from intop.domain.sides import check_guardrails, judged, side_by_side
+from intop.domain.stats import Interval, bonferroni, paired_difference, paired_ratio
 from intop.domain.trial import Trial
-from intop.domain.verdict import Pairwise, PairwiseLatency
+from intop.domain.verdict import Pairwise, PairwiseLatency, Verdict
 
 
 def made(*pairs: tuple[int, int], **changes: object) -> Trial:
@@ -91,6 +91,63 @@ def test_the_ratio_of_p99_is_the_one_that_is_judged() -> None:
     assert (result.error_share.default, result.error_share.tuned) == (
         pytest.approx(200 / 2200),
         0.0,
+    )
+
+
+@pytest.mark.parametrize("name", ["P50", "P90", "mean latency"])
+def test_another_latency_can_be_judged_and_p99_is_then_beside_it(name: Statistic) -> None:
+    def sides(judged_by: Statistic) -> Iterator[list[Trial]]:
+        conditions = replace(trial().conditions, judged_by=judged_by)
+        for us in ((1000, 1100, 1300), (800, 700, 900)):
+            yield [made((n, 900), (9 * n, 100), conditions=conditions) for n in us]
+
+    before, after = sides(name)
+    verdict = judged_verdict(before, after)
+    assert verdict.judged_by == name
+    ratio = paired_ratio(
+        *([t.statistic_ms(name) for t in side] for side in (before, after)), level=0.95
+    )
+    assert verdict.interval == ratio
+    assert verdict.gain.startswith(f"{name} is ")
+    assert name not in verdict.certain
+    # Those beside it hold together, so each of them is wider.
+    of_p99 = verdict.sides.latencies_ms["P99"].ratio
+    assert of_p99 is not None
+    p99s = ([t.statistic_ms("P99") for t in side] for side in (before, after))
+    assert of_p99 == paired_ratio(*p99s, level=bonferroni(0.95, 6))
+    as_usual = judged_verdict(*sides("P99")).sides
+    both = as_usual.mean_ms if name == "mean latency" else as_usual.latencies_ms[name]
+    assert both is not None
+    assert both.ratio is not None
+    assert both.ratio.high > ratio.high
+
+
+@pytest.mark.parametrize(
+    ("judged_by", "guarded"), [("P99", ["P50"]), ("P50", ["P99"]), ("P90", ["P50", "P99"])]
+)
+def test_what_is_judged_is_no_guardrail(judged_by: Statistic, guarded: list[str]) -> None:
+    conditions = replace(trial().conditions, judged_by=judged_by)
+    side = [made((1000, 900), (9000, 100), conditions=conditions)] * 2
+    names = [guard.quantity for guard in check_guardrails(side, side, Guardrails(), level=0.95)]
+    assert [name for name in names if name in ("P50", "P99")] == guarded
+    # P99 takes a thousand requests of a trial.
+    few = [made((1000, 899), (9000, 100), conditions=conditions)] * 2
+    names = [guard.quantity for guard in check_guardrails(few, few, Guardrails(), level=0.95)]
+    assert "P99" not in names
+
+
+def judged_verdict(before: Sequence[Trial], after: Sequence[Trial]) -> Verdict:
+    return judged(
+        before,
+        after,
+        trial().configuration,
+        origin="winner",
+        against="",
+        failures=0,
+        rounds=len(before),
+        margins=NO_GUARDRAILS,
+        level=0.95,
+        each_level=0.95,
     )
 
 

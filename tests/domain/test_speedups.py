@@ -23,7 +23,7 @@ def test_each_model_has_the_paired_ratio_of_its_arm() -> None:
     both = found({"RFR": "RFR", "XGBoost": "candidate 1"}, {"RFR": ONE, "candidate 1": OTHER})
     rfr, xgboost = both.models
     expected = paired_ratio([8, 8, 2], [4, 2, 1], level=0.9)
-    assert ModelSpeedUp(model="RFR", arm="RFR", rounds=3, p99_ms=2.0, ratio=expected) == rfr
+    assert ModelSpeedUp(model="RFR", arm="RFR", rounds=3, judged_ms=2.0, ratio=expected) == rfr
     assert (xgboost.arm, xgboost.rounds, xgboost.failures) == ("candidate 1", 3, 0)
     assert rfr == both.best
 
@@ -75,7 +75,7 @@ def test_one_round_has_no_interval() -> None:
     alone = found({"RFR": "RFR"}, {"RFR": {(1, 2): 2.0}})
     assert (
         SpeedUps(
-            models=(ModelSpeedUp(model="RFR", arm="RFR", rounds=1, p99_ms=2.0),),
+            models=(ModelSpeedUp(model="RFR", arm="RFR", rounds=1, judged_ms=2.0),),
             level=0.9,
             rounds=0,
             mean=None,

@@ -6,7 +6,7 @@ import pytest
 
 from builders import trials as samples
 from builders.trials import CONDITIONS
-from intop.domain.histogram import Histogram
+from intop.domain.histogram import Histogram, Statistic
 from intop.domain.trial import Conditions, Status, Trial
 
 # 1,000 requests: the 99th percentile is that of the slow 2 %.
@@ -21,7 +21,7 @@ def trial(tool: str = "engine LuaJIT 2.1.0", **changes: Any) -> Trial:
 
 
 def test_without_failures_p99_is_the_histograms() -> None:
-    assert trial().p99_ms == P99_MS
+    assert trial().judged_ms == P99_MS
     assert trial().percentile_ms(99) == P99_MS
     assert trial().percentile_ms(50) == 1.0
 
@@ -35,17 +35,17 @@ def with_failures(count: int) -> Histogram:
 def test_failed_requests_count_once_where_the_histogram_has_them(kind: str) -> None:
     few = trial(errors={kind: 5}, histogram=with_failures(5))
     many = trial(errors={kind: 20}, histogram=with_failures(20))
-    assert P99_MS == few.p99_ms == few.percentile_ms(99)
-    assert 2000 <= many.p99_ms <= 2001
-    assert many.p99_ms == many.percentile_ms(99)
+    assert P99_MS == few.judged_ms == few.percentile_ms(99)
+    assert 2000 <= many.judged_ms <= 2001
+    assert many.judged_ms == many.percentile_ms(99)
     # What counts is where they are, and not a second time how many.
-    assert trial(errors={kind: 20}).p99_ms == P99_MS
+    assert trial(errors={kind: 20}).judged_ms == P99_MS
 
 
 @pytest.mark.parametrize("tool", ["engine LuaJIT 2.1.0", "wrk2 4.0.0"])
 def test_where_the_rate_was_missed_the_backlog_is_in_the_latencies(tool: str) -> None:
     one = trial(tool, status="overloaded", achieved_rps=50.0)
-    assert P99_MS == one.p99_ms == one.percentile_ms(99)
+    assert P99_MS == one.judged_ms == one.percentile_ms(99)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,31 @@ def test_p99_of_a_pruned_trial_is_not_below_what_is_certain(
     above_ms: float | None, expected_ms: float
 ) -> None:
     pruned = trial(status="pruned", achieved_rps=80.0, pruned_above_ms=above_ms)
-    assert expected_ms == pruned.p99_ms
+    assert expected_ms == pruned.judged_ms
+
+
+@pytest.mark.parametrize(
+    ("judged_by", "judged_ms", "guide_ms"),
+    [
+        ("P50", 1.0, 1.0),
+        ("P90", 1.0, 1.0),
+        ("P95", 10.0, 10.0),
+        ("mean latency", 1.9, 1.9),
+        ("P99", 10.0, 10.0),
+        ("P99.9", 40.0, 10.0),
+    ],
+)
+def test_a_study_says_what_a_trial_is_judged_by(
+    judged_by: Statistic, judged_ms: float, guide_ms: float
+) -> None:
+    histogram = Histogram.from_pairs([(1000, 9000), (10_000, 985), (40_000, 15)])
+    judged = trial(histogram=histogram, conditions=replace(CONDITIONS, judged_by=judged_by))
+    assert judged.judged_ms == pytest.approx(judged_ms, rel=0.03)
+    assert judged.guide_ms == pytest.approx(guide_ms, rel=0.03)
+    # Its bound is certain of what is judged only.
+    pruned = replace(judged, status="pruned", pruned_above_ms=100.0)
+    assert pruned.judged_ms == 100.0
+    assert pruned.statistic_ms("P75") == 1.0
 
 
 def test_the_tail_is_the_slowest_tenth_of_all_requests() -> None:
@@ -89,7 +113,7 @@ def test_usable_is_what_says_something_about_the_configuration(
 def test_a_failed_trial_has_no_latencies() -> None:
     failed = trial(status="failed", histogram=None)
     with pytest.raises(ValueError, match="trial 3 failed, it has no latencies"):
-        _ = failed.p99_ms
+        _ = failed.judged_ms
     with pytest.raises(ValueError, match="trial 3 failed, it has no latencies"):
         _ = failed.tail_ms
     with pytest.raises(ValueError, match="trial 3 failed, it has no latencies"):

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from builders.results import BROKEN_CPU, COSTLY, CPU, DOUBTED, P50, SIDES, UNCLEAR_CPU, VERDICT
-from intop.domain.verdict import PairwiseLatency
+from intop.domain.stats import Interval
+from intop.domain.verdict import PairwiseLatency, outcome_of
 
 SLOW_P50 = replace(P50, effect=1.5, low=1.4, high=1.6)
 LOSS = {"ratio": 0.5, "ratio_low": 0.4, "ratio_high": 0.6}
@@ -51,7 +52,22 @@ def test_what_is_broken_and_what_is_unclear_are_named() -> None:
         == "gain, but P50 and CPU are unclear"
     )
     assert DOUBTED.doubts == "CPU may be higher by up to 8 points"
-    assert (COSTLY.short, COSTLY.p99_outcome) == ("no gain: it costs CPU", "gain")
+    assert (COSTLY.short, COSTLY.latency_outcome) == ("no gain: it costs CPU", "gain")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "outcome"),
+    [
+        (Interval(1.004, 1.001, 1.007), "no significant gain"),
+        (Interval(0.996, 0.993, 0.999), "no significant gain"),
+        (Interval(1.006, 1.001, 1.011), "gain"),
+        (Interval(0.99, 0.98, 0.999), "worse"),
+        (Interval(1.2, 0.9, 1.5), "no significant gain"),
+    ],
+)
+def test_a_difference_that_nobody_would_see_is_none(ratio: Interval, outcome: str) -> None:
+    assert outcome_of(ratio, 0) == outcome
+    assert outcome_of(ratio, 1) == "worse"
 
 
 def test_what_is_not_told_has_its_reason() -> None:

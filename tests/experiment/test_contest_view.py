@@ -29,7 +29,7 @@ def contestant(**changes: Any) -> Contestant:
             "kernel.sysrq": "on the deny list: another reason",
             **{f"vm.key{n}": NAMESPACE for n in range(5)},
         },
-        "p99_ms": Interval(80.0, 70.0, 90.0),
+        "judged_ms": Interval(80.0, 70.0, 90.0),
         "ratio": Interval(1.25, 1.1, 1.4),
     }
     return Contestant(**(values | changes))
@@ -43,11 +43,11 @@ HOST = contestant(
     already=0,
     left_out={},
     is_reference=True,
-    p99_ms=Interval(100.0, 90.0, 110.0),
+    judged_ms=Interval(100.0, 90.0, 110.0),
     ratio=None,
 )
-SAME = contestant(name="same", same_as="default", configuration=DEFAULT, p99_ms=None, ratio=None)
-REFUSED = contestant(name="refused", failures=5, detail="lb: no", p99_ms=None, ratio=None)
+SAME = contestant(name="same", same_as="default", configuration=DEFAULT, judged_ms=None, ratio=None)
+REFUSED = contestant(name="refused", failures=5, detail="lb: no", judged_ms=None, ratio=None)
 TUNED = contestant(name="tuned", keys=1, already=0, left_out={})
 FOUND = Contest(
     contestants=(HOST, contestant(), SAME, REFUSED, TUNED),
@@ -122,5 +122,5 @@ def test_programs_get_outcomes_and_reasons() -> None:
         "failed",
         "gain",
     ]
-    assert result["contestants"][1]["p99_ms"] == {"value": 80.0, "low": 70.0, "high": 90.0}
+    assert result["contestants"][1]["judged_ms"] == {"value": 80.0, "low": 70.0, "high": 90.0}
     assert result["contestants"][1]["left_out"]["vm.key0"] == NAMESPACE

@@ -17,8 +17,8 @@ from intop.experiment.sweep.request import points_of
 from intop.experiment.sweep.stage import arms_at
 
 
-def at(rate: float, p99_ms: float, status: Status = "ok", reached: float | None = None) -> Trial:
-    made = trial(p99_us=round(1000 * p99_ms), status=status)
+def at(rate: float, judged_ms: float, status: Status = "ok", reached: float | None = None) -> Trial:
+    made = trial(p99_us=round(1000 * judged_ms), status=status)
     return replace(made, achieved_rps=rate if reached is None else reached)
 
 
@@ -96,8 +96,8 @@ def test_an_arm_says_what_its_trials_did_and_where_they_failed() -> None:
         base.overloaded,
         base.failed,
     ) == (True, None, "", 3, 0, 1)
-    assert base.p99_ms is not None
-    assert (pytest.approx(base.p99_ms.value), base.achieved_rps) == (1.0, 100.0)
+    assert base.judged_ms is not None
+    assert (pytest.approx(base.judged_ms.value), base.achieved_rps) == (1.0, 100.0)
     assert (
         other.achieved_rps,
         other.overloaded,
@@ -117,7 +117,7 @@ def test_an_arm_that_always_fails_has_no_latency_and_is_worse() -> None:
     _, alone = arms_at(sides, ARMS, "default", level=0.95)
     assert (
         alone.ratio,
-        alone.p99_ms,
+        alone.judged_ms,
         alone.achieved_rps,
         alone.fewest_requests,
         alone.outcome,

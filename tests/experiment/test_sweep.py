@@ -97,8 +97,8 @@ def test_at_each_point_arms_have_p99_gain_rate_and_failures(judged: FakeTestbed)
     assert outcomes(result) == {75.0: "gain", 150.0: "gain", 225.0: "worse"}
     half, _, more = result.points
     assert half.arms[1].ratio is not None
-    assert half.arms[1].p99_ms is not None
-    assert pytest.approx((half.arms[1].ratio.value, half.arms[1].p99_ms.value), rel=0.01) == (
+    assert half.arms[1].judged_ms is not None
+    assert pytest.approx((half.arms[1].ratio.value, half.arms[1].judged_ms.value), rel=0.01) == (
         2.0,
         1.0,
     )
@@ -114,7 +114,7 @@ def test_a_default_that_fails_is_a_result(judged: FakeTestbed) -> None:
     with_statuses(judged, lambda p: "failed" if p.rate_rps == 300.0 else "ok")
     result = sweep(judged.task, SweepRequest(points="1x,2x"))
     assert outcomes(result) == {150.0: "no significant gain", 300.0: "not measured"}
-    assert (result.points[1].arms[0].failed, result.points[1].arms[0].p99_ms) == (3, None)
+    assert (result.points[1].arms[0].failed, result.points[1].arms[0].judged_ms) == (3, None)
     # Asked again, nothing is tried again.
     count = len(judged.measured)
     assert result == sweep(judged.task, SweepRequest(points="1x,2x"))

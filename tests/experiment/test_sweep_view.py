@@ -107,6 +107,6 @@ def test_a_figure_has_a_line_for_each_arm_in_each_panel(limit: float | None) -> 
 
 
 def test_nothing_usable_has_no_figure() -> None:
-    arms = tuple(replace(one, p99_ms=None) for one in AT_ONCE.arms)
+    arms = tuple(replace(one, judged_ms=None) for one in AT_ONCE.arms)
     result = replace(SWEEP, points=(replace(AT_ONCE, arms=arms),))
     assert list(figures_of(result, "x86 slt")) == []

@@ -62,8 +62,8 @@ def test_a_curve_is_predicted_about_the_winner(
     (curve,), message = models.curves(collected.task, FOUND, TRIALS)
     assert message == ""
     assert curve.name == KEY
-    assert {p.p99_ms for p in curve.predicted} == {1.0}
-    assert [(p.value, p.p99_ms) for p in curve.measured] == [(30, 1), (60, 2)]
+    assert {p.judged_ms for p in curve.predicted} == {1.0}
+    assert [(p.value, p.judged_ms) for p in curve.measured] == [(30, 1), (60, 2)]
     assert {p.value for p in curve.elsewhere} == {30, 60}
     (values,) = asked
     assert [set(column) for column in values.T if len(set(column)) == 1] == [{64.0}]

@@ -47,16 +47,16 @@ FOUND = Explanation(
         Dependence(
             name=ONE,
             scale="log",
-            predicted=(Point(value=64.0, p99_ms=10.0), Point(value=4096.0, p99_ms=31.0)),
-            measured=(Point(value=64.0, p99_ms=11.0),),
-            elsewhere=(Point(value=512.0, p99_ms=20.0),),
+            predicted=(Point(value=64.0, judged_ms=10.0), Point(value=4096.0, judged_ms=31.0)),
+            measured=(Point(value=64.0, judged_ms=11.0),),
+            elsewhere=(Point(value=512.0, judged_ms=20.0),),
         ),
         Dependence(
             name="net.ipv4.tcp_congestion_control",
             scale="choice",
-            predicted=(Point(value="cubic", p99_ms=10.0), Point(value="reno", p99_ms=31.0)),
-            measured=(Point(value="reno", p99_ms=11.0),),
-            elsewhere=(Point(value="bbr", p99_ms=20.0),),
+            predicted=(Point(value="cubic", judged_ms=10.0), Point(value="reno", judged_ms=31.0)),
+            measured=(Point(value="reno", judged_ms=11.0),),
+            elsewhere=(Point(value="bbr", judged_ms=20.0),),
         ),
     ),
 )
@@ -102,7 +102,7 @@ def test_a_set_that_keeps_too_little_is_not_what_leaves(
 
 def test_a_share_of_no_gain_is_not_told() -> None:
     none = replace(KEPT, share=float("nan"), full=Interval(0.9, 0.8, 1.0))
-    assert "can't be told" in kept_sentence(none)
+    assert "can't be told" in kept_sentence(none, "P99")
 
 
 def test_the_figures_say_what_is_predicted_and_what_is_measured(tmp_path: Path) -> None:

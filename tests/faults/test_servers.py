@@ -93,7 +93,7 @@ def broken(place: Site) -> list[str]:
 def verified(place: Site) -> Verdict | None:
     """The verdict on WINNER, as if a search had found it."""
     candidate = Candidate(
-        configuration=Configuration({KEY: WINNER}), predicted_p99_ms=1.0, model="ensemble"
+        configuration=Configuration({KEY: WINNER}), predicted_ms=1.0, model="ensemble"
     )
     with opened(str(place.store)) as store:
         campaign = store.latest("small")

@@ -106,7 +106,7 @@ def test_a_stage_under_way_is_counted_by_its_trials(study: Study, tmp_path: Path
     assert best is not None
     # Of those that can be used; the last one took 6 ms.
     assert (
-        round(best.p99_ms),
+        round(best.judged_ms),
         best.trials,
         best.configurations,
         best.by_models,
@@ -190,12 +190,12 @@ def test_a_sweep_is_seen_once_it_is_begun(study: Study, tmp_path: Path) -> None:
 
 def test_the_models_best_comes_before_the_lowest(study: Study, tmp_path: Path) -> None:
     _, subject = begun(tmp_path, ["ok"] * 5)
-    known = BestKnown(configuration=place(1).configuration, p99_ms=9.0, trials=3)
+    known = BestKnown(configuration=place(1).configuration, judged_ms=9.0, trials=3)
     with opened(study.store) as store:
         store.put(subject, Decisions(made=(Decision(best=known, improvement=0.1),)))
     best = status(study).subjects[0].best
     assert best is not None
-    assert (best.p99_ms, best.trials, best.configurations, best.by_models) == (9.0, 3, 4, True)
+    assert (best.judged_ms, best.trials, best.configurations, best.by_models) == (9.0, 3, 4, True)
 
 
 def test_a_new_campaign_takes_as_long_as_the_one_before(study: Study, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_longer_trials_of_a_verdict_say_nothing_of_the_pace(study: Study, tmp_pa
         ("trial", "started_at", "2026-01-01T00:00:00"),
         ("trial", "seconds", -1.0),
         ("trial", "seconds", 1e300),
-        ("trial", "p99_ms", 0.0),
+        ("trial", "judged_ms", 0.0),
         ("trial", "status", "fine"),
         ("planned", "configuration", "[1]"),
         ("result", "created_at", "x"),

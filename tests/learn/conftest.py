@@ -114,12 +114,12 @@ def is_feasible() -> Callable[[Configuration], bool]:
 
 @pytest.fixture
 def planted() -> tuple[str, ...]:
-    """The parameters that act on `log_p99`."""
+    """The parameters that act on `log_latency`."""
     return (RMEM, CONGESTION, OUTPUT)
 
 
 @pytest.fixture
-def log_p99(space: Space) -> Callable[[Matrix], Matrix]:
+def log_latency(space: Space) -> Callable[[Matrix], Matrix]:
     """Features (n, f) to log P99 (n,): a step, a choice, and a bow that only some choices feel."""
     names = space.feature_names
     receive = names.index(f"{RMEM}[default]")

@@ -245,14 +245,14 @@ def test_a_contradictory_row_is_measured_again() -> None:
 
 
 def test_a_pool_is_feasible_and_has_nothing_measured(
-    space: Space, log_p99: Callable[[Matrix], Matrix]
+    space: Space, log_latency: Callable[[Matrix], Matrix]
 ) -> None:
     rng = np.random.default_rng(1)
     values = np.unique(space.decode(rng.random((30, len(space.columns)))), axis=0)
     samples = Samples(
         variables=space.variables,
         values=values,
-        measured=tuple((float(v),) for v in np.exp(log_p99(space.encode(values)))),
+        measured=tuple((float(v),) for v in np.exp(log_latency(space.encode(values)))),
     )
     result = pool(space, learned(samples, seed=1))
     rows = result.values

@@ -19,9 +19,9 @@ BUDGET = "net.core.netdev_budget"
 TIMEOUT = "net.ipv4.tcp_fin_timeout"
 
 
-def candidate(p99_ms: float, budget: int, timeout: int = 60) -> Candidate:
+def candidate(judged_ms: float, budget: int, timeout: int = 60) -> Candidate:
     values = {BUDGET: str(budget), TIMEOUT: str(timeout)}
-    return Candidate(configuration=Configuration(values), predicted_p99_ms=p99_ms, model="ensemble")
+    return Candidate(configuration=Configuration(values), predicted_ms=judged_ms, model="ensemble")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ ALL = Configuration({A: "90", B: "80", C: "70", D: "60"})
 
 
 def changed(configuration: Configuration = ALL) -> Candidate:
-    return Candidate(configuration=configuration, predicted_p99_ms=1.0, model="ensemble")
+    return Candidate(configuration=configuration, predicted_ms=1.0, model="ensemble")
 
 
 def of(**slopes: float) -> "Predictions":
@@ -97,21 +97,21 @@ class Predictions:
         self.slopes, self.spread = slopes, spread
 
     def __call__(self, values: Matrix) -> Estimate:
-        log_p99 = values @ self.slopes / 100
+        log_latency = values @ self.slopes / 100
         spread = self.spread * np.count_nonzero(values, axis=1)
-        return Estimate(log_p99, spread, log_p99 + spread)
+        return Estimate(log_latency, spread, log_latency + spread)
 
 
 def test_what_promises_nothing_is_taken_back() -> None:
     result = simpler(SPACE, changed(), of(a=-1.0, c=-0.5))
     assert result.configuration.values == {A: "90", C: "70"}
-    assert np.exp(-0.9 - 0.35) == pytest.approx(result.predicted_p99_ms)
-    assert (result.spread, result.penalised_p99_ms) == (0.0, None)
+    assert np.exp(-0.9 - 0.35) == pytest.approx(result.predicted_ms)
+    assert (result.spread, result.penalised_ms) == (0.0, None)
 
 
 def test_what_harms_is_taken_back_and_predictions_alone_do() -> None:
     predict = of(a=-1.0, b=0.5, d=0.2)
-    result = simpler(SPACE, changed(), lambda values: predict(values).log_p99)
+    result = simpler(SPACE, changed(), lambda values: predict(values).log_latency)
     assert result.configuration.values == {A: "90"}
 
 
@@ -127,7 +127,7 @@ def test_the_penalty_counts() -> None:
     result = simpler(SPACE, changed(), Predictions(np.array([-1.0, -0.1, 0, 0]), spread=0.2))
     assert result.configuration.values == {A: "90"}
     assert pytest.approx(result.spread) == 0.2
-    assert np.exp(-0.7) == pytest.approx(result.penalised_p99_ms)
+    assert np.exp(-0.7) == pytest.approx(result.penalised_ms)
 
 
 def test_one_change_stays_at_least() -> None:

@@ -19,7 +19,7 @@ VALUES = np.array([[4.0, 0.0], [6.0, 0.0], [4.0, 1.0]])
 
 def test_the_prediction_is_the_mean_of_the_models() -> None:
     message = Fitness(Fixed({}), weight=3.0)(VALUES)
-    assert message.log_p99.tolist() == [4.0, 5.0, 4.5]
+    assert message.log_latency.tolist() == [4.0, 5.0, 4.5]
 
 
 def test_spread_is_of_disagreement_and_of_a_forests_trees() -> None:
@@ -31,4 +31,4 @@ def test_spread_is_of_disagreement_and_of_a_forests_trees() -> None:
 @pytest.mark.parametrize("weight", [0.0, 0.5, 2.0])
 def test_the_penalty_is_so_many_spreads(weight: float) -> None:
     message = Fitness(Fixed({}), weight)(VALUES)
-    assert message.score == pytest.approx(message.log_p99 + weight * message.spread)
+    assert message.score == pytest.approx(message.log_latency + weight * message.spread)

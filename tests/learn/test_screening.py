@@ -13,19 +13,19 @@ from intop.learn.samples import Samples
 from intop.learn.screening import ERROR_RATE, rank
 
 
-def measured(space: Space, count: int, log_p99: Callable[[Matrix], Matrix]) -> Samples:
+def measured(space: Space, count: int, log_latency: Callable[[Matrix], Matrix]) -> Samples:
     """Configurations that fill the space, measured once each with a noise of 20 %."""
     values = space.values(latin_hypercube(space, count, seed=11))
     noise = np.random.default_rng(12).normal(0, 0.2, count)
-    p99 = np.exp(log_p99(space.encode(values)) + noise).tolist()
+    p99 = np.exp(log_latency(space.encode(values)) + noise).tolist()
     return Samples(
         variables=space.variables, values=values, measured=tuple((value,) for value in p99)
     )
 
 
 @pytest.fixture
-def samples(space: Space, log_p99: Callable[[Matrix], Matrix]) -> Samples:
-    return measured(space, 80, log_p99)
+def samples(space: Space, log_latency: Callable[[Matrix], Matrix]) -> Samples:
+    return measured(space, 80, log_latency)
 
 
 @pytest.fixture

@@ -78,10 +78,10 @@ def test_every_family_fits_few_rows_in_silence(
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_family_learns_what_is_easy(
-    name: str, space: Space, log_p99: Callable[[Matrix], Matrix]
+    name: str, space: Space, log_latency: Callable[[Matrix], Matrix]
 ) -> None:
     features = space.encode(space.values(latin_hypercube(space, 200, seed=1)))
-    samples = table(features, log_p99(features))
+    samples = table(features, log_latency(features))
     (result,) = with_defaults(name)
     model = fit(
         FAMILIES[name].build(samples.variables, result.hyperparameters, 1),

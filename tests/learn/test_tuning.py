@@ -21,14 +21,14 @@ from intop.learn.tuning import train_all
 
 
 @pytest.fixture
-def samples(space: Space, log_p99: Callable[[Matrix], Matrix]) -> Samples:
+def samples(space: Space, log_latency: Callable[[Matrix], Matrix]) -> Samples:
     """80 configurations with little noise, one of them measured six times.
 
     Of 40 configurations, the R² of one and the same model is 0 to 0.7, by the draw.
     """
     values = space.values(latin_hypercube(space, 80, seed=21))
     rng = np.random.default_rng(22)
-    truth = log_p99(space.encode(values))
+    truth = log_latency(space.encode(values))
     counts = [6, *[1] * 79]
     return Samples(
         variables=space.variables,

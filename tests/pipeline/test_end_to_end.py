@@ -248,6 +248,26 @@ def test_other_conditions_are_not_mixed(make_study: Make) -> None:
 
 
 @pytest.mark.long
+def test_another_latency_can_be_the_objective(make_study: Make) -> None:
+    study = make_study("x86")
+    path = study.folder / "intop.toml"
+    text = path.read_text()
+    path.write_text(text.replace('name = "small"\n', 'name = "small"\nobjective = "p90"\n'))
+    (tuned,) = study.json("tune", "--workload", "slt", expected=(0, 3))
+    verdict = tuned["verdict"]
+    assert (verdict["judged_by"], tuned["training"]["target"]) == ("P90", "P90")
+    ratio = verdict["sides"]["latencies_ms"]["P90"]["ratio"]
+    assert (ratio["value"], ratio["low"]) == (verdict["ratio"], verdict["ratio_low"])
+    assert {g["quantity"] for g in verdict["guardrails"]} > {"P50", "P99"}
+    study.run("report", "--output", "report.html")
+    assert "default P90 in ms" in (study.folder / "report.html").read_text()
+
+    path.write_text(text)
+    _, err = study.run("verify", "--more", "2", "--workload", "slt", expected=(1,))
+    assert "judged_by: P90 against P99" in err
+
+
+@pytest.mark.long
 def test_a_study_without_a_duration_has_a_pilot(make_study: Make) -> None:
     study = make_study("x86")
     path = study.folder / "intop.toml"

@@ -218,7 +218,7 @@ def test_no_prediction_gets_into_a_comparison(campaign: Campaign) -> None:
     predicted = math.pi
     for arch in ("x86", "arm"):
         campaign.collected(arch)
-        guess = Candidate(configuration=TUNED, predicted_p99_ms=predicted, model="RFR")
+        guess = Candidate(configuration=TUNED, predicted_ms=predicted, model="RFR")
         result = samples.search(samples.run("RFR", predicted), candidates=(guess,))
         campaign.context.store.put(campaign.subject(arch, "slt"), result)
     assert str(predicted) not in repr(compare(campaign.context, "x86", "arm"))

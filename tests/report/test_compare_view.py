@@ -199,7 +199,7 @@ def test_the_sides_say_what_was_measured_on_what(golden: Golden) -> None:
     assert rows["cpu"] == ("EPYC", "-")
     assert (CONDITIONS.kernel, CONDITIONS.kernel) == rows["kernel"]
     assert rows["usable trials"] == ("30", "5")
-    assert rows["P99 from"] == ("8 judging pairs", "all 4 trials of the default")
+    assert rows["latency from"] == ("8 judging pairs", "all 4 trials of the default")
     same = notes(result, "Sides")[0]
     golden(same)
 

@@ -41,7 +41,7 @@ def error(family: str, held_out: tuple[HeldOut, ...] = HELD_OUT) -> ModelError:
     return model_error(family, 12.4, level=0.9, held_out=held_out)
 
 
-BEST = BestKnown(configuration=DEFAULT, p99_ms=20.0, trials=1)
+BEST = BestKnown(configuration=DEFAULT, judged_ms=20.0, trials=1)
 REFINED = Refined(
     before=BEST,
     collected=8,
@@ -52,14 +52,14 @@ REFINED = Refined(
             improvement=0.1,
             spent=4 * n,
             failures=0,
-            best=replace(BEST, p99_ms=20.0 - 4 * n),
+            best=replace(BEST, judged_ms=20.0 - 4 * n),
         )
         for n in (1, 2)
     ),
     ended="budget",
     budget=8,
     earlier=0,
-    default_p99_ms=90.0,
+    default_ms=90.0,
 )
 TRAINING = training(
     error("DNN"),

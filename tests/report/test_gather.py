@@ -35,7 +35,7 @@ def test_all_that_is_stored_is_gathered(tmp_path: Path) -> None:
     assert x86.deployment is not None
     assert x86.deployment.values == {ONE: "64"}
     assert x86.judged is not None
-    assert [(p.default_p99_ms, p.tuned_p99_ms) for p in x86.judged.pairs][:2] == [
+    assert [(p.default_ms, p.tuned_ms) for p in x86.judged.pairs][:2] == [
         (1.5, 0.5),
         (1.6, 0.52),
     ]

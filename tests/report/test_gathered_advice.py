@@ -45,7 +45,7 @@ def test_every_trial_behind_a_verdict_is_told_with_its_place(recorded: Advice) -
     assert [*range(14)] == [row.index for row in judged]
     assert {row.arm for row in judged} == {"default", "XGBoost"}
     assert sum(row.stage == "explain" for row in rows) == 194
-    assert all(row.p99_ms for row in judged)
+    assert all(row.judged_ms for row in judged)
 
 
 def test_an_explanation_of_another_winner_is_not_heeded(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def test_a_sweep_has_a_figure_with_a_table_of_its_own(result: Report) -> None:
 
 
 def test_a_sweep_of_which_nothing_is_usable_has_its_table_only(result: Report) -> None:
-    arms = tuple(replace(one, p99_ms=None) for one in TOO_MUCH.arms)
+    arms = tuple(replace(one, judged_ms=None) for one in TOO_MUCH.arms)
     sweep = replace(SWEEP, points=(replace(TOO_MUCH, arms=arms),))
     made = replace(result, findings=(replace(result.findings[0], sweeps=(sweep,)),))
     page = html(document(made))

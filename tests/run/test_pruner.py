@@ -60,7 +60,8 @@ def test_what_a_verdict_rests_on_is_never_pruned(testbed: FakeTestbed) -> None:
 
 def test_why_it_was_pruned_is_said() -> None:
     assert pruned(3.14, 30, 450.0) == (
-        "pruned after 3.1 of 30 s: its P99 is certainly above 450 ms (prune_factor x the default's)"
+        "pruned after 3.1 of 30 s: its latency is certainly above 450 ms (prune_factor x the "
+        "default's)"
     )
     assert pruned(None, 30, 450.0) == ""
 
@@ -102,9 +103,9 @@ def test_a_bad_trial_is_pruned_and_a_healthy_one_is_not(
     assert bad.status == "pruned", bad.detail
     assert bad.detail.startswith("pruned after ")
     assert bad.detail.endswith(
-        " of 10 s: its P99 is certainly above 400 ms (prune_factor x the default's)"
+        " of 10 s: its latency is certainly above 400 ms (prune_factor x the default's)"
     )
     assert bad.seconds < flood.duration_s
     assert bad.usable
-    assert LIMIT_MS == bad.pruned_above_ms < bad.p99_ms
+    assert LIMIT_MS == bad.pruned_above_ms < bad.judged_ms
     assert 0 < bad.achieved_rps < flood.rate_rps

@@ -22,7 +22,7 @@ from intop.document.figures import write_figures
 from intop.document.machine import to_json
 from intop.document.progress import LineProgress
 from intop.domain.campaign_status import StageStatus
-from intop.features import commands, stage_places
+from intop.features import commands, load, stage_places
 from intop.inspect.dry_run import DryRunRequest, dry_run, of_tune
 from intop.inspect.status import campaign_status
 from intop.report.gather import gather
@@ -37,17 +37,27 @@ WATCH = Path(watch.__file__).parent
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(features, "FEATURES", (*features.FEATURES, "builders.watch"))
-    kept = (features.features, features.stage_places, features._result_names)
-    for function in kept:
-        function.cache_clear()
+    forget()
     yield
-    for function in kept:
+    forget()
+
+
+def forget() -> None:
+    """Look at the features anew."""
+    for function in (
+        features.features,
+        features.tune_places,
+        features.own_places,
+        features._result_names,
+    ):
         function.cache_clear()
 
 
 @pytest.fixture
 def by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Watch, "of_its_own", True)
+    feature = replace(watch.FEATURE, stages={}, own_stages=watch.FEATURE.stages)
+    monkeypatch.setattr(watch, "FEATURE", feature)
+    forget()
 
 
 @pytest.fixture
@@ -101,7 +111,7 @@ def test_a_new_feature_touches_five_files_at_most() -> None:
 def test_its_result_is_kept_and_drawn(testbed: FakeTestbed, tmp_path: Path) -> None:
     result = execute(Watch(testbed.task))
     assert testbed.task.store.get(testbed.task.subject, Watched) == result
-    assert json.loads(to_json(result)) == {"p99_ms": list(result.p99_ms)}
+    assert json.loads(to_json(result)) == {"judged_ms": list(result.judged_ms)}
     assert len(watched("x86 slt", result).blocks) > 0
     assert [path.name for path in write_figures(tmp_path, "svg", {"x86 slt": result})] == [
         "x86-slt-watch.svg"
@@ -109,7 +119,8 @@ def test_its_result_is_kept_and_drawn(testbed: FakeTestbed, tmp_path: Path) -> N
 
 
 def test_its_command_is_among_those_of_intop(tmp_path: Path) -> None:
-    own = next(command for command in commands() if command.name == "watch")
+    own = load(commands()["watch"])
+    assert own.name == "watch"
     done = CliRunner().invoke(own, ["--dry-run", "-c", str(campaign(tmp_path, archs=("x86",)))])
     assert done.exit_code == 0, done.output
     assert "watch" in done.output
@@ -123,7 +134,7 @@ def test_it_is_carried_out_and_goes_on_after_a_kill(testbed: FakeTestbed) -> Non
     results = execute(Watch(testbed.task))
     assert testbed.measured == [0, 1, 2, 3]
     assert results == execute(Watch(testbed.task))
-    assert 4 == len(results.p99_ms) == len(testbed.measured)
+    assert 4 == len(results.judged_ms) == len(testbed.measured)
 
 
 def test_tune_ends_with_it(made_up: Task, testbed: FakeTestbed) -> None:
@@ -190,7 +201,7 @@ def test_a_dry_run_has_it(made_up: Task, stages: Callable[[], tuple[str, ...]]) 
 def test_a_report_has_it_among_the_stages(made_up: Task) -> None:
     execute(Watch(made_up))
     (findings,) = gather(made_up.context).findings
-    record = findings.stages[-1]
+    record = next(record for record in findings.stages if record.stage == "watch")
     assert (
         record.stage,
         record.description,

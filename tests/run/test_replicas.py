@@ -91,7 +91,7 @@ def test_one_that_measures_something_else_is_left_out(
     result = made.task.store.get(made.task.subject, Agreement)
     assert result is not None
     assert result.in_use == (0,)
-    assert "replica lb-1 is left out, it measures something else: the first one's P99 /" in (
+    assert "replica lb-1 is left out, it measures something else: the first one's latency /" in (
         testbed.output.getvalue()
     )
     rounds = made.task.context.study.budget.agree_rounds

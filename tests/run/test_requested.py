@@ -82,6 +82,7 @@ OTHER: dict[str, object] = {
     "recording": Recording(path="/there/a", seconds=60, requests=9, digest="0a1b2c3d"),
     "only_path": "/a",
     "scheme": "https",
+    "judged_by": "P90",
 }
 
 
@@ -90,7 +91,10 @@ def test_every_other_field_is_compared() -> None:
     study = replace(lab_study(), workloads={"slt": WORKLOAD})
     for name, value in OTHER.items():
         theirs = replace(WORKLOAD, **{name: value})  # type: ignore[arg-type]
-        with pytest.raises(UsageError, match=rf"^slt: {name} is .* where it was asked for, and "):
+        setting = {"judged_by": "objective"}.get(name, name)
+        with pytest.raises(
+            UsageError, match=rf"^slt: {setting} is .* where it was asked for, and "
+        ):
             requested_workload(job(theirs, study), study)
     for name, value in (("duration_s", 3), ("duration_s", None)):
         theirs = replace(WORKLOAD, **{name: value})  # type: ignore[arg-type]

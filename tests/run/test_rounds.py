@@ -12,8 +12,8 @@ from intop.domain.rounds import (
     compare,
     differences,
     in_rounds,
+    judged_by_round,
     latest_series,
-    p99_by_round,
     paired,
     planned_arms,
     planned_rounds,
@@ -57,7 +57,7 @@ def test_only_rounds_that_both_arms_have_are_pairs(testbed: FakeTestbed) -> None
     testbed.p99_us = {one.digest: 1_000, other.digest: 2_000}
     lost = {(1, "one"), (3, "other")}
     testbed.statuses = ["failed" if (p.round, p.arm) in lost else "ok" for p in made]
-    result = p99_by_round(measured(testbed.task, "contest", made))
+    result = judged_by_round(measured(testbed.task, "contest", made))
     assert set(result["one"]) == {(1, 2), (1, 3), (1, 4)}
     assert set(result["other"]) == {(1, 1), (1, 2), (1, 4)}
     before, after = paired(result["other"], result["one"])
@@ -110,6 +110,6 @@ def test_arms_are_compared_with_a_reference_by_round(testbed: FakeTestbed) -> No
     other = arms["other"]
     assert (len(other.trials), other.failures, other.problem) == (3, 1, "because")
     assert other.ratio is not None
-    assert other.p99_ms is not None
-    assert pytest.approx((other.ratio.value, other.p99_ms.value), rel=0.01) == (2.0, 2.0)
-    assert (arms["none"].ratio, arms["none"].p99_ms, arms["none"].trials) == (None, None, ())
+    assert other.judged_ms is not None
+    assert pytest.approx((other.ratio.value, other.judged_ms.value), rel=0.01) == (2.0, 2.0)
+    assert (arms["none"].ratio, arms["none"].judged_ms, arms["none"].trials) == (None, None, ())

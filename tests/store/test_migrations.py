@@ -13,6 +13,7 @@ from alembic.script import ScriptDirectory
 
 from builders.campaigns import sql
 from builders.next_migration import NUMBER, as_python, with_next_migration
+from builders.results import SOAK, VERDICT
 from builders.stored import SEARCH, kept, rows, trial
 from intop.errors import UsageError
 from intop.features import result_types
@@ -129,6 +130,29 @@ def test_a_store_of_the_first_release_has_todays_tables_once_it_is_opened(path: 
     with lzma.open(RECORDED) as packed:
         path.write_bytes(packed.read())
     assert_has_todays_tables(str(path))
+
+
+def test_what_was_called_p99_is_the_judged_latency_once_a_store_is_opened(path: Path) -> None:
+    with opened(str(path)) as store:
+        subject = kept(store, *TRIALS)
+        store.put(subject, SEARCH)
+        store.put(subject, VERDICT)
+        store.put(subject, SOAK)
+    # As the migration before it left a store.
+    sql(path, "alter table trial rename column judged_ms to p99_ms")
+    for new, old in (
+        ("default_ms", "default_p99_ms"),
+        ("tuned_ms", "tuned_p99_ms"),
+        ("predicted_ms", "predicted_p99_ms"),
+        ("judged_ms", "p99_ms"),
+    ):
+        sql(path, "update result set document = replace(document, ?, ?)", f'"{new}":', f'"{old}":')
+    sql(path, f"update {VERSION_TABLE} set version_num = '0101'")
+    with opened(str(path)) as store:
+        assert store.trials(subject) == TRIALS
+        assert store.get(subject, type(SEARCH)) == SEARCH
+        assert store.get(subject, type(VERDICT)) == VERDICT
+        assert store.get(subject, type(SOAK)) == SOAK
 
 
 def assert_has_todays_tables(url: str) -> None:

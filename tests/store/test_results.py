@@ -52,7 +52,7 @@ PROBE = Probe(
 )
 
 TRIED = TriedDuration(
-    duration_s=7, requests=1050, trials=5, p99_ms=80.25, sd=0.5, sd_low=0.3, sd_high=1.4375,
+    duration_s=7, requests=1050, trials=5, judged_ms=80.25, sd=0.5, sd_low=0.3, sd_high=1.4375,
     resolution=1.75, resolution_low=1.4, resolution_high=1e9, pairs_needed=None, seconds=7.25,
 )  # fmt: skip
 
@@ -78,7 +78,7 @@ JUDGED_TRAINING = replace(
 
 RESTARTED = replace(
     SEARCH,
-    candidates=(replace(SEARCH.candidates[0], spread=0.125, penalised_p99_ms=10.25),),
+    candidates=(replace(SEARCH.candidates[0], spread=0.125, penalised_ms=10.25),),
     convergences=(replace(SEARCH.convergences[0], algorithm="swarm", predictions=400, restarts=1),),
     winners=(replace(SEARCH.candidates[0], model="rf"),),
 )

@@ -93,8 +93,8 @@ def test_a_trial_without_a_place_in_a_plan_is_refused(url: str) -> None:
 
 def test_p99_is_there_for_people_with_an_sql_prompt(store: Store, url: str) -> None:
     kept(store, trial(), replace(FAILED, attempt=1))
-    result = rows(url, "select p99_ms, status from trial order by id")
-    assert [(trial().p99_ms, "ok"), (None, "failed")] == result
+    result = rows(url, "select judged_ms, status from trial order by id")
+    assert [(trial().judged_ms, "ok"), (None, "failed")] == result
 
 
 KILLED = """

@@ -28,8 +28,8 @@ def test_a_sound_store_has_no_problem(store: Store) -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("update trial set histogram = null", "its P99 is None ms, and the column has 50.015"),
-        ("update trial set p99_ms = 7", "its P99 is 50.015 ms, and the column has 7.0"),
+        ("update trial set histogram = null", "its latency is None ms, and the column has 50.015"),
+        ("update trial set judged_ms = 7", "its latency is 50.015 ms, and the column has 7.0"),
         ("update trial set counters = histogram", "counters can't be unpacked"),
         ("update trial set errors = 'none'", "trial 1 is not as this intop writes it"),
         ("update planned set role = 'boss'", "plan of collect is not as this intop writes it"),

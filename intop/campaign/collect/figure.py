@@ -55,7 +55,7 @@ def default_drift(about: str, sentinels: Sentinels) -> Drawing:
         axes = figure.subplots()
         _marks(axes, sentinels, scale)
         _trend(axes, sentinels, scale)
-        values = [s.p99_ms for s in sentinels.sentinels]
+        values = [s.judged_ms for s in sentinels.sentinels]
         axes.set_yscale("log")
         axes.set_ylim(min(values) / ROOM, max(values) * ROOM)
         plain_ticks(axes.yaxis, axes.get_ylim())
@@ -69,12 +69,12 @@ def default_drift(about: str, sentinels: Sentinels) -> Drawing:
             fontweight="normal",
         )
         axes.set_xlabel(f"{unit} since the first trial of the default")
-        axes.set_ylabel("P99 of the default in ms")
+        axes.set_ylabel(f"{sentinels.judged_by} of the default in ms")
         legend_below(figure, axes)
 
     return drawn(
         "drift",
-        f"the default's P99 over time ({len(sentinels.sentinels)} trials)",
+        f"the default's {sentinels.judged_by} over time ({len(sentinels.sentinels)} trials)",
         paint,
         about=about,
         height=DRIFT_HEIGHT,
@@ -88,7 +88,7 @@ def _marks(axes: Axes, sentinels: Sentinels, scale: float) -> None:
         own = [s for s in sentinels.sentinels if s.replica == replica]
         axes.plot(
             [scale * s.hours for s in own],
-            [s.p99_ms for s in own],
+            [s.judged_ms for s in own],
             mark,
             color=colour,
             markersize=3.5,
@@ -103,8 +103,8 @@ def _trend(axes: Axes, sentinels: Sentinels, scale: float) -> None:
     hours = [scale * point.hours for point in sentinels.trend]
     axes.fill_between(
         hours,
-        [point.p99_ms.low for point in sentinels.trend],
-        [point.p99_ms.high for point in sentinels.trend],
+        [point.judged_ms.low for point in sentinels.trend],
+        [point.judged_ms.high for point in sentinels.trend],
         color=ORANGE,
         alpha=0.25,
         linewidth=0,
@@ -112,7 +112,7 @@ def _trend(axes: Axes, sentinels: Sentinels, scale: float) -> None:
     )
     axes.plot(
         hours,
-        [point.p99_ms.value for point in sentinels.trend],
+        [point.judged_ms.value for point in sentinels.trend],
         color=ORANGE,
         linewidth=1.8,
         label=f"trend with {sentinels.drift.level:.0%} interval",

@@ -131,7 +131,7 @@ class Collect(Stage[Collected]):
         chosen = next_batch(
             [m.mean_log for m, _ in sound],
             [variance for _, variance in sound],
-            [len(m.p99_ms) for m, _ in sound],
+            [len(m.judged_ms) for m, _ in sound],
             min(BATCH, wanted - done),
         )
         random.Random(self.task.seed("replicates", len(plan))).shuffle(chosen)

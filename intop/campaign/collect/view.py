@@ -16,7 +16,7 @@ def collected(title: str, collected: Collected) -> Section:
     rows: list[tuple[Value, ...]] = []
     for name, default in (("default", True), ("configurations", False)):
         trials = [t for t in collected.trials if t.configuration.is_default == default]
-        latencies = [t.p99_ms for t in trials if t.usable]
+        latencies = [t.judged_ms for t in trials if t.usable]
         odd = [t.status for t in trials if t.status != "ok"]
         counts = ", ".join(f"{odd.count(s)} {s}" for s in sorted(set(odd)))
         ends = (min(latencies), max(latencies)) if latencies else ()
@@ -30,7 +30,9 @@ def collected(title: str, collected: Collected) -> Section:
     ]
     if collected.replicas is not None:
         sentences += replica_sentences(collected.replicas)
-    heads = (*texts(""), *numbers("trials", "lowest P99", "highest P99"), *texts("not ok"))
+    judged_by = collected.trials[0].conditions.judged_by if collected.trials else "P99"
+    ends_of = (f"lowest {judged_by}", f"highest {judged_by}")
+    heads = (*texts(""), *numbers("trials", *ends_of), *texts("not ok"))
     return tabled(f"{title}: trials", heads, rows, sentences)
 
 
@@ -46,9 +48,9 @@ def replica_sentences(agreement: Agreement) -> list[str]:
 
 
 def noise_sentence(name: str, noise: Noise) -> str:
-    """Return such as: noise of the default: a trial's P99 scatters by 7 % (95 % interval 4 to ...).
+    """Return such as: noise of the default: a trial scatters by 7 % (95 % interval 4 to 11 %).
 
-    That is one standard deviation of log P99, as the percentage above.
+    That is one standard deviation of log latency, as the percentage above.
     """
     if noise.sd is None or noise.low is None or noise.high is None:
         return f"noise of {name}: can't be told, nothing was measured twice"
@@ -58,7 +60,7 @@ def noise_sentence(name: str, noise: Noise) -> str:
         for x in (noise.sd, noise.low, noise.high)
     )
     return (
-        f"noise of {name}: a trial's P99 scatters by {sd} % ({noise.level:.0%} interval {low} to "
+        f"noise of {name}: a trial scatters by {sd} % ({noise.level:.0%} interval {low} to "
         f"{high} %, degrees of freedom: {noise.freedom})"
     )
 

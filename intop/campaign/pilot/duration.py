@@ -14,7 +14,7 @@ MOST_PAIRS = 1000
 
 
 def half_width(sd: float, pairs: int, *, level: float, look_count: int) -> float:
-    """Return the half width of a verdict's interval on the log scale, for an sd of log P99.
+    """Return the half width of a verdict's interval on the log scale, for an sd of log latency.
 
     Student's t interval of the mean of `pairs` log ratios, which have sqrt(2) times the sd of a
     trial where both sides scatter alike and independently (`stats.paired_ratio`); at the level of
@@ -49,8 +49,8 @@ def tried_duration(
     """Return the result of usable trials of one duration, for verdicts of so many pairs.
 
     The sd is that within replicas of the cluster, as the sides of a verdict's pair are measured on
-    the same one. Its interval is that of a variance, (n - replicas) s² / chi²: it takes log P99 as
-    normally distributed (Snedecor and Cochran, Statistical Methods, 8th ed., 1989).
+    the same one. Its interval is that of a variance, (n - replicas) s² / chi²: log latency is taken
+    as normally distributed (Snedecor and Cochran, Statistical Methods, 8th ed., 1989).
     Raises ValueError where no replica has two trials.
     """
     count = len(trials)
@@ -58,7 +58,7 @@ def tried_duration(
     freedom = count - len(set(replicas))
     if freedom < 1:
         raise ValueError(f"only {count} of the trials of {duration_s} s could be measured")
-    around = centred([math.log(t.p99_ms) for t in trials], replicas)
+    around = centred([math.log(t.judged_ms) for t in trials], replicas)
     sd = math.sqrt(math.fsum(x**2 for x in around) / freedom)
     low, high = (
         sd * math.sqrt(freedom / chi_square_quantile(tail, freedom))
@@ -73,7 +73,7 @@ def tried_duration(
         duration_s=duration_s,
         requests=round(trials[0].conditions.rate_rps * duration_s),
         trials=count,
-        p99_ms=geometric_mean([t.p99_ms for t in trials]),
+        judged_ms=geometric_mean([t.judged_ms for t in trials]),
         sd=sd,
         sd_low=low,
         sd_high=high,
@@ -86,7 +86,7 @@ def tried_duration(
 
 
 def stalled(tried: Sequence[TriedDuration]) -> bool:
-    """Return whether neither of the last two doublings made P99 scatter less than before.
+    """Return whether neither of the last two doublings made trials scatter less than before.
 
     A single doubling says little: the sd of five trials is known to a factor of two or three.
     """

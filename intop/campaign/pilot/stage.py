@@ -36,7 +36,9 @@ class FindDuration(Stage[Pilot]):
         budget = task.context.study.budget
         self.given = task.workload.duration_s
         try:
-            self.ladder = durations(task.workload.rate_rps, budget.pilot_max_s)
+            self.ladder = durations(
+                task.workload.rate_rps, budget.pilot_max_s, task.workload.judged_by
+            )
         except ValueError as error:
             raise UsageError(
                 f"{task.title}: {error}. Raise pilot_max_s in [budget] of "
@@ -71,7 +73,9 @@ class FindDuration(Stage[Pilot]):
             level=self.budget.level,
             given_s=self.given,
         )
-        return replace(pilot, connections=kept_connections(self.task.workload))
+        judged_by = trials[0].conditions.judged_by
+        connections = kept_connections(self.task.workload)
+        return replace(pilot, judged_by=judged_by, connections=connections)
 
     def _rungs(self) -> Iterator[int]:
         """Return the durations (s) to try, each chosen by the results of those before it."""
@@ -121,12 +125,12 @@ class FindDuration(Stage[Pilot]):
     @classmethod
     def expected(cls, prospect: Prospect) -> Expected:
         """Return its trials: likely two of the durations beside the first one, and all at most."""
-        budget = prospect.budget
+        budget, load = prospect.budget, prospect.workload
         places = prospect.places(cls.name)
         trials = max(len(places), budget.pilot_trials)
         left = trials - sum(place.is_done(budget.retries) for place in places)
         try:
-            ladder = durations(prospect.workload.rate_rps, budget.pilot_max_s)
+            ladder = durations(load.rate_rps, budget.pilot_max_s, load.judged_by)
         except ValueError:
             return Expected(trials=trials, bound="at least", time=Span(likely_s=0.0, most_s=0.0))
         rungs = [prospect.trial(duration_s) for duration_s in ladder]

@@ -9,15 +9,16 @@ from intop.domain.pilot import Pilot, TriedDuration
 
 def pilot(title: str, pilot: Pilot) -> Section:
     """The durations that were tried, and what follows."""
+    name = pilot.judged_by
     names = (f"{pilot.pairs} pairs tell", f"pairs for {pilot.wanted:g}", "time")
     return tabled(
         f"{title}: pilot (the default, {pilot.level:.0%} intervals)",
-        (*numbers("trials of", "requests", "P99", "sd of log P99", *names), Column("", "text")),
+        (*numbers("trials of", "requests", name, f"sd of log {name}", *names), Column("", "text")),
         (
             (
                 f"{duration.duration_s} s",
                 f"{duration.trials} x {duration.requests:,}",
-                f"{duration.p99_ms:.1f} ms",
+                f"{duration.judged_ms:.1f} ms",
                 f"{duration.sd:.2f} ({duration.sd_low:.2f} to {duration.sd_high:.2f})",
                 _resolution(duration),
                 _pairs(duration),
@@ -29,7 +30,7 @@ def pilot(title: str, pilot: Pilot) -> Section:
         [
             f"{sentence(pilot)[0].upper()}{sentence(pilot)[1:]}.",
             *_carried(pilot),
-            "What pairs tell is how far a verdict's interval reaches, as a ratio of P99.",
+            f"What pairs tell is how far a verdict's interval reaches, as a ratio of {name}.",
             "A gain that is measured above it is called one.",
             "It takes the tuned side to scatter as the default does.",
         ],

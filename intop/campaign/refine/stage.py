@@ -120,7 +120,7 @@ class Refine(Stage[Refined]):
             ended = "nothing better expected"
         measured = by_configuration(self.design)
         defaults = [
-            t.p99_ms for t in (*self.design, *trials) if t.usable and t.configuration.is_default
+            t.judged_ms for t in (*self.design, *trials) if t.usable and t.configuration.is_default
         ]
         refined = Refined(
             before=self._best(0, trials),
@@ -129,7 +129,8 @@ class Refine(Stage[Refined]):
             ended=ended,
             budget=self.budget.refine_trials,
             earlier=len(self._warm_start.usable),
-            default_p99_ms=geometric_mean(defaults),
+            default_ms=geometric_mean(defaults),
+            judged_by=self.task.workload.judged_by,
             improvement=decisions[-1].improvement if ended == "nothing better expected" else None,
             least=decisions[-1].least if ended == "nothing better expected" else None,
         )
@@ -204,7 +205,7 @@ class Refine(Stage[Refined]):
         step, proposed = self._proposed(
             number, trials, min(self.budget.refine_batch, self.budget.refine_trials - spent)
         )
-        gained = math.log(self._best(0, trials).p99_ms / best.p99_ms)
+        gained = math.log(self._best(0, trials).judged_ms / best.judged_ms)
         decision = Decision(
             best=best,
             improvement=step.improvement,
@@ -216,8 +217,8 @@ class Refine(Stage[Refined]):
             return []
         self.task.context.progress.say(
             f"{self.task.title}: refine: {_described(best)} after {spent} of "
-            f"{self.budget.refine_trials} trials; {len(proposed)} follow, expected to shorten its "
-            f"tail by {_share(step.improvement)}"
+            f"{self.budget.refine_trials} trials; {len(proposed)} follow, expected to gain "
+            f"{_share(step.improvement)}"
         )
         return proposed
 
@@ -278,7 +279,7 @@ class Refine(Stage[Refined]):
 
     def _slow(self, number: int, trials: Sequence[Trial]) -> int:
         """Return how many of the last steps before this one were slow."""
-        best = [math.log(self._best(n, trials).p99_ms) for n in range(number)]
+        best = [math.log(self._best(n, trials).judged_ms) for n in range(number)]
         quick = [
             n
             for n in range(1, number)
@@ -304,7 +305,7 @@ class Refine(Stage[Refined]):
                     f"there is nothing to refine"
                 )
             self._known[number] = BestKnown(
-                configuration=best.configuration, p99_ms=best.mean_ms, trials=len(best.p99_ms)
+                configuration=best.configuration, judged_ms=best.mean_ms, trials=len(best.judged_ms)
             )
         return self._known[number]
 
@@ -325,11 +326,11 @@ def _last_step(plan: Sequence[PlannedTrial]) -> int:
 
 
 def _described(best: BestKnown) -> str:
-    """Return such as: best so far P99 16.1 ms (3 trials)."""
+    """Return such as: best so far 16.1 ms (3 trials)."""
     counted = "1 trial" if best.trials == 1 else f"{best.trials} trials"
-    return f"best so far P99 {best.p99_ms:.1f} ms ({counted})"
+    return f"best so far {best.judged_ms:.1f} ms ({counted})"
 
 
 def _share(improvement: float) -> str:
-    """Return by how many percent a tail is shorter when its logarithm is lower by that."""
+    """Return by how many percent a latency falls with its logarithm."""
     return f"{-100 * math.expm1(-improvement):.0f} %"

@@ -39,7 +39,7 @@ def step_table(refined: Refined) -> Table:
         columns=(
             Column("step", "text"),
             *columns("count", *REASONS, "failed"),
-            Column("best known P99", unit="ms"),
+            Column(f"best known {refined.judged_by}", unit="ms"),
             Column("its trials", "count"),
         ),
         rows=(first, *steps),
@@ -47,13 +47,13 @@ def step_table(refined: Refined) -> Table:
 
 
 def expected(improvement: float) -> str:
-    """Return the expected fall of the tail in percent; a dash where nothing could be said."""
+    """Return the expected fall in percent; a dash where nothing could be said."""
     percent = expected_percent(improvement)
     return "-" if percent is None else f"{percent:.1f} %"
 
 
 def _best(best: BestKnown) -> tuple[Value, ...]:
-    return best.p99_ms, best.trials
+    return best.judged_ms, best.trials
 
 
 def ending(refined: Refined) -> list[str]:
@@ -70,7 +70,7 @@ def ending(refined: Refined) -> list[str]:
     sentences = [
         f"Ended: {ended}.",
         (
-            f"The default has {refined.default_p99_ms:.1f} ms in these stages. What is best known "
+            f"The default has {refined.default_ms:.1f} ms in these stages. What is best known "
             "was chosen by its trials, which flatters it: what it is worth, the verdict says."
         ),
     ]

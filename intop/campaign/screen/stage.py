@@ -4,12 +4,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from intop.campaign.collected import check_samples, required_space, samples_of, usable
 from intop.campaign.hints import hinted
 from intop.campaign.pilot.stage import timed
 from intop.campaign.sentinels import with_sentinels
 from intop.domain.drift import drift
+from intop.domain.histogram import COARSE
 from intop.domain.ranking import RankAgreement, Ranking, Screening, is_stable, rank_agreement
 from intop.domain.replicates import by_configuration
 from intop.domain.trial import PlannedTrial, Trial
@@ -20,6 +22,9 @@ from intop.run.prospect import Prospect, designed
 from intop.run.replicas import replicas_in_use
 from intop.run.stage import Batch, Expected, SoFar, Stage
 from intop.store import Subject
+
+if TYPE_CHECKING:
+    from intop.learn.samples import Vector
 
 LOOKS = 10
 """Parts of a screening, each of which varies everything alike. After one it may be looked at."""
@@ -134,12 +139,16 @@ def _screening(task: Task, trials: Sequence[Trial]) -> Screening:
     space = required_space(task)
     drawn = [t for t in usable(trials, task) if not t.configuration.is_default]
     samples = samples_of(space, by_configuration(drawn))
-    tails = samples_of(space, by_configuration(drawn, lambda trial: trial.tail_ms))
+    judged_by = task.workload.judged_by
+    responses: dict[str, Vector] = {judged_by: samples.log_target}
+    if judged_by in COARSE:
+        tails = samples_of(space, by_configuration(drawn, lambda trial: trial.tail_ms))
+        responses["tail"] = tails.log_target
     with _enough(task, trials):
         return screening(
             samples.variables,
             samples.values,
-            {"P99": samples.log_target, "tail": tails.log_target},
+            responses,
             seed=task.seed("screening"),
             hinted=hinted(task, trials, space),
         )

@@ -61,7 +61,7 @@ def ranking(title: str, ranking: Ranking) -> Section:
 def _importances(title: str, ranking: Ranking) -> Section:
     """The chosen parameters by importance, and where the level of the probes lies among them.
 
-    By how much of the variance of log P99 the error grows when a parameter is shuffled, the
+    By how much of the variance of log latency the error grows when a parameter is shuffled, the
     standard deviation of that over models, how many sets of probes it beats, and its share of what
     the splits of the trees explain.
     """
@@ -135,8 +135,8 @@ def power_sentences(screening: Screening) -> list[str]:
     if frozen := len(screening.keys("frozen")):
         lines.append(
             f"Frozen at their defaults: {counted(frozen, 'parameter')}. By the data, each changes "
-            f"P99 by less than {screening.matters:g} times ({screening.level:.0%} confidence for "
-            "each)."
+            f"{screening.responses[0]} by less than {screening.matters:g} times "
+            f"({screening.level:.0%} confidence for each)."
         )
     if still := len(screening.keys("open")):
         lines.append(

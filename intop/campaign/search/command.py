@@ -65,7 +65,7 @@ def _search_front(objectives: str, models: Path | None, algorithm: str, **option
     from intop.campaign.search.view import tradeoff
 
     if models is not None:
-        raise UsageError("--models has models of P99 only: leave it out with --objectives")
+        raise UsageError("--models has models of latency only: leave it out with --objectives")
     if algorithm != "genetic":
         raise UsageError(f"--objectives is searched by NSGA-II: leave out --algorithm {algorithm}")
     chosen = chosen_objectives(objectives)

@@ -57,14 +57,14 @@ def convergence(about: str, search: Search) -> Drawing:
 
 
 def refinement(about: str, refined: Refined) -> Drawing:
-    """Best known P99 after the first design and after each step, beside the default's.
+    """Best known latency after the first design and after each step, beside the default's.
 
     Raises NoDataError for a refinement without a step.
     """
     if not refined.steps:
         raise NoDataError("the refinement has no steps")
     counts = [refined.collected, *(refined.collected + step.spent for step in refined.steps)]
-    best = [refined.before.p99_ms, *(step.best.p99_ms for step in refined.steps)]
+    best = [refined.before.judged_ms, *(step.best.judged_ms for step in refined.steps)]
 
     def paint(figure: Figure) -> None:
         axes: Axes = figure.subplots()
@@ -79,7 +79,7 @@ def refinement(about: str, refined: Refined) -> Drawing:
             gid="best-known",
         )
         axes.axhline(
-            refined.default_p99_ms,
+            refined.default_ms,
             color=ORANGE,
             linewidth=1.3,
             linestyle="--",
@@ -97,7 +97,8 @@ def refinement(about: str, refined: Refined) -> Drawing:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         faint_grid(axes, "y")
         axes.set_xlabel("measurements, without those of the default")
-        axes.set_ylabel("measured P99 in ms")
+        axes.set_ylabel(f"measured {refined.judged_by} in ms")
         axes.legend()
 
-    return drawn("refinement", "best known P99", paint, about=about, height=HEIGHT)
+    title = f"best known {refined.judged_by}"
+    return drawn("refinement", title, paint, about=about, height=HEIGHT)

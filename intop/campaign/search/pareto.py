@@ -37,7 +37,7 @@ BEST_MEASURED = 10
 """Configurations of each objective that the search begins with."""
 
 _OF_TRIAL: Mapping[ObjectiveName, Callable[[Trial], float]] = {
-    "p99": lambda t: t.p99_ms,
+    "p99": lambda t: t.statistic_ms("P99"),
     "cpu": lambda t: max(t.balancer.cpu, NO_CPU),
     "throughput": lambda t: t.achieved_rps,
 }

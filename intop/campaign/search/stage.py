@@ -27,7 +27,7 @@ PROMISING, KEPT_CANDIDATES = 2_000, 20
 
 
 class GlobalSearch(Stage[Search]):
-    """The configurations with the lowest predicted P99, by STM or DTM.
+    """The configurations with the lowest predicted latency, by STM or DTM.
 
     The four tree models are searched one by one, as in the paper, and together. The candidates are
     from the search of all four, with a penalty where they are not sure. Each model's own best is

@@ -80,7 +80,7 @@ def algorithms(search: Search) -> str:
 
 
 def sparkline(run: Convergence, width: int = 20) -> str:
-    """The best predicted P99 by generation, high to low, in at most `width` blocks."""
+    """The best predicted latency by generation, high to low, in at most `width` blocks."""
     values = run.best_ms
     step = max(1, -(-len(values) // width))
     picked = values[::-1][::step][::-1]  # from the end, which must not be missing

@@ -22,7 +22,7 @@ def noise_ceiling(task: Task, samples: "Samples", trials: Sequence[Trial]) -> Ce
     """Return the accuracy of a perfect model of what was collected and refined."""
     from intop.learn.ceiling import ceiling
 
-    return ceiling(samples.own, _histograms(task, trials))
+    return ceiling(samples.own, _histograms(task, trials), task.workload.judged_by)
 
 
 def limited_effort(task: Task, best: Ceiling | None) -> "Effort":
@@ -51,8 +51,8 @@ def trials_s(task: Task) -> float:
 
 
 def _histograms(task: Task, trials: Sequence[Trial]) -> list[list[Histogram]]:
-    """Return the latencies behind each row's P99; none where models learn something else."""
-    if task.context.study.objective != "p99":
+    """Return the latencies behind each row; none where models learn something else."""
+    if task.context.study.objective == "component":
         return []
     return [
         [t.histogram for t in row if t.usable and t.histogram is not None]

@@ -29,7 +29,7 @@ class Train(Stage[Training]):
     """
 
     name = "train"
-    description = "models that predict P99 from a configuration"
+    description = "models that predict latency from a configuration"
     command = "train"
     finds = "models"
     hands_on = ("STM", "DTM")

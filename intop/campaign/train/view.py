@@ -9,7 +9,7 @@ from intop.document.model import Notes, Section, Table, tabled
 from intop.domain.artefact import Manifest
 from intop.domain.table import Inventory
 from intop.domain.table import Table as ForeignTable
-from intop.domain.training import NEAR_CEILING, Components, Objective, Training
+from intop.domain.training import NEAR_CEILING, Components, Objective, Training, judged_by
 from intop.words import counted, few, percent_change
 
 CEILING = "noise ceiling"
@@ -136,7 +136,7 @@ def objective_sentence(objective: Objective) -> str:
             "objective: the first component, as P99 equivalent (on the scale of log P99); "
             "intop verify judges by P99 itself"
         )
-    return "objective: P99"
+    return f"objective: {judged_by(objective)}"
 
 
 def _component_sentences(components: Components) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rounds of an ablation: sets of changes that met, and the differences of P99 that they show."""
+"""Rounds of an ablation: sets of changes that met, and the differences that they show."""
 
 import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Changes: TypeAlias = frozenset[str]
 """Changes by name. A name stands for a key, or for several that only go together."""
 
 Round: TypeAlias = Mapping[Changes, float]
-"""Log P99 of the sets that met in one round, without those that could not be measured."""
+"""Log latency of the sets that met in one round, without those that could not be measured."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ Asking: TypeAlias = Generator[NextRounds, Sequence[Round], T]
 
 @dataclass(frozen=True)
 class Effect:
-    """A difference of log P99."""
+    """A difference of log latency."""
 
     mean: float
     error: float
@@ -59,7 +59,7 @@ class Rounds:
     def effects(
         self, contrasts: Mapping[str, Mapping[Changes, int]], level: float
     ) -> dict[str, Effect]:
-        """Return contrasts of log P99, with weights by set, over the rounds with all of its sets.
+        """Return contrasts of log latency, weighted by set, over the rounds with all of its sets.
 
         Variances are drawn to that of all these contrasts together, as in domain/replicates.py:
         a few rounds have none of their own. Student's t has the degrees of freedom of both.
@@ -95,7 +95,7 @@ class Rounds:
 
 
 def kept_share(gain: float, loss: float) -> float:
-    """Return the share of a gain that is left after a loss, both log ratios of P99.
+    """Return the share of a gain that is left after a loss, both log ratios of latency.
 
     Gains count as ratio less 1. Raises ValueError where there is no gain.
     """

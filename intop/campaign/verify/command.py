@@ -57,9 +57,9 @@ def _asked(against: str, more: int | None, **options: Any) -> dry_run.Asked:  # 
 def command(against: str, more: int | None, **options: Any) -> None:
     """Compare the best candidates with the default.
 
-    The verdict is a gain if P99 is lower and no guardrail of the file is broken. "Gain, but" names
-    what the rounds can't exclude. "No gain: it costs" names what is worse. The exit code is 3 when
-    no verdict is a gain.
+    The verdict is a gain if latency is lower and no guardrail of the file is broken. "Gain, but"
+    names what the rounds can't exclude. "No gain: it costs" names what is worse. The exit code is
+    3 when no verdict is a gain.
 
     --more goes on with further pairs of the same campaign where the verdict is undecided. The new
     verdict replaces the old one. All looks together hold at the level, since a part of the error

@@ -31,9 +31,9 @@ from intop.domain.rounds import (
     failures,
     first_problem,
     first_rounds,
+    judged_by_round,
     latest_series,
     of_series,
-    p99_by_round,
     paired,
     planned_arms,
     planned_rounds,
@@ -106,9 +106,9 @@ class Judgement:
         )
 
     def ratios(self, trials: Sequence[Trial]) -> list[float]:
-        """Return default P99 / tuned P99 of each pair."""
+        """Return default latency / tuned latency of each pair."""
         default, tuned = self._pairs(trials)
-        return [a.p99_ms / b.p99_ms for a, b in zip(default, tuned, strict=True)]
+        return [a.judged_ms / b.judged_ms for a, b in zip(default, tuned, strict=True)]
 
     def further_rounds(self, rounds: int) -> list[PlannedTrial]:
         """Return the places of further rounds, with the arms and the load of the first ones."""
@@ -175,8 +175,8 @@ class Judgement:
         for look in self._scheduled():
             sides = self._pairs(first_rounds(trials, look.rounds))
             if look.rounds < rounds and len(sides[0]) > 1:
-                p99s = ([t.p99_ms for t in side] for side in sides)
-                ratio = paired_ratio(*p99s, level=look.level)
+                latencies_ms = ([t.judged_ms for t in side] for side in sides)
+                ratio = paired_ratio(*latencies_ms, level=look.level)
                 yield EarlierLook(pairs=len(sides[0]), ratio=ratio, level=look.level)
 
     def _halves(self, trials: Sequence[Trial]) -> Halves | None:
@@ -184,9 +184,9 @@ class Judgement:
         if not {KERNEL, NGINX} <= self.beside.keys():
             return None
         level = _level(self._scheduled(), planned_rounds([t.planned for t in trials]))
-        p99_ms = p99_by_round(trials)
+        judged_ms = judged_by_round(trials)
         names = (self.against, KERNEL, NGINX, self.origin)
-        return halves(*paired(*(p99_ms.get(name, {}) for name in names)), level=level)
+        return halves(*paired(*(judged_ms.get(name, {}) for name in names)), level=level)
 
     def _plan(self, testbed: Testbed) -> list[PlannedTrial]:
         arms = {

@@ -8,13 +8,12 @@ from matplotlib.ticker import NullFormatter, NullLocator
 
 from intop.document.axes import faint_grid, plain_ticks
 from intop.document.drawing import BLUE, INK, ORANGE, Drawing, NoDataError, drawn
-from intop.domain.histogram import BEHIND, Histogram, reliable_ms
+from intop.domain.histogram import BEHIND, PERCENTS, Histogram, reliable_ms
 from intop.domain.sides import Latencies, merged
 
 HEIGHT = 3.4
 MARKS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999)
 """The percentiles that are named. One in so many requests is slower as the axis has it there."""
-JUDGED = 99.0
 HEADROOM = 1.4
 """Factor of room for the words above the slowest request."""
 APART = 2.0
@@ -35,6 +34,7 @@ def percentiles(about: str, latencies: Latencies) -> Drawing:
         latencies.against or "default": (latencies.default, ORANGE, ("s", 6.5)),
         "tuned": (latencies.tuned, BLUE, ("o", 3.5)),
     }
+    judged = PERCENTS.get(latencies.judged_by, PERCENTS["P99"])
     whole = {name: merged(trials) for name, (trials, *_) in sides.items()}
     if not all(histogram.total for histogram in whole.values()):
         raise NoDataError("there are no requests on one of the sides")
@@ -44,8 +44,8 @@ def percentiles(about: str, latencies: Latencies) -> Drawing:
         for name, (trials, colour, mark) in sides.items():
             _band(axes, name, trials, colour)
             _line(axes, name, whole[name], colour, mark)
-        _label(axes, whole)
-        _scales(axes, whole)
+        _label(axes, whole, judged)
+        _scales(axes, whole, judged)
         trials_told = max(len(latencies.default), len(latencies.tuned))
         axes.set_xlabel(
             "percentile of all requests\n"
@@ -111,18 +111,20 @@ def _band(axes: Axes, name: str, trials: Sequence[Histogram], colour: str) -> No
     )
 
 
-def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
-    """Names and values where the verdict looks, and at the slowest requests."""
-    p99_ms = {
-        name: value for name, h in whole.items() if (value := reliable_ms(h, JUDGED)) is not None
+def _label(axes: Axes, whole: dict[str, Histogram], judged: float) -> None:
+    """Names and values at the judged percentile, P99 beside a mean, and at the slowest requests."""
+    judged_ms = {
+        name: value for name, h in whole.items() if (value := reliable_ms(h, judged)) is not None
     }
-    ways = (((-5, 5), "right", "bottom"), ((5, -5), "left", "top"))
+    # At the left edge there is room on one side only.
+    left = ((-5, 5), "right") if judged >= PERCENTS["P90"] else ((5, 5), "left")
+    ways = ((*left, "bottom"), ((5, -5), "left", "top"))
     for (offset, across, up), name in zip(
-        ways, sorted(p99_ms, key=lambda n: -p99_ms[n]), strict=False
+        ways, sorted(judged_ms, key=lambda n: -judged_ms[n]), strict=False
     ):
         axes.annotate(
-            f"{name} {p99_ms[name]:.3g} ms",
-            (_slower(JUDGED), p99_ms[name]),
+            f"{name} {judged_ms[name]:.3g} ms",
+            (_slower(judged), judged_ms[name]),
             offset,
             textcoords="offset points",
             ha=across,
@@ -146,7 +148,7 @@ def _label(axes: Axes, whole: dict[str, Histogram]) -> None:
         )
 
 
-def _scales(axes: Axes, whole: dict[str, Histogram]) -> None:
+def _scales(axes: Axes, whole: dict[str, Histogram], judged: float) -> None:
     axes.set(xscale="log", yscale="log")
     most = max(histogram.total for histogram in whole.values())
     axes.set_xlim(_slower(MARKS[0]), max(most, 2 * _slower(MARKS[0])))
@@ -157,7 +159,7 @@ def _scales(axes: Axes, whole: dict[str, Histogram]) -> None:
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * HEADROOM)
     plain_ticks(axes.yaxis, axes.get_ylim())
-    axes.axvline(_slower(JUDGED), ymax=0.87, color=INK, linewidth=0.8, linestyle=":")
+    axes.axvline(_slower(judged), ymax=0.87, color=INK, linewidth=0.8, linestyle=":")
     faint_grid(axes)
 
 

@@ -11,7 +11,7 @@ from intop.campaign.pilot.stage import timed
 from intop.domain.baseline import HOST
 from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.replicates import by_configuration
-from intop.domain.rounds import Cells, cell, first_problem, p99_by_round, paired, planned_arms
+from intop.domain.rounds import Cells, cell, first_problem, judged_by_round, paired, planned_arms
 from intop.domain.search import Search
 from intop.domain.speedups import SpeedUps, speed_ups
 from intop.domain.training import Training
@@ -106,7 +106,7 @@ def finalists(task: Task, count: int) -> dict[str, Configuration]:
 
 
 def best_finalist(task: Task, picked: Sequence[Trial]) -> tuple[str, Configuration]:
-    """Return the finalist with the lowest geometric mean of P99, among those that never failed.
+    """Return the finalist with the lowest geometric mean of latency, among those that never failed.
 
     A disturbed trial says nothing about its finalist; one that is left with none is out, too. One
     that changes at most half as many keys as the lowest is preferred where it is within a standard
@@ -126,20 +126,22 @@ def best_finalist(task: Task, picked: Sequence[Trial]) -> tuple[str, Configurati
             f"{first_problem(picked)}"
         )
     lowest = min(sound, key=lambda n: sound[n].mean_log)
-    p99_ms = p99_by_round(picked)
+    judged_ms = judged_by_round(picked)
     keys = {n: len(measured.configuration.values) for n, measured in sound.items()}
     simple = [
-        n for n in sound if 2 * keys[n] <= keys[lowest] and _is_as_good(p99_ms[n], p99_ms[lowest])
+        n
+        for n in sound
+        if 2 * keys[n] <= keys[lowest] and _is_as_good(judged_ms[n], judged_ms[lowest])
     ]
     name = min(simple, key=lambda n: (keys[n], sound[n].mean_log), default=lowest)
     return name, sound[name].configuration
 
 
 def _is_as_good(
-    p99_ms: Mapping[SeriesRound, float], lowest_ms: Mapping[SeriesRound, float]
+    judged_ms: Mapping[SeriesRound, float], lowest_ms: Mapping[SeriesRound, float]
 ) -> bool:
-    """Return whether P99 by round is within a standard error of the lowest finalist's."""
-    longer = [math.log(a / b) for a, b in zip(*paired(p99_ms, lowest_ms), strict=True)]
+    """Return whether latency by round is within a standard error of the lowest finalist's."""
+    longer = [math.log(a / b) for a, b in zip(*paired(judged_ms, lowest_ms), strict=True)]
     return len(longer) > 1 and fmean(longer) <= stdev(longer) / math.sqrt(len(longer))
 
 
@@ -157,7 +159,7 @@ def model_speed_ups(task: Task, picked: Sequence[Trial]) -> SpeedUps | None:
         return None
     return speed_ups(
         arms,
-        p99_by_round(picked),
+        judged_by_round(picked),
         Counter(t.planned.arm for t in picked if t.status == "failed"),
         default=HOST,
         level=task.context.study.budget.level,

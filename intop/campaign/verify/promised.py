@@ -12,10 +12,10 @@ from intop.run.context import Task
 def promised(task: Task, winner: Winner, purpose: str) -> tuple[str, ...]:
     """Return the winner's changes, ranked by the effect that the models predict, largest first.
 
-    The effect is log P99 without a change less that with it, in the winner and beside the default
-    together. An explanation ranks by the same sum when it measures all changes. Empty where there
-    are no models of P99 by trees. `purpose` seeds the fit. Raises what `learned_samples` does but
-    ResultMissingError.
+    The effect is log latency without a change less that with it, in the winner and beside the
+    default together. An explanation ranks by the same sum when it measures all changes. Empty where
+    there are no models of latency by trees. `purpose` seeds the fit. Raises what `learned_samples`
+    does but ResultMissingError.
     """
     import numpy as np
 
@@ -23,7 +23,7 @@ def promised(task: Task, winner: Winner, purpose: str) -> tuple[str, ...]:
     from intop.learn.surrogate import fit_trees
 
     training = task.store.get(task.subject, Training)
-    if training is None or training.objective != "p99":
+    if training is None or training.objective == "component":
         return ()
     if not any(FAMILIES[fitted.family].is_tree for fitted in training.fitted):
         return ()
@@ -35,9 +35,9 @@ def promised(task: Task, winner: Winner, purpose: str) -> tuple[str, ...]:
     names, whole = winner.names, frozenset(winner.names)
     nothing: Changes = frozenset()
     sets = [nothing, whole, *(whole - {n} for n in names), *(frozenset({n}) for n in names)]
-    log_p99 = predictor(space.values([winner.with_only(changes) for changes in sets]))
-    default, full = log_p99[:2]
-    left_out, alone = np.split(log_p99[2:], 2)
+    log_latency = predictor(space.values([winner.with_only(changes) for changes in sets]))
+    default, full = log_latency[:2]
+    left_out, alone = np.split(log_latency[2:], 2)
     effects = (left_out - full) + (default - alone)
     return tuple(names[n] for n in np.argsort(-effects, kind="stable"))
 

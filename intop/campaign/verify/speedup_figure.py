@@ -21,6 +21,7 @@ from intop.domain.across import Across
 from intop.domain.comparison import Compared, Side
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
+from intop.words import shared
 
 ROW, NARROW_ROW = 0.34, 0.44
 """The height of a row, in inches."""
@@ -48,7 +49,7 @@ class _Row:
 
 
 def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
-    """Return a row for each verdict by its name, such as `x86 slt`: the ratio of P99.
+    """Return a row for each verdict by its name, such as `x86 slt`: the ratio of latency.
 
     Mean and best of the models' own winners stand below it, where they were measured. Raises
     NoDataError where there are no verdicts.
@@ -59,6 +60,7 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
     rows = [row for name, verdict in verdicts.items() for row in _rows(name, verdict)]
     references = {verdict.reference for verdict in verdicts.values()}
     references |= {"default"} if any(row.kind in (MEAN, BEST) for row in rows) else set()
+    latency = shared((verdict.judged_by for verdict in verdicts.values()), "latency")
     reference = references.pop() if len(references) == 1 else "what it is held against"
 
     def paint(axes: Axes) -> None:
@@ -69,8 +71,8 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
 
     return _drawn_in_rows(
         "speed-up",
-        "by how much tuning lowered P99",
-        f"P99 of {reference} / tuned, with {level:.0%} intervals",
+        f"by how much tuning lowered {latency}",
+        f"{latency} of {reference} / tuned, with {level:.0%} intervals",
         [(row.name, str(row.ratio)) for row in rows],
         paint,
         about=about,
@@ -96,7 +98,7 @@ def _rows(name: str, verdict: Verdict) -> Iterator[_Row]:
 
 
 def architectures(about: str, compared: Compared) -> Drawing:
-    """Return P99 of the default and of the winner, a row for each side of each workload.
+    """Return the latency of the default and of the winner, a row for each side of each workload.
 
     Raises NoDataError where nothing is compared.
     """
@@ -104,6 +106,7 @@ def architectures(about: str, compared: Compared) -> Drawing:
         raise NoDataError("nothing is compared")
     rows = [(c.workload, side) for c in compared.comparisons for side in c.sides]
     level = compared.comparisons[0].level
+    judged_by = shared((side.conditions.judged_by for _, side in rows), "latency")
 
     def paint(axes: Axes) -> None:
         for name, colour, mark, shift, means in (
@@ -115,8 +118,8 @@ def architectures(about: str, compared: Compared) -> Drawing:
 
     return _drawn_in_rows(
         "p99",
-        "P99 by side and workload",
-        f"P99 in ms, with {level:.0%} intervals",
+        f"{judged_by} by side and workload",
+        f"{judged_by} in ms, with {level:.0%} intervals",
         [(_title(workload, side), _means(side)) for workload, side in rows],
         paint,
         about=about,

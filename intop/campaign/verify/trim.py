@@ -97,6 +97,7 @@ class Trim(Stage[Trimmed]):
             sets=self._sets(trimming.prefixes.items()) if trimming else (),
             left_out=self._sets(trimming.left_out.items()) if trimming else (),
             trials=len(trials),
+            judged_by=(trials[0].conditions if trials else self.task.workload).judged_by,
             level=LEVEL,
         )
         if trials and self.task.store.get(self.task.subject, Trimmed) is None:
@@ -110,7 +111,7 @@ class Trim(Stage[Trimmed]):
     def _sets(self, losses: Iterable[tuple[Changes, Loss]]) -> tuple[MeasuredSet, ...]:
         return tuple(
             MeasuredSet(
-                keys=tuple(self._keys(changes)), ratio=_ratio(loss.p99), tail=_ratio(loss.tail)
+                keys=tuple(self._keys(changes)), ratio=_ratio(loss.judged), tail=_ratio(loss.tail)
             )
             for changes, loss in losses
         )
@@ -139,9 +140,9 @@ class Trim(Stage[Trimmed]):
         return asked
 
     def _answers(self, asked: NextRounds, trials: Sequence[Trial]) -> Answers:
-        tail = attrgetter("tail_ms")
+        tail = attrgetter("guide_ms")
         return Answers(
-            p99=self.candidate.rounds(asked.sets, trials),
+            judged=self.candidate.rounds(asked.sets, trials),
             tail=self.candidate.rounds(asked.sets, trials, tail),
         )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from intop.document.columns import Column
 from intop.document.model import Table
+from intop.domain.histogram import COARSE
 from intop.domain.trimmed import MeasuredSet, Trimmed
 from intop.words import counted, percent
 
@@ -38,21 +39,21 @@ def trim_tables(trimmed: Trimmed) -> Iterator[Table]:
 def _table(
     name: str, title: str, what: str, sets: tuple[MeasuredSet, ...], trimmed: Trimmed
 ) -> Table:
-    stay = trimmed.configuration.values.keys()
+    stay, has_tail = trimmed.configuration.values.keys(), trimmed.judged_by in COARSE
     return Table(
         name=name,
         title=title,
         origin="measured",
         columns=(
             Column("keys", "text"),
-            Column(f"slowest tenth {what}", "span"),
-            Column(f"P99 {what}", "span"),
+            *([Column(f"slowest tenth {what}", "span")] if has_tail else []),
+            Column(f"{trimmed.judged_by} {what}", "span"),
             Column("", "text"),
         ),
         rows=tuple(
             (
                 ", ".join(each.keys),
-                each.tail,
+                *([each.tail] if has_tail else []),
                 each.ratio,
                 "stays" if stay >= {*each.keys} else "dropped" if len(each.keys) == 1 else "",
             )

@@ -12,7 +12,7 @@ Four steps ask for rounds, each of them in fresh ones:
    that it acts: the latency is higher without it, at a one-sided level of 90 %. The less helpful
    half of those that don't show it goes, and the rest is measured again.
 
-A set is judged by the slowest tenth of its requests (`Trial.tail_ms`). In trials of some hundred
+A set is judged by the slowest tenth of its requests (`Trial.guide_ms`). In trials of some hundred
 requests a P99 rests on one or two of them, and scatters four times as much. A smaller set may lose
 a standard error of the difference (the one standard error rule of Breiman, Friedman, Olshen and
 Stone, Classification and Regression Trees, 1984), or SHARE of the gain, and EACH of the gain for
@@ -40,7 +40,7 @@ EACH = 0.01
 MOST = 0.25
 """The share of the gain that it may seem to lose, however wide the interval."""
 CLEAR_ERRORS = 2.0
-"""Standard errors of a difference of P99 that is clear."""
+"""Standard errors of a difference of latency that is clear."""
 PROOF_ROUNDS = 2
 """The rounds of step 4, as a multiple of the others'."""
 PROOF_ERRORS = 1.3
@@ -51,9 +51,9 @@ NONE: Changes = frozenset()
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """The rounds that were asked for, as log P99 and as the logarithm of the slowest tenth."""
+    """The rounds that were asked for: the logarithms of what is judged, and of the tail."""
 
-    p99: Sequence[Round]
+    judged: Sequence[Round]
     tail: Sequence[Round]
 
 
@@ -61,7 +61,7 @@ class Answers:
 class Loss:
     """A difference between two sets, by both quantities."""
 
-    p99: Effect
+    judged: Effect
     tail: Effect
 
 
@@ -81,17 +81,17 @@ class Measured:
     """The rounds of one step, and the gain that they show."""
 
     def __init__(self, answers: Answers) -> None:
-        self._p99 = Rounds(answers.p99)
+        self._judged = Rounds(answers.judged)
         self._tail = Rounds(answers.tail)
 
     def losses(self, contrasts: Mapping[Changes, tuple[Changes, Changes]]) -> dict[Changes, Loss]:
         """Return the latency of the first set less that of the second one, by name."""
         named = {str(n): {more: 1, less: -1} for n, (more, less) in enumerate(contrasts.values())}
-        p99, tail = (rounds.effects(named, LEVEL) for rounds in (self._p99, self._tail))
+        judged, tail = (rounds.effects(named, LEVEL) for rounds in (self._judged, self._tail))
         return {
-            name: Loss(p99=p99[key], tail=tail[key])
+            name: Loss(judged=judged[key], tail=tail[key])
             for key, name in zip(named, contrasts, strict=True)
-            if key in p99 and key in tail
+            if key in judged and key in tail
         }
 
     def gain(self, changes: Changes) -> float:
@@ -223,21 +223,23 @@ def only_proven(changes: Changes, rounds: int) -> StepAsking:
 
 
 def is_proven(loss: Loss) -> bool:
-    """Return whether the latency is higher beyond chance, by the tail or by P99."""
+    """Return whether the latency is higher beyond chance, by the tail or by what is judged."""
     is_slower = loss.tail.mean > PROOF_ERRORS * loss.tail.error
-    return is_slower or is_clearly_higher(loss.p99)
+    return is_slower or is_clearly_higher(loss.judged)
 
 
-def is_clearly_higher(p99: Effect) -> bool:
-    """Return whether a P99 is higher by more than nothing, and than its scatter."""
-    return p99.mean > max(MARGIN, CLEAR_ERRORS * p99.error)
+def is_clearly_higher(judged: Effect) -> bool:
+    """Return whether a latency is higher by more than nothing, and than its scatter."""
+    return judged.mean > max(MARGIN, CLEAR_ERRORS * judged.error)
 
 
 def is_nothing(loss: Loss, gain: float, dropped: int) -> bool:
     """Return whether a loss by so many changes fewer may be neglected.
 
-    The gain is the logarithm of a ratio of tails.
+    The gain is the logarithm of a ratio of tails, or of what is judged where there is none.
     """
     accepted = max(SHARE * gain, loss.tail.error) + EACH * gain * dropped
     accepted = max(MARGIN, min(accepted, MOST * gain))
-    return loss.tail.mean <= accepted and not is_clearly_higher(loss.p99)
+    is_less = loss.tail.mean <= accepted
+    # Where there is no tail, both are the same.
+    return is_less and (loss.judged == loss.tail or not is_clearly_higher(loss.judged))

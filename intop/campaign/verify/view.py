@@ -11,12 +11,13 @@ from intop.domain.causes import LEVEL, Causes
 from intop.domain.guardrails import Guardrail, Quantity
 from intop.domain.halves import Halves
 from intop.domain.histogram import BEHIND, PERCENTS, requests_for
-from intop.domain.sides import BESIDE
+from intop.domain.sides import beside_judged
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 from intop.sentences import verdict_sentence
 from intop.words import counted, interval, number, percent
 
+NEXT = "Next: intop plan shows what would change on each host."
 WIDTH = 32
 """Characters of the scale that latencies are drawn on."""
 
@@ -25,8 +26,9 @@ DEFAULT_MARK, TUNED_MARK, BOTH_MARK = "○", "●", "◉"
 
 def verdict(title: str, verdict: Verdict) -> Section:
     """The verdict in a sentence, the configuration it is about, and the sides in full."""
-    means = f"geometric means of P99 over {verdict.pairs} interleaved pairs; {verdict.origin}"
-    default, tuned = _ms(verdict.default_p99_ms), _ms(verdict.tuned_p99_ms)
+    pairs = f"{verdict.pairs} interleaved pairs; {verdict.origin}"
+    means = f"geometric means of {verdict.judged_by} over {pairs}"
+    default, tuned = _ms(verdict.default_ms), _ms(verdict.tuned_ms)
     lines = [f"{verdict.reference} {default}, tuned {tuned} ({means})"]
     if verdict.stopped_early:
         lines.append(
@@ -46,19 +48,21 @@ def verdict(title: str, verdict: Verdict) -> Section:
     blocks += [guardrail_table(verdict)] if verdict.guardrails else []
     blocks.append(Notes(tuple(_notes(verdict))))
     if verdict.halves is not None:
-        blocks.append(Notes((halves_sentence(verdict.halves),)))
+        blocks.append(Notes((halves_sentence(verdict.halves, verdict.judged_by),)))
     if verdict.causes is not None:
         blocks.append(Notes(tuple(cause_notes(verdict.causes))))
         blocks += [cause_table(verdict, verdict.causes)] if verdict.causes.mechanisms else []
     if verdict.models is not None:
         notes = (models_sentence(verdict.models), LUCK)
-        blocks += [model_table(verdict.models), Notes(notes)]
+        blocks += [model_table(verdict.models, verdict.judged_by), Notes(notes)]
+    if verdict.is_gain:
+        blocks.append(Notes((NEXT,)))
     return Section(title=f"{title}: {verdict_sentence(verdict)}", blocks=tuple(blocks))
 
 
-def halves_sentence(halves: Halves) -> str:
+def halves_sentence(halves: Halves, judged_by: str) -> str:
     """Return the worth of each kind of the winner's parameters."""
-    return f"Its halves, as times that P99 is lower: {halves.summary}."
+    return f"Its halves, as times that {judged_by} is lower: {halves.summary}."
 
 
 LUCK = (
@@ -95,18 +99,18 @@ def measured_as(model: ModelSpeedUp) -> str:
     return ", ".join(words)
 
 
-def model_table(speed_ups: SpeedUps) -> Table:
+def model_table(speed_ups: SpeedUps, judged_by: str) -> Table:
     """A row for each model's own winner."""
     return Table(
         columns=(
             Column("model", "text"),
-            Column("P99", unit="ms"),
+            Column(judged_by, unit="ms"),
             Column("times lower", "span"),
             Column("rounds", "count"),
             Column("remark", "text"),
         ),
         rows=tuple(
-            (model.model, model.p99_ms, model.ratio, model.rounds, measured_as(model) or None)
+            (model.model, model.judged_ms, model.ratio, model.rounds, measured_as(model) or None)
             for model in speed_ups.models
         ),
     )
@@ -157,6 +161,7 @@ def _scaled(value: float | None, scale: float) -> float | None:
 
 MEANT: dict[Quantity, str] = {
     "P50": "P50 in ms",
+    "P99": "P99 in ms",
     "rate": "requests/s achieved",
     "error share": "failed requests in %",
     "slow requests": "slow requests in %",
@@ -247,37 +252,41 @@ def _notes(verdict: Verdict) -> Iterator[str]:
     latencies = f"Latencies of all requests ({counts.default:.0f} and {counts.tuned:.0f})"
     ratios = "Ratios above 1 are higher values of the default: geometric means over the pairs"
     yield f"{latencies}, drawn from {_Scale.of(verdict.sides)}."
-    together = ", ".join(BESIDE)
+    together = ", ".join(beside_judged(verdict.judged_by))
     yield f"{ratios}. The intervals of {together} hold all at once, each other one by itself."
-    yield from latency_notes(verdict.sides)
-    yield judged_by(verdict)
+    yield from latency_notes(verdict)
+    yield basis(verdict)
 
 
-def latency_notes(sides: SideBySide) -> Iterator[str]:
-    """Return the percentiles that are not told, and the requests behind a single trial's P99."""
+def latency_notes(verdict: Verdict) -> Iterator[str]:
+    """Return the percentiles that are not told, and the requests behind a single trial."""
+    sides, name = verdict.sides, verdict.judged_by
     if sides.untold:
         why = "; ".join(f"{name} {takes}" for name, takes in sides.untold.items())
         yield f"A percentile with fewer than {BEHIND} slower requests is not told (-): {why}."
     fewest = sides.fewest_requests
-    if fewest is not None and fewest < (enough := requests_for(PERCENTS["P99"])):
+    if fewest is None or name not in PERCENTS:
+        return
+    if fewest < (enough := requests_for(PERCENTS[name])):
         yield (
-            f"A single trial has as few as {counted(fewest, 'request')}. Its P99 would need "
+            f"A single trial has as few as {counted(fewest, 'request')}. Its {name} would need "
             f"{enough:,}, so that {BEHIND} are slower. The interval over the rounds includes what "
             "it scatters by for that."
         )
 
 
-def judged_by(verdict: Verdict) -> str:
+def basis(verdict: Verdict) -> str:
     """Return the basis of the verdict."""
     if not verdict.guardrails:
-        return "The verdict is on P99 alone, without guardrails."
-    basis = (
-        "The verdict is on P99, within the guardrails. A guardrail is kept if its interval has no "
-        "loss larger than accepted, broken if it has only such losses, and else unclear."
+        return f"The verdict is on {verdict.judged_by} alone, without guardrails."
+    words = (
+        f"The verdict is on {verdict.judged_by}, within the guardrails. A guardrail is kept if its "
+        "interval has no loss larger than accepted, broken if it has only such losses, and else "
+        "unclear."
     )
     if any(guardrail.limit_ms is not None for guardrail in verdict.guardrails):
-        basis += " The one of slow requests, which are rare, is kept if no more of them were seen."
-    return basis
+        words += " The one of slow requests, which are rare, is kept if no more of them were seen."
+    return words
 
 
 def _ms(value: float) -> str:

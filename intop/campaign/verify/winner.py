@@ -75,7 +75,7 @@ class Winner:
         self,
         sets: Sequence[Changes],
         trials: Sequence[Trial],
-        latency: Callable[[Trial], float] = attrgetter("p99_ms"),
+        latency: Callable[[Trial], float] = attrgetter("judged_ms"),
     ) -> list[Round]:
         """Return the logarithm of a latency (ms) of the sets, round by round.
 

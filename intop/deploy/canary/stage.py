@@ -66,7 +66,6 @@ class Switchback(Stage[Canary]):
     description = "a configuration against the default on real traffic"
     command = "canary"
     result_type = Canary
-    of_its_own = True
     is_apart = True
     ends_by_failures = False
     ends_by_overload = False

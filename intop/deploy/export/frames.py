@@ -138,7 +138,7 @@ def _recipe(task: Task) -> Recipe:
         campaign=task.subject.campaign.id,
         arch=task.subject.arch,
         workload=task.workload.name,
-        column="p99_ms" if study.objective == "p99" else MODELLED.name,
+        column="judged_ms" if study.objective != "component" else MODELLED.name,
         target=target_of(study),
         unit=UNIT,
         variables=samples.variables,

@@ -190,7 +190,7 @@ def with_results(
             replace(
                 contestant,
                 is_reference=name == reference,
-                p99_ms=arms[name].p99_ms,
+                judged_ms=arms[name].judged_ms,
                 ratio=arms[name].ratio,
                 failures=arms[name].failures,
                 detail=arms[name].problem,
@@ -201,6 +201,7 @@ def with_results(
         rounds=planned_rounds([trial.planned for trial in trials]),
         level=level,
         ratio_level=ratio_level,
+        judged_by=trials[0].conditions.judged_by if trials else "P99",
     )
 
 
@@ -211,7 +212,7 @@ def contest_section(title: str, contest: Contest) -> Section:
     """Return all contestants as a table, with what of each baseline the host can't have."""
     together = (
         f" The intervals of the ratios hold all together at {_percent(contest.level)} "
-        "(Bonferroni); those of P99 each for itself."
+        f"(Bonferroni); those of {contest.judged_by} each for itself."
     )
     are_several = sum(c.ratio is not None for c in contest.contestants) > 1
     ratio_level = _percent(contest.ratio_level)
@@ -221,12 +222,15 @@ def contest_section(title: str, contest: Contest) -> Section:
             Column("contestant", "text"),
             *numbers(
                 "keys changed",
-                f"P99 ({_percent(contest.level)} interval)",
-                f"P99 of {contest.reference} / its own ({ratio_level} interval)",
+                f"{contest.judged_by} ({_percent(contest.level)} interval)",
+                f"{contest.judged_by} of {contest.reference} / its own ({ratio_level} interval)",
             ),
             Column("outcome", "text"),
         ),
-        ((c.name, _keys(c), _p99(c), str(c.ratio or "-"), c.outcome) for c in contest.contestants),
+        (
+            (c.name, _keys(c), _latency(c), str(c.ratio or "-"), c.outcome)
+            for c in contest.contestants
+        ),
         [
             f"Above 1 is better than {contest.reference}.{together if are_several else ''}",
             *(line for contestant in contest.contestants for line in _notes(contestant)),
@@ -256,9 +260,9 @@ def _keys(contestant: Contestant) -> str:
     return f"{changed} of {contestant.keys}" if contestant.keys else "-"
 
 
-def _p99(contestant: Contestant) -> str:
-    p99 = contestant.p99_ms
-    return "-" if p99 is None else f"{p99.value:.1f} ms ({p99.low:.1f} to {p99.high:.1f})"
+def _latency(contestant: Contestant) -> str:
+    ms = contestant.judged_ms
+    return "-" if ms is None else f"{ms.value:.1f} ms ({ms.low:.1f} to {ms.high:.1f})"
 
 
 def _percent(level: float) -> str:

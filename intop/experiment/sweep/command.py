@@ -31,7 +31,7 @@ def _asked(**options: Any) -> dry_run.Asked:
 @subcommand(
     "sweep",
     "intop sweep                                         the rate, from a quarter to twice of it",
-    "intop sweep --points 50,100,150,200 --limit-ms 50   and what each carries at this P99",
+    "intop sweep --points 50,100,150,200 --limit-ms 50   and what each carries within it",
     "intop sweep ubuntu-18.04 --points 0.5x,1x,1.5x      this baseline, too",
     "intop sweep --over connections --closed --points 10,50,100,500",
     "intop sweep --over cores --points 1,2,4             nginx's worker processes",
@@ -75,7 +75,7 @@ def _asked(**options: Any) -> dry_run.Asked:
 @click.option(
     "--limit-ms",
     type=click.FloatRange(min=0, min_open=True),
-    help="Find the capacity: the highest rate at which P99 is within this limit.",
+    help="Find the capacity: the highest rate at which the judged latency is within this limit.",
 )
 @click.option("--again", is_flag=True, help="Measure again; what was measured stays in the store.")
 @force_option

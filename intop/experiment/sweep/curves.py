@@ -1,4 +1,4 @@
-"""The results of a sweep's curves: the capacity at a limit of P99, and the knee.
+"""The results of a sweep's curves: the capacity at a limit of latency, and the knee.
 
 Both are computed in each round, so that their intervals say how they scatter.
 """
@@ -26,7 +26,7 @@ Curves = Mapping[SeriesRound, Curve]
 def capacities(
     curves: Mapping[str, Curves], reference: str, limit_ms: float, *, level: float
 ) -> tuple[Capacity, ...]:
-    """Return each arm's capacity at a limit of P99, by the curves of each."""
+    """Return each arm's capacity at a limit of latency, by the curves of each."""
     rps = {
         arm: {series_round: carried_rps(curve, limit_ms) for series_round, curve in own.items()}
         for arm, own in curves.items()
@@ -50,11 +50,11 @@ def capacities(
 
 
 def carried_rps(curve: Curve, limit_ms: float) -> float:
-    """Return the highest rate of a round at which P99 is within a limit (requests/s).
+    """Return the highest rate of a round at which latency is within a limit (requests/s).
 
     0 where already the first point is beyond it, and infinity where the last one is not. Up to the
-    first point that is not `ok`, the logarithm of P99 is fitted by a curve that never falls, since
-    a higher rate makes no queue shorter (isotonic regression; Barlow and others, Statistical
+    first point that is not `ok`, the logarithm of latency is fitted by a curve that never falls,
+    since a higher rate makes no queue shorter (isotonic regression; Barlow and others, Statistical
     inference under order restrictions, 1972). It is read by straight lines between the points. A
     point that is not `ok` doesn't carry its rate.
     """
@@ -64,9 +64,9 @@ def carried_rps(curve: Curve, limit_ms: float) -> float:
     if not carried:
         return 0.0
     rates = [rate for rate, _ in carried]
-    rising = isotonic_regression([math.log(trial.p99_ms) for _, trial in carried]).x
+    rising = isotonic_regression([math.log(trial.judged_ms) for _, trial in carried]).x
     limit = math.log(limit_ms)
-    beyond = next((n for n, log_p99 in enumerate(rising) if log_p99 > limit), None)
+    beyond = next((n for n, log_latency in enumerate(rising) if log_latency > limit), None)
     if beyond == 0:
         return 0.0
     if beyond is not None:

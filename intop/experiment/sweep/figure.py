@@ -1,4 +1,4 @@
-"""A sweep: P99, the rate that is reached, and processor and memory along its axis."""
+"""A sweep: latency, the rate that is reached, and processor and memory along its axis."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
@@ -17,7 +17,7 @@ MARKS = ("s", "^", "D", "v", "P", "X")
 
 
 PANELS: Mapping[str, Callable[[ArmAt], float | None]] = {
-    "P99 in ms": lambda at: None if at.p99_ms is None else at.p99_ms.value,
+    "latency in ms": lambda at: None if at.judged_ms is None else at.judged_ms.value,
     "reached requests/s": lambda at: at.achieved_rps,
     "CPU in %": lambda at: None if at.cpu is None else 100 * at.cpu,
     "memory in MiB": lambda at: at.memory_mib,
@@ -27,8 +27,8 @@ PANELS: Mapping[str, Callable[[ArmAt], float | None]] = {
 def curves(about: str, sweep: Sweep) -> Drawing:
     """Return a line for each arm in each of four panels, and a band where there is an interval.
 
-    Dotted lines are the limit of P99, and the rate that was asked. Raises NoDataError for a sweep
-    of which nothing is usable.
+    Dotted lines are the limit of latency, and the rate that was asked. Raises NoDataError for a
+    sweep of which nothing is usable.
     """
     if not sweep.has_latencies:
         raise NoDataError("nothing of the sweep is usable")
@@ -39,7 +39,7 @@ def curves(about: str, sweep: Sweep) -> Drawing:
         panels = list(figure.subplots(*shape, sharex=True, squeeze=False).flat)
         for axes, (name, value) in zip(panels, PANELS.items(), strict=True):
             _lines(axes, sweep, value)
-            axes.set_ylabel(name)
+            axes.set_ylabel(name.replace("latency", sweep.judged_by))
             faint_grid(axes)
         _latencies(panels[0], sweep)
         _scales(panels, sweep)
@@ -79,15 +79,15 @@ def _lines(axes: Axes, sweep: Sweep, value: Callable[[ArmAt], float | None]) -> 
 
 
 def _latencies(axes: Axes, sweep: Sweep) -> None:
-    """Draw the bands and the limit of P99, on a logarithmic axis."""
+    """Draw the bands and the limit of latency, on a logarithmic axis."""
     axes.set_yscale("log")
     for arm in sweep.arms:
-        at = [(point.value, arm_at.p99_ms) for point, arm_at in sweep.along(arm.name)]
-        shown = [(x, p99) for x, p99 in at if p99 is not None]
+        at = [(point.value, arm_at.judged_ms) for point, arm_at in sweep.along(arm.name)]
+        shown = [(x, latency) for x, latency in at if latency is not None]
         axes.fill_between(
             [x for x, _ in shown],
-            [p99.low for _, p99 in shown],
-            [p99.high for _, p99 in shown],
+            [latency.low for _, latency in shown],
+            [latency.high for _, latency in shown],
             color=_colour(sweep, arm.name),
             alpha=0.2,
             linewidth=0,

@@ -30,7 +30,7 @@ class SweepRequest:
     seconds: int | None = None
     """The duration of each trial; None is the workload's."""
     limit_ms: float | None = None
-    """The limit of P99 for which a sweep over the rate finds the capacity."""
+    """The limit of latency for which a sweep over the rate finds the capacity."""
     names: tuple[str, ...] = ()
     """The baselines that take part."""
     again: bool = False

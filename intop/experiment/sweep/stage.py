@@ -88,6 +88,7 @@ class SweepAlong(Experiment[Sweeps]):
             limit_ms=limit,
             capacities=() if limit is None else capacities(curves, reference, limit, level=level),
             knees=self._knees(curves),
+            judged_by=mine[0].conditions.judged_by,
         )
         before = self.task.store.get(self.task.subject, Sweeps) or Sweeps()
         return before.with_one(sweep)
@@ -192,7 +193,7 @@ def arms_at(
             overloaded=sum(trial.status == "overloaded" for trial in own.trials),
             failed=own.failures,
             fails_more=own.failures > results[reference].failures,
-            p99_ms=own.p99_ms,
+            judged_ms=own.judged_ms,
             mean_ms=_mean(usable, lambda t: t.histogram.mean_ms if t.histogram else None),
             achieved_rps=_mean(usable, lambda t: t.achieved_rps),
             received_mb_s=_mean(usable, lambda t: t.received_mb_s or None),

@@ -31,11 +31,11 @@ def _latencies(sweep: Sweep) -> Table:
         columns=(
             Column(_unit(sweep), "text"),
             Column("arm", "text"),
-            Column(f"P99 ({percent(sweep.level)} interval)", "span", "ms"),
+            Column(f"{sweep.judged_by} ({percent(sweep.level)} interval)", "span", "ms"),
             Column(f"{sweep.reference} / its own", "span"),
             Column("mean", unit="ms"),
         ),
-        rows=tuple((label, a.arm, a.p99_ms, a.ratio, a.mean_ms) for label, a in _rows(sweep)),
+        rows=tuple((label, a.arm, a.judged_ms, a.ratio, a.mean_ms) for label, a in _rows(sweep)),
     )
 
 
@@ -86,20 +86,21 @@ def sweep_notes(sweep: Sweep) -> Iterator[str]:
         "Overloaded is what missed its rate by 5 % or failed in more than 1 % of its requests; "
         "failed is what answered nothing."
     )
-    enough = requests_for(PERCENTS["P99"])
+    percent_of = PERCENTS.get(sweep.judged_by)
+    enough = 0 if percent_of is None else requests_for(percent_of)
     fewest = [min((a.fewest_requests or 0 for a in p.arms), default=0) for p in sweep.points]
     labels = [point.label for point in sweep.points]
     few = [f"{label} ({n})" for label, n in zip(labels, fewest, strict=True) if n < enough]
     if few:
         yield (
-            f"A trial's P99 rests on fewer than ten slower requests where it has fewer than "
-            f"{enough:,}: at {', '.join(few)}."
+            f"A trial's {sweep.judged_by} rests on fewer than ten slower requests where it has "
+            f"fewer than {enough:,}: at {', '.join(few)}."
         )
 
 
 def _capacity(sweep: Sweep, capacity: Capacity) -> str:
     """Return such as: Capacity: tuned carries 138 (130 to 146) requests/s at P99 <= 50 ms."""
-    at = f"at P99 <= {number(sweep.limit_ms or 0.0)} ms"
+    at = f"at {sweep.judged_by} <= {number(sweep.limit_ms or 0.0)} ms"
     if (rps := capacity.rps) is None:
         where = {
             "above": f"more than {sweep.points[-1].value:g} requests/s",

@@ -32,7 +32,7 @@ class _Machine:
     common: Space
 
     def log_ratio(self, values: Matrix) -> Vector:
-        """Return the predicted log P99 (n,) less that of the machine's default."""
+        """Return the predicted log latency (n,) less that of the machine's default."""
         default = self.space.values([DEFAULT])
         own = np.repeat(default, len(values), axis=0)
         places = {variable.name: n for n, variable in enumerate(self.common.variables)}

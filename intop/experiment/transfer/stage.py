@@ -294,7 +294,7 @@ def _warm_start(workload: str, warm: WarmStart) -> Section:
 
 def _worst_cases(transfer: Transfer) -> Section:
     archs = [machine.arch for machine in transfer.crosswise]
-    lines = ["Default P99 / its own, as measured above; each machine against its own default."]
+    lines = ["Default latency / its own, as measured above; each machine against its own default."]
     if (agreed := transfer.compromise) is not None:
         ratios = " and ".join(f"{ratio:.2f} on {arch}" for arch, ratio in agreed.ratios.items())
         lines.append(f"The models had predicted {ratios} for the compromise:")

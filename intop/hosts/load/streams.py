@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from intop.domain.cluster import Cluster
-from intop.domain.histogram import Histogram
+from intop.domain.histogram import Histogram, slower_share
 from intop.domain.workload import Workload
 from intop.hosts.load.types import Load, LoadResult
 
@@ -85,14 +85,16 @@ def in_whole_numbers(total: int, shares: Sequence[float]) -> list[int]:
 
 
 def _prune_count(workload: Workload, slots: "Slots | None") -> int:
-    """Return how many requests may be late without P99 being certainly so: 1 % of all.
+    """Return how many requests may be late without the judged percentile being certainly so.
 
-    By the nearest rank, P99 is above a limit when more than N - ceil(0.99 N) of N latencies are.
+    That is 1 % of all for P99. By the nearest rank, P99 is above a limit when more than
+    N - ceil(0.99 N) of N latencies are. Each stream counts its own, so that many streams prune late
+    or, below P90, never.
     """
     due = workload.rate_rps * workload.counted_s
     if slots is not None:
         due = slots.due_from(1e6 * workload.warmup_s)
-    return math.floor(0.01 * due)
+    return math.floor(round(slower_share(workload.judged_by) * due, 6))
 
 
 def starting_at(stream: Stream, start_at: float) -> Stream:

@@ -11,8 +11,8 @@ from intop.learn.searching.run import EndedError, Run
 CHAINS = 10
 """A step depends on the one before it, so a chain can't be batched: so many go side by side."""
 HOT = 0.1
-"""The first temperature, in log P99. SciPy's own is for objectives in the thousands: with it, the
-chains found less than random search does."""
+"""The first temperature, in log latency. SciPy's own is for objectives in the thousands: with it,
+the chains found less than random search does."""
 ENDLESS = 10**9
 
 

@@ -18,10 +18,10 @@ from intop.learn.fitness import Estimate
 from intop.learn.samples import Vector
 
 Predict = Callable[[Matrix], NDArray[np.float64] | Estimate]
-"""Values (n, columns) to log P99 (n,), or to estimates, which may have a penalty."""
+"""Values (n, columns) to log latency (n,), or to estimates, which may have a penalty."""
 
 IMPROVEMENT = 0.001
-"""The least gain in log P99: less than 0.1 % is no reason to go on."""
+"""The least gain in log latency: less than 0.1 % is no reason to go on."""
 MOST_REMEMBERED = 20_000
 
 
@@ -39,10 +39,10 @@ class EndedError(Exception):
 
 
 class Known(NamedTuple):
-    """A configuration that was predicted: its score, log P99, spread and values (columns,)."""
+    """A configuration that was predicted: its score, log latency, spread and values (columns,)."""
 
     score: float
-    log_p99: float
+    log_latency: float
     spread: float
     values: Vector
 
@@ -114,11 +114,11 @@ class Run:
             raise ValueError(
                 f"predict must give {len(genes)} finite numbers, got the shape {scores.shape}"
             )
-        columns = (scores.tolist(), estimate.log_p99.tolist(), estimate.spread.tolist())
-        for score, log_p99, spread, row in zip(*columns, values, strict=True):
+        columns = (scores.tolist(), estimate.log_latency.tolist(), estimate.spread.tolist())
+        for score, log_latency, spread, row in zip(*columns, values, strict=True):
             place = row.tobytes()
             if place not in self._seen:
-                self._seen[place] = Known(score, log_p99, spread, row)
+                self._seen[place] = Known(score, log_latency, spread, row)
                 if self._lowest is None or score < self._lowest.score:
                     self._lowest = self._seen[place]
         before = self.predictions // self.population

@@ -58,7 +58,7 @@ def search(
     start: Matrix | None = None,
     exclude: Collection[Configuration] = (),
 ) -> SearchResult:
-    """Search the configurations with the lowest predicted P99, at most `keep`.
+    """Search the configurations with the lowest predicted latency, at most `keep`.
 
     `start`: genes (m, columns) that join the first population, such as those of the best trials;
     at most half of it. `exclude`: configurations that are not to be returned (the search itself
@@ -90,7 +90,7 @@ def search(
         ALGORITHMS[algorithm](run)
     convergence = Convergence(
         model=model,
-        best_ms=tuple(float(np.exp(known.log_p99)) for known in run.best),
+        best_ms=tuple(float(np.exp(known.log_latency)) for known in run.best),
         converged_at=run.converged_at,
         seconds=time.perf_counter() - started,
         algorithm=algorithm,
@@ -111,10 +111,10 @@ def _candidates(
     return tuple(
         Candidate(
             configuration=configuration,
-            predicted_p99_ms=float(np.exp(known.log_p99)),
+            predicted_ms=float(np.exp(known.log_latency)),
             model=model,
             spread=known.spread,
-            penalised_p99_ms=None if known.spread == 0 else float(np.exp(known.score)),
+            penalised_ms=None if known.spread == 0 else float(np.exp(known.score)),
         )
         for configuration, known in zip(configurations, fresh, strict=True)
     )

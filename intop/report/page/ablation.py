@@ -10,6 +10,7 @@ from intop.explain.view import contribution_table
 from intop.report.findings import Findings
 from intop.report.page.common import as_sentence, drawing, lacking
 from intop.sentences import kept_sentence
+from intop.words import capital
 
 
 def ablation(findings: Findings) -> Iterator[Block]:
@@ -27,29 +28,33 @@ def ablation(findings: Findings) -> Iterator[Block]:
         missing = lacking(findings, "explain")
         yield from missing or (Paragraph("There is no gain, so there is nothing to take apart."),)
         return
+    judged_by = explanation.verdict.judged_by
     yield Paragraph(
         f"Smaller sets of the winner's changes were measured, in {explanation.trials} trials with "
         f"those of the smallest set's verdict. Smallest set: {', '.join(explanation.keys)}. It "
-        f"{kept_sentence(explanation.kept)}."
+        f"{kept_sentence(explanation.kept, judged_by)}."
     )
     yield Figure(
         title="What each change does",
         draw=drawing("intop.explain.figure:contributions", findings.title, explanation),
-        label=f"What each change of the winner for {findings.title} does to P99",
+        label=f"What each change of the winner for {findings.title} does to {judged_by}",
         caption=(
-            "Ratios of P99 with intervals. Left out: the winner without the change / the winner. "
-            "Alone: the default / the default with it. Right of 1 the change helps. A change that "
-            "helps alone and is not missed when it is left out does what another one does, too. "
-            "Missed: the smallest set without it / the smallest set. Dropped changes that were "
-            "not measured one by one are in the table only."
+            f"Ratios of {judged_by} with intervals. Left out: the winner without the change / the "
+            "winner. Alone: the default / the default with it. Right of 1 the change helps. A "
+            "change that helps alone and is not missed when it is left out does what another one "
+            "does, too. Missed: the smallest set without it / the smallest set. Dropped changes "
+            "that were not measured one by one are in the table only."
         ),
         tables=(_contribution_table(explanation), *_interactions(explanation)),
     )
     if explanation.curves:
         yield Figure(
-            title="P99 about the winner",
+            title=f"{capital(judged_by)} about the winner",
             draw=drawing("intop.explain.figure:dependence", findings.title, explanation),
-            label=f"How P99 depends on the kept parameters about the winner for {findings.title}",
+            label=(
+                f"How {judged_by} depends on the kept parameters about the winner for "
+                f"{findings.title}"
+            ),
             caption=(
                 "Lines are what the models predict when one value moves and the winner's others "
                 "stay. Marks are measured: the winner, with and without the change where both "
@@ -85,18 +90,18 @@ def _curves(explanation: Explanation, origin: str) -> Table:
 
     def rows(curve: Dependence) -> Iterator[tuple[Value, ...]]:
         for point in curve.predicted if origin == "predicted" else ():
-            yield curve.name, str(point.value), point.p99_ms, "line"
+            yield curve.name, str(point.value), point.judged_ms, "line"
         for name, points in (("winner", curve.measured), ("elsewhere", curve.elsewhere)):
             for point in points if origin == "measured" else ():
-                yield curve.name, str(point.value), point.p99_ms, name
+                yield curve.name, str(point.value), point.judged_ms, name
 
     return Table(
         name=f"dependence-{origin}",
-        title=f"P99 by the value of one parameter, {origin}",
+        title=f"{capital(explanation.verdict.judged_by)} by the value of one parameter, {origin}",
         origin="predicted" if origin == "predicted" else "measured",
         columns=(
             *columns("key", "parameter", "value"),
-            Column("P99 in ms"),
+            Column(f"{explanation.verdict.judged_by} in ms"),
             Column("where", "text"),
         ),
         rows=tuple(row for curve in explanation.curves for row in rows(curve)),

@@ -32,8 +32,8 @@ def across(findings: Findings) -> Iterator[Block]:
             ),
             label=f"{findings.title}: {across_sentence(result)}",
             caption=(
-                "How many times lower P99 is under each workload, with its interval. At the left "
-                "of the line at 1 the winner is worse than the default."
+                "How many times lower the latency is under each workload, with its interval. At "
+                "the left of the line at 1 the winner is worse than the default."
             ),
             tables=tables,
         )

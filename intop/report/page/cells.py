@@ -10,7 +10,7 @@ from intop.report.findings import Findings, Report
 from intop.report.page.common import as_sentence, of_subject
 from intop.report.page.latency import percentile_figure
 from intop.sentences import percent_below, verdict_sentence
-from intop.words import LOADS
+from intop.words import LOADS, capital
 
 TO_SET, MEASURED = "Keys to set on the load balancer", "Keys that were measured"
 
@@ -44,10 +44,10 @@ def _cell(findings: Findings) -> Iterator[Block]:
 def _decision(verdict: Verdict) -> Iterator[str]:
     """Yield the decision with its interval, and both sides of a gain."""
     yield as_sentence(verdict_sentence(verdict))
-    if verdict.p99_outcome == "gain":
+    if verdict.latency_outcome == "gain":
         yield (
-            f"{verdict.against or 'The default'} has {verdict.default_p99_ms:.1f} ms, the winner "
-            f"{verdict.tuned_p99_ms:.1f} ms, over {verdict.pairs} interleaved pairs of fresh "
+            f"{verdict.against or 'The default'} has {verdict.default_ms:.1f} ms, the winner "
+            f"{verdict.tuned_ms:.1f} ms, over {verdict.pairs} interleaved pairs of fresh "
             "trials."
         )
 
@@ -96,8 +96,8 @@ def _next(findings: Findings, verdict: Verdict) -> Paragraph:
         return Paragraph(findings.undeployable)
     if verdict.outcome == "no gain: it costs":
         return Paragraph(
-            f"Nothing: keep the defaults. P99 was shown to be lower, at more than was accepted: "
-            f"{verdict.costs}. Whoever accepts that, deploys it with",
+            f"Nothing: keep the defaults. {capital(verdict.judged_by)} was shown to be lower, at "
+            f"more than was accepted: {verdict.costs}. Whoever accepts that, deploys it with",
             command=f"intop plan --accept-costs {options}",
         )
     if verdict.outcome == "undecided":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from intop.document.model import Block, Paragraph, renamed
 from intop.features import load
 from intop.report.findings import Findings
+from intop.words import capital
 
 if TYPE_CHECKING:
     from intop.document.drawing import Drawing
@@ -60,7 +61,7 @@ def clock(time: str) -> str | None:
 
 def as_sentence(words: str) -> str:
     """Return words with a capital letter and a full stop."""
-    return f"{words[:1].upper()}{words[1:]}."
+    return f"{capital(words)}."
 
 
 def of_subject(findings: Findings, blocks: Iterable[Block]) -> tuple[Block, ...]:

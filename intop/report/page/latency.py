@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from intop.campaign.verify.view import (
+    basis,
     cause_notes,
     cause_table,
     guardrail_table,
     halves_sentence,
-    judged_by,
     latency_notes,
     side_table,
 )
@@ -20,12 +20,13 @@ from intop.domain.mediation import Mediation
 from intop.domain.sides import Latencies, merged
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweep
-from intop.domain.verdict import PairwiseLatency, Verdict
+from intop.domain.verdict import Verdict
 from intop.experiment.sweep.view import sweep_notes, sweep_tables
 from intop.report.findings import Findings, Judged
 from intop.report.page.common import as_sentence, drawing
 from intop.sentences import soak_sentence, sweep_sentence
 from intop.soak.view import soak_notes, soak_tables
+from intop.words import capital
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 """Percentiles of the table of latencies; 100 is the slowest request."""
@@ -33,11 +34,11 @@ PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.99, 100.0)
 
 def percentile_figure(title: str, verdict: Verdict, latencies: Latencies) -> Figure:
     """Return the latencies of both sides of a verdict. Their tables are in `latency`."""
-    p99s = _p99s(verdict.sides.latencies_ms.get("P99"))
+    both = _both(verdict)
     return Figure(
         title="Latency by percentile",
         draw=drawing("intop.campaign.verify.percentiles_figure:percentiles", title, latencies),
-        label=f"Latency by percentile for {title}, {verdict.reference} and the winner{p99s}",
+        label=f"Latency by percentile for {title}, {verdict.reference} and the winner{both}",
         caption=(
             "To the right are rarer, slower requests. Where the lines lie apart, users feel it; "
             "where they meet, nothing changed."
@@ -55,17 +56,17 @@ def latency(findings: Findings) -> Iterator[Block]:
     tables = (_percentile_table(verdict, default, tuned), _pairs(verdict, findings.judged))
     yield Section(title="More percentiles, and the pairs one by one", blocks=tables, folded=True)
     yield Paragraph(
-        "Latencies are of all requests put together, so P99 is not quite the mean "
+        f"Latencies are of all requests put together, so {verdict.judged_by} is not quite the mean "
         f"over trials that the verdict has. Ratios are {verdict.reference} / tuned, over "
-        "the pairs, each interval for itself. In the P99 of the verdict a request that failed "
-        "counts as one that took the whole time-out."
+        f"the pairs, each interval for itself. In the {verdict.judged_by} of the verdict a request "
+        "that failed counts as one that took the whole time-out."
     )
-    yield from map(Paragraph, latency_notes(verdict.sides))
+    yield from map(Paragraph, latency_notes(verdict))
     if verdict.guardrails:
         yield guardrail_table(verdict)
-    yield Paragraph(judged_by(verdict))
+    yield Paragraph(basis(verdict))
     if verdict.halves is not None:
-        yield Paragraph(halves_sentence(verdict.halves))
+        yield Paragraph(halves_sentence(verdict.halves, verdict.judged_by))
     if verdict.causes is not None:
         yield from map(Paragraph, cause_notes(verdict.causes))
         if verdict.causes.mechanisms:
@@ -87,8 +88,9 @@ def _sweep(findings: Findings, sweep: Sweep) -> Iterator[Block]:
         draw=drawing("intop.experiment.sweep.figure:curves", findings.title, sweep),
         label=f"{findings.title}: {sweep_sentence(sweep)}",
         caption=(
-            "P99 with its intervals, the rate that was reached, processor and memory of the load "
-            "balancer. The dotted lines are what was asked, and the limit of P99."
+            f"{capital(sweep.judged_by)} with its intervals, the rate that was reached, processor "
+            "and memory of the load balancer. The dotted lines are what was asked, and the "
+            "limit of the latency."
         ),
         tables=tables,
     )
@@ -102,10 +104,11 @@ def _mediation(mediation: Mediation) -> Iterator[Block]:
     yield from map(Paragraph, mediation_notes(mediation))
 
 
-def _p99s(both: PairwiseLatency | None) -> str:
+def _both(verdict: Verdict) -> str:
+    both = verdict.sides.latencies_ms.get(verdict.judged_by)
     if both is None or both.default is None or both.tuned is None:
         return ""
-    return f": P99 {both.default:.1f} ms against {both.tuned:.1f} ms"
+    return f": {verdict.judged_by} {both.default:.1f} ms against {both.tuned:.1f} ms"
 
 
 def _percentile_table(verdict: Verdict, default: Histogram, tuned: Histogram) -> Table:
@@ -134,16 +137,17 @@ def _percentile_ms(side: Histogram, percent: float) -> float | None:
 
 
 def _pairs(verdict: Verdict, judged: Judged) -> Table:
+    name = verdict.judged_by
     return Table(
         name="pairs",
         title="The verdict's pairs, one by one: their ratios' geometric mean is the verdict",
         origin="measured",
         columns=(
             Column("round", "text"),
-            *numbers(f"{verdict.reference}: P99 in ms", "tuned: P99 in ms", "ratio"),
+            *numbers(f"{verdict.reference}: {name} in ms", f"tuned: {name} in ms", "ratio"),
         ),
         rows=tuple(
-            (str(p.round), p.default_p99_ms, p.tuned_p99_ms, p.default_p99_ms / p.tuned_p99_ms)
+            (str(p.round), p.default_ms, p.tuned_ms, p.default_ms / p.tuned_ms)
             for p in judged.pairs
         ),
     )

@@ -32,6 +32,7 @@ from intop.domain.search import Search
 from intop.domain.training import HeldOut, Training
 from intop.report.findings import Findings, Report
 from intop.report.page.common import drawing
+from intop.words import shared
 
 # Importance ---------------------------------------------------------------------------------------
 
@@ -47,7 +48,7 @@ def ranking(title: str, ranking: Ranking) -> Iterator[Block]:
             f"Importance of the parameters for {title}: {ranking.importances[0].key} comes first"
         ),
         caption=(
-            "By how much of the variance of log P99 a model's error grows when a parameter's "
+            "By how much of the variance of log latency a model's error grows when a parameter's "
             "values are shuffled, with its standard deviation over models. Blue ones were "
             "chosen. What is below the dashed line is no more than parameters without "
             "any effect reach."
@@ -63,7 +64,10 @@ def ranking(title: str, ranking: Ranking) -> Iterator[Block]:
 def _effect_table(screening: Screening) -> Table:
     return Table(
         name="effects",
-        title="What each parameter does to P99, from its best value to its worst",
+        title=(
+            f"What each parameter does to {screening.responses[0]}, from its best value to its "
+            "worst"
+        ),
         columns=EFFECT,
         rows=tuple(map(effect_cells, screening.effects)),
     )
@@ -104,26 +108,31 @@ def all_models(report: Report) -> Iterator[Block]:
 def _own_winners(report: Report) -> Iterator[Block]:
     """Return the speed-ups of the tree models' own winners, where they were measured."""
     measured = [
-        (subject, subject.verdict.models)
+        (subject, subject.verdict.models, subject.verdict.judged_by)
         for subject in report.findings
         if subject.verdict is not None and subject.verdict.models is not None
     ]
     if not measured:
         return
     rows: list[tuple[Value, ...]] = []
-    for subject, speed_ups in measured:
+    judged_by = shared((name for *_, name in measured), "latency")
+    for subject, speed_ups, _ in measured:
         mean = (f"mean over {speed_ups.counted}", None, speed_ups.mean, speed_ups.rounds, None)
         rows += [
-            (subject.arch, subject.workload, *row) for row in (*model_table(speed_ups).rows, mean)
+            (subject.arch, subject.workload, *row)
+            for row in (*model_table(speed_ups, judged_by).rows, mean)
         ]
     yield Table(
         name="model-speed-ups",
         title="Speed-up of each model's own winner over the default",
         origin="measured",
-        columns=(*texts("architecture", "workload"), *model_table(measured[0][1]).columns),
+        columns=(
+            *texts("architecture", "workload"),
+            *model_table(measured[0][1], judged_by).columns,
+        ),
         rows=tuple(rows),
     )
-    for subject, speed_ups in measured:
+    for subject, speed_ups, _ in measured:
         yield Paragraph(models_sentence(speed_ups), lead=f"{subject.title}:")
     yield Paragraph(LUCK)
 
@@ -228,8 +237,8 @@ def _candidates(search: Search) -> Table:
             rows=tuple(
                 (
                     number,
-                    c.predicted_p99_ms,
-                    c.penalised_p99_ms,
+                    c.predicted_ms,
+                    c.penalised_ms,
                     c.model,
                     len(c.configuration.values),
                     c.configuration.digest,
@@ -261,7 +270,7 @@ def _expected(refined: Refined) -> Table:
     """An expectation is a prediction, so it stands apart."""
     return Table(
         name="refinement-expected",
-        title="By how much the best of a step was expected to shorten the tail of the best known",
+        title="By how much the best of a step was expected to be faster than the best known",
         origin="predicted",
         columns=(Column("step", "text"), Column("expected in %")),
         rows=tuple((str(s.number), expected_percent(s.improvement)) for s in refined.steps),

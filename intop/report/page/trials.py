@@ -18,7 +18,7 @@ from intop.document.model import (
 from intop.domain.trial import Conditions, Status
 from intop.report.findings import Findings, Reason, Report, StageRecord
 from intop.report.page.common import as_sentence, clock, drawing
-from intop.words import percent
+from intop.words import capital, counted, percent
 
 NOUNS = {
     "arch": "architecture",
@@ -34,6 +34,7 @@ NOUNS = {
     "emulation": "emulated by",
     "nginx_conf": "configuration of the server (fingerprint)",
     "generator": "load generator",
+    "judged_by": "judged by",
 }
 """Conditions whose names don't speak for themselves."""
 
@@ -52,17 +53,18 @@ MIB, GIB = 2**20, 2**30
 
 
 def drift(findings: Findings) -> Iterator[Block]:
-    """The default's P99 over the campaign."""
+    """The default's latency over the campaign."""
     sentinels = findings.sentinels
     if not sentinels.sentinels:
         yield Paragraph("No trial of the default could be used yet.")
         return
+    name, count = sentinels.judged_by, counted(len(sentinels.sentinels), "trial")
     yield Figure(
-        title=f"P99 of the default over the campaign ({len(sentinels.sentinels)} trials)",
+        title=f"{capital(name)} of the default over the campaign ({count})",
         draw=drawing("intop.campaign.collect.figure:default_drift", findings.title, sentinels),
-        label=f"P99 of the default over the time of the campaign for {findings.title}",
+        label=f"{capital(name)} of the default over the time of the campaign for {findings.title}",
         caption=(
-            "The default was measured again and again between all else. If its P99 stays, the "
+            f"The default was measured again and again between all else. If its {name} stays, the "
             "machine was the same all along; where it moves, only what was measured in turn, as "
             "the verdict's pairs were, can be held against each other."
         ),
@@ -74,9 +76,9 @@ def drift(findings: Findings) -> Iterator[Block]:
                 columns=(
                     Column("minutes after the first"),
                     Column("replica", "text"),
-                    Column("P99 in ms"),
+                    Column(f"{name} in ms"),
                 ),
-                rows=tuple((60 * s.hours, s.replica, s.p99_ms) for s in sentinels.sentinels),
+                rows=tuple((60 * s.hours, s.replica, s.judged_ms) for s in sentinels.sentinels),
             ),
             Table(
                 name="default-trend",
@@ -84,8 +86,8 @@ def drift(findings: Findings) -> Iterator[Block]:
                     f"The line through their logarithms, with its {percent(sentinels.drift.level)} "
                     "interval"
                 ),
-                columns=(Column("minutes after the first"), Column("P99 in ms", "span")),
-                rows=tuple((60 * t.hours, t.p99_ms) for t in sentinels.trend),
+                columns=(Column("minutes after the first"), Column(f"{name} in ms", "span")),
+                rows=tuple((60 * t.hours, t.judged_ms) for t in sentinels.trend),
             ),
         ),
     )

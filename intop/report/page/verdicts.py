@@ -7,6 +7,7 @@ from intop.document.model import Block, Paragraph, Table, Verbatim, without_empt
 from intop.domain.comparison import AT_FULL_SPEED, converged
 from intop.domain.deployment import Change, Deployment
 from intop.domain.explanation import Explanation
+from intop.domain.histogram import PERCENTS
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.report import paper
@@ -14,7 +15,7 @@ from intop.report.compare_view import matrix
 from intop.report.findings import Findings, Report
 from intop.report.page.common import lacking
 from intop.sentences import kept_sentence
-from intop.words import counted, percent
+from intop.words import counted, percent, shared
 
 # The verdicts -------------------------------------------------------------------------------------
 
@@ -36,6 +37,7 @@ def _whole_and_smallest(report: Report) -> Iterator[tuple[Findings, str, Verdict
 
 
 def _verdicts(report: Report) -> Table:
+    name = _judged_by(report)
     table = Table(
         name="verdicts",
         title="Verdicts",
@@ -44,7 +46,7 @@ def _verdicts(report: Report) -> Table:
             *texts("architecture", "workload", "configuration"),
             Column("keys", "count"),
             Column("in place of the default", "text"),
-            *numbers("default P99 in ms", "tuned P99 in ms"),
+            *numbers(f"default {name} in ms", f"tuned {name} in ms"),
             Column("times lower", "span"),
             Column("pairs", "count"),
             Column("verdict", "text"),
@@ -57,13 +59,27 @@ def _verdicts(report: Report) -> Table:
     return without_empty(table)
 
 
+def _judged_by(report: Report) -> str:
+    names = (verdict.judged_by for _, _, verdict in _whole_and_smallest(report))
+    return shared(names, "latency")
+
+
+def _meaning(judged_by: str) -> str:
+    if judged_by == "mean latency":
+        return "The mean latency is that of all requests"
+    if judged_by not in PERCENTS:
+        return "Latency is the time until a request is answered"
+    share = judged_by.removeprefix("P")
+    return f"{judged_by} is the time within which {share} of 100 requests are answered"
+
+
 def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
     failed = f", {counted(verdict.failures, 'trial')} failed" if verdict.failures else ""
     return (
         len(verdict.configuration.values),
         verdict.against or None,
-        verdict.default_p99_ms,
-        verdict.tuned_p99_ms,
+        verdict.default_ms,
+        verdict.tuned_ms,
         Interval(verdict.ratio, verdict.ratio_low, verdict.ratio_high),
         verdict.pairs,
         f"{verdict.short}{failed}",
@@ -72,12 +88,13 @@ def _verdict_cells(verdict: Verdict) -> tuple[Value, ...]:
 
 def _scope(report: Report) -> Iterator[str]:
     """Return the scope and the limits of the figures."""
+    name = _judged_by(report)
     levels = sorted({percent(f.verdict.level) for f in report.findings if f.verdict})
     yield (
-        "P99 is the time within which 99 of 100 requests are answered, counted from when each was "
-        "due. The default and the tuned configuration were measured in turn, in random order, so "
-        "that whatever else went on hit both alike. An interval says how far a ratio may be off by "
-        f"chance, at {' and '.join(levels)}. Above 1 P99 is lower; one with 1 in it shows no "
+        f"{_meaning(name)}, counted from when each was due. The default and the tuned "
+        "configuration were measured in turn, in random order, so that whatever else went on hit "
+        "both alike. An interval says how far a ratio may be off by chance, at "
+        f"{' and '.join(levels)}. Above 1 {name} is lower; one with 1 in it shows no "
         "difference."
     )
     for subject in report.findings:
@@ -128,7 +145,7 @@ def _origin(findings: Findings, verdict: Verdict, deployment: Deployment) -> Ite
     if deployment.origin == "smallest set" and deployment.kept is not None:
         yield Paragraph(
             f"{_of_the_winner(verdict, explanation, count)} The smallest set "
-            f"{kept_sentence(deployment.kept)}."
+            f"{kept_sentence(deployment.kept, verdict.judged_by)}."
         )
     elif explanation is not None:
         yield Paragraph(f"{whole} of the winner, not fewer: {explanation.obstacle}.")

@@ -5,6 +5,6 @@ from intop.features import Feature
 FEATURE = Feature(
     stages={"watch": "builders.watch.stage:Watch"},
     results={"watched": "builders.watch.stage:Watched"},
-    commands=("builders.watch.command:command",),
+    commands={"watch": "builders.watch.command:command"},
     figures={"builders.watch.stage:Watched": ("builders.watch.view:figure",)},
 )

@@ -15,7 +15,7 @@ TRIALS = 4
 class Watched:
     """The P99 (ms) of the default's trials, in order."""
 
-    p99_ms: tuple[float, ...]
+    judged_ms: tuple[float, ...]
 
 
 class Watch(Stage[Watched]):
@@ -41,7 +41,7 @@ class Watch(Stage[Watched]):
         )
 
     def result(self, trials: Sequence[Trial]) -> Watched:
-        return Watched(tuple(t.p99_ms for t in trials))
+        return Watched(tuple(t.judged_ms for t in trials))
 
     @classmethod
     def is_done(cls, prospect: Prospect) -> bool:

@@ -12,7 +12,7 @@ from intop.document.model import Section, tabled
 def watched(title: str, watched: Watched) -> Section:
     """Return a row for each trial."""
     columns = (Column("trial"), Column("P99 ms"))
-    return tabled(f"{title}: watched", columns, list(enumerate(watched.p99_ms)), [])
+    return tabled(f"{title}: watched", columns, list(enumerate(watched.judged_ms)), [])
 
 
 def figure(about: str, watched: Watched) -> Drawing:
@@ -20,6 +20,6 @@ def figure(about: str, watched: Watched) -> Drawing:
 
     def paint(figure: Figure) -> None:
         axes: Axes = figure.subplots()
-        axes.plot(watched.p99_ms)
+        axes.plot(watched.judged_ms)
 
     return drawn("watch", "P99 by trial", paint, about=about, height=3.0)

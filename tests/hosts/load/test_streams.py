@@ -9,7 +9,7 @@ import pytest
 
 from builders.trials import cluster
 from intop.domain.cluster import Cluster, HostAddress
-from intop.domain.histogram import Histogram
+from intop.domain.histogram import Histogram, Statistic
 from intop.domain.recording import Slots
 from intop.domain.workload import Clients, Workload
 from intop.hosts.load.streams import merged, starting_at, streams
@@ -145,6 +145,14 @@ def test_a_limit_is_the_same_for_all_and_one_percent_of_all_requests() -> None:
         assert (one.prune_above_ms, one.prune_count) == (450.0, 200)
     (small,) = loads(replace(WORKLOAD, rate_rps=149, duration_s=1))
     assert (small.prune_above_ms, small.prune_count) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("judged_by", "count"), [("P99.9", 20), ("P99", 200), ("P90", 2000), ("P50", 10_000)]
+)
+def test_a_limit_is_about_the_latency_that_is_judged(judged_by: Statistic, count: int) -> None:
+    (one,) = loads(replace(WORKLOAD, judged_by=judged_by), prune_above_ms=450.0)
+    assert one.prune_count == count
 
 
 SLOTS = Slots(np.array([0, 5, 5, 2_000_000, *range(2_000_001, 2_000_300)]), np.arange(303) % 7)

@@ -134,11 +134,11 @@ def test_the_same_seed_finds_the_same_and_leaves_the_global_generator_alone(plai
 
 def test_every_configuration_is_feasible(
     space: Space,
-    log_p99: Callable[[Matrix], Matrix],
+    log_latency: Callable[[Matrix], Matrix],
     is_feasible: Callable[[Configuration], bool],
 ) -> None:
     both = [
-        lambda values: log_p99(space.encode(values)),
+        lambda values: log_latency(space.encode(values)),
         lambda values: -space.encode(values).sum(axis=1),
         lambda values: space.encode(values)[:, 0],
     ]

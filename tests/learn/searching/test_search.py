@@ -34,17 +34,17 @@ def without_time(result: SearchResult) -> SearchResult:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_finds_a_known_optimum(space: Space, bowl: Callable[[Matrix], Matrix], seed: int) -> None:
     result = search(space, bowl, seed=seed)
-    assert result.candidates[0].predicted_p99_ms == pytest.approx(np.exp(2.0), rel=0.03)
+    assert result.candidates[0].predicted_ms == pytest.approx(np.exp(2.0), rel=0.03)
 
 
 def test_every_configuration_is_feasible_and_new(
     space: Space,
-    log_p99: Callable[[Matrix], Matrix],
+    log_latency: Callable[[Matrix], Matrix],
     is_feasible: Callable[[Configuration], bool],
 ) -> None:
     candidates = search(
         space,
-        lambda v: log_p99(space.encode(v)),
+        lambda v: log_latency(space.encode(v)),
         seed=1,
         keep=100_000,
         patience=100,
@@ -60,7 +60,7 @@ def test_candidates_come_in_the_order_of_their_own_prediction(
 ) -> None:
     result = small_search(space, bowl, seed=1, model="XGBoost", keep=25)
     assert len(result.candidates) == 25
-    words = [candidate.predicted_p99_ms for candidate in result.candidates]
+    words = [candidate.predicted_ms for candidate in result.candidates]
     assert words == sorted(words)
     values = space.values([candidate.configuration for candidate in result.candidates])
     assert words == pytest.approx(np.exp(bowl(values)).tolist())
@@ -74,7 +74,7 @@ def test_convergence_tells_how_the_best_fell(
     history = result.convergence
     assert history.model == "RFR"
     assert list(history.best_ms) == sorted(history.best_ms, reverse=True)
-    assert history.best_ms[-1] == result.candidates[0].predicted_p99_ms
+    assert history.best_ms[-1] == result.candidates[0].predicted_ms
     # A restart that found nothing better ended it, not the number of generations.
     assert history.restarts >= 1
     assert history.converged_at < len(history.best_ms) - 1 < 500
@@ -241,7 +241,7 @@ def test_every_algorithm_spends_the_same_and_follows_its_seed(
     history = result.convergence
     assert sum(predicted) == history.predictions == 30 * 9
     assert (len(history.best_ms), history.algorithm) == (9, algorithm)
-    assert history.best_ms[-1] == min(history.best_ms) == result.candidates[0].predicted_p99_ms
+    assert history.best_ms[-1] == min(history.best_ms) == result.candidates[0].predicted_ms
     assert history.best_ms[-1] < history.best_ms[0]
     assert all(is_feasible(candidate.configuration) for candidate in result.candidates)
     assert without_time(again(bowl)) == without_time(result)
@@ -281,18 +281,18 @@ def test_uncertain_configurations_rank_lower_and_show_their_prediction(
     space: Space, bowl: Callable[[Matrix], Matrix]
 ) -> None:
     def unsure(values: Matrix) -> Estimate:
-        log_p99 = bowl(values)
+        log_latency = bowl(values)
         spread = space.genes(values)[:, 0]
-        return Estimate(log_p99, spread, log_p99 + 2 * spread)
+        return Estimate(log_latency, spread, log_latency + 2 * spread)
 
     results = small_search(space, unsure, seed=1, keep=30)
     values = space.values([candidate.configuration for candidate in results.candidates])
     words = unsure(values)
     ranks = [candidate.rank_ms for candidate in results.candidates]
     assert ranks == sorted(ranks) == pytest.approx(np.exp(words.score).tolist())
-    assert [c.predicted_p99_ms for c in results.candidates] == pytest.approx(np.exp(words.log_p99))
+    assert [c.predicted_ms for c in results.candidates] == pytest.approx(np.exp(words.log_latency))
     assert [c.spread for c in results.candidates] == pytest.approx(words.spread)
-    assert results.convergence.best_ms[-1] == results.candidates[0].predicted_p99_ms
+    assert results.convergence.best_ms[-1] == results.candidates[0].predicted_ms
 
 
 # The operators of the genetic algorithm -----------------------------------------------------------
