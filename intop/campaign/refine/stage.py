@@ -137,7 +137,7 @@ class Refine(Stage[Refined]):
         if refined != self.task.store.get(self.task.subject, Refined):
             self.task.context.progress.say(
                 f"{self.task.title}: refine: ended after {refined.spent} trials ({refined.ended}), "
-                f"{_described(refined.best)}"
+                f"{_described(refined.best, refined.judged_by)}"
             )
         return refined
 
@@ -215,8 +215,9 @@ class Refine(Stage[Refined]):
         self.task.store.put(self.task.subject, Decisions(made=so_far))
         if self._is_enough(so_far):
             return []
+        described = _described(best, self.task.workload.judged_by)
         self.task.context.progress.say(
-            f"{self.task.title}: refine: {_described(best)} after {spent} of "
+            f"{self.task.title}: refine: {described} after {spent} of "
             f"{self.budget.refine_trials} trials; {len(proposed)} follow, expected to gain "
             f"{_share(step.improvement)}"
         )
@@ -325,10 +326,10 @@ def _last_step(plan: Sequence[PlannedTrial]) -> int:
     return max((p.step or 0 for p in plan), default=0)
 
 
-def _described(best: BestKnown) -> str:
-    """Return such as: best so far 16.1 ms (3 trials)."""
+def _described(best: BestKnown, judged_by: str) -> str:
+    """Return such as: best so far P99 16.1 ms (3 trials)."""
     counted = "1 trial" if best.trials == 1 else f"{best.trials} trials"
-    return f"best so far {best.judged_ms:.1f} ms ({counted})"
+    return f"best so far {judged_by} {best.judged_ms:.1f} ms ({counted})"
 
 
 def _share(improvement: float) -> str:
