@@ -15,8 +15,8 @@ from intop.learn.design import latin_hypercube
 SACK, RMEM = "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem[max]"
 
 
-def row(arm: str, judged_ms: float) -> dict[str, str]:
-    return {"arm": arm, "judged_ms": str(judged_ms)}
+def row(arm: str, p99_ms: float) -> dict[str, str]:
+    return {"arm": arm, "p99_ms": str(p99_ms)}
 
 
 def test_what_acts_alone_is_told_from_what_does_not_and_rounds_are_no_scatter() -> None:
@@ -41,7 +41,7 @@ def test_what_acts_alone_is_told_from_what_does_not_and_rounds_are_no_scatter() 
 
 def test_a_table_becomes_configurations_with_all_of_their_trials() -> None:
     table = [
-        {"configuration": c, "arm": "", SACK: sack, RMEM: most, "judged_ms": p99}
+        {"configuration": c, "arm": "", SACK: sack, RMEM: most, "p99_ms": p99}
         for c, sack, most, p99 in (
             ("aa", "1", "65536", "10"),
             ("bb", "0", "131072", "30"),
@@ -83,6 +83,6 @@ def test_where_nothing_acts_there_is_nothing_to_choose() -> None:
 def p99_of(made: MadeUp, values: Matrix) -> list[float]:
     """P99 of configurations, each at the same place of a plan: with the same noise."""
     return [
-        made.answer(PlannedTrial(index=7, role="replicate", configuration=c), "screen").judged_ms
+        made.answer(PlannedTrial(index=7, role="replicate", configuration=c), "screen").p99_ms
         for c in made.offer.space.configurations(values)
     ]

@@ -306,13 +306,7 @@ def test_an_interaction_is_what_a_pair_does_beyond_both() -> None:
 
 
 def test_a_table_becomes_a_summary(tmp_path: Path) -> None:
-    common = {
-        "scenario": "s",
-        "arch": "x86",
-        "workload": "slt",
-        "base": "default",
-        "judged_ms": "90",
-    }
+    common = {"scenario": "s", "arch": "x86", "workload": "slt", "base": "default", "p99_ms": "90"}
     empty = dict.fromkeys(("ratio", "low", "high", "state", "key", "arm", "beyond"), "")
     gain = {"key": "net.ipv4.tcp_sack", "arm": "net.ipv4.tcp_sack: 0", "state": "gain"}
     numbers = {"ratio": "1.5", "low": "1.4", "high": "1.6"}

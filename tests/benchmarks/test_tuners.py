@@ -24,7 +24,7 @@ OFFER = beds.tables_offer(beds.read(beds.TABLE)).with_budget(
 SPACE = OFFER.space
 
 
-def judged_ms(configuration: Configuration) -> float:
+def p99_ms(configuration: Configuration) -> float:
     """Lower with more of one of them."""
     (row,) = SPACE.encode(SPACE.values([configuration]))
     return float(50 * math.exp(-row[3]))
@@ -32,7 +32,7 @@ def judged_ms(configuration: Configuration) -> float:
 
 def shot(configuration: Configuration) -> Shot:
     """Its tail is half of its P99."""
-    return Shot(configuration, judged_ms(configuration), judged_ms(configuration) / 2)
+    return Shot(configuration, p99_ms(configuration), p99_ms(configuration) / 2)
 
 
 class Bed:
@@ -55,7 +55,7 @@ class Bed:
         return {c.digest: [shot(c)] * rounds for c in finalists}
 
     def verify(self, winners, rounds):
-        arms = {HOST: 100.0} | {c.digest: judged_ms(c) for c in winners}
+        arms = {HOST: 100.0} | {c.digest: p99_ms(c) for c in winners}
         return {arm: {(1, n): v for n in range(rounds)} for arm, v in arms.items()}
 
 
@@ -94,17 +94,17 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
         assert np.array_equal(values, SPACE.decode(SPACE.genes(values)))
 
     assert (
-        min(race.shots(Arm("tpe", 1), measured), key=lambda s: s.judged_ms).configuration
+        min(race.shots(Arm("tpe", 1), measured), key=lambda s: s.p99_ms).configuration
         == winners[Arm("tpe", 1), 16]
     )
     for place, those in outcome.finalists.items():
         assert 2 <= len(those) < Budget().pick_arms  # of which one is the default
-        assert min(map(judged_ms, those)) == judged_ms(winners[place])
+        assert min(map(p99_ms, those)) == p99_ms(winners[place])
     # The best that was measured is among them, whatever a search promises.
-    best = min(ours, key=lambda s: judged_ms(s.configuration))
+    best = min(ours, key=lambda s: p99_ms(s.configuration))
     assert best.configuration in outcome.finalists[Arm("ours", 1), 12]
     gains = tuners.gains_of(winners, outcome.verified)
-    expected_gain = math.log(100 / judged_ms(winners[Arm("offline", 1, 12), 12]))
+    expected_gain = math.log(100 / p99_ms(winners[Arm("offline", 1, 12), 12]))
     assert gains["offline", 12][1] == pytest.approx(expected_gain)
     assert {("ours", 12), ("ours", 16), ("offline", 12), ("random", 16)} <= set(gains)
     assert set(methods) == {w["method"] for w in tuners.as_json(race, outcome)["winners"]}
@@ -176,10 +176,10 @@ def test_races_with_other_seeds_are_put_together(tmp_path, capsys) -> None:
 
 def test_the_emulator_draws_the_tables_trials() -> None:
     emulator = beds.Emulator(beds.TABLE)
-    measured = {float(row["judged_ms"]) for row in beds.read(beds.TABLE)}
+    measured = {float(row["p99_ms"]) for row in beds.read(beds.TABLE)}
     rng = np.random.default_rng(1)
     for configuration in (DEFAULT, *contenders.at_random(emulator.offer.space, (), 3, 1)):
-        drawn = [math.log(emulator.trial(configuration, rng).judged_ms) for _ in range(60)]
+        drawn = [math.log(emulator.trial(configuration, rng).p99_ms) for _ in range(60)]
         assert all(min(abs(math.exp(v) - m) for m in measured) < 1e-9 for v in drawn)
         error = np.std(drawn) / math.sqrt(len(drawn))
         assert abs(np.mean(drawn) - emulator.truth([configuration])[0]) < 4 * error

@@ -130,7 +130,7 @@ def test_what_never_varies_is_refused(tmp_path: Path, capsys: Any) -> None:
         (["--objectives", "p99"], "name two or three different ones"),
         (["--objectives", "p99,p99"], "name two or three different ones"),
         (["--objectives", ""], "'' is none"),
-        (["--objectives", "p99,cpu", "--models", "m"], "--models has models of P99 only"),
+        (["--objectives", "p99,cpu", "--models", "m"], "--models has models of latency only"),
     ],
 )
 def test_bad_objectives_are_refused(words: list[str], message: str) -> None:

@@ -73,7 +73,7 @@ NO_HOST = ":30: cluster.arm.backends.0.hostname: must be the name or address of 
          ":3: study.max_risk: input should be 'low', 'medium' or 'high' (got 'none')"),
         (STORE, 'parameters = ["net.tcp"]', ":3: study.parameters: net.tcp matches no p"),
         (STORE, "parameters = []", ":3: study.parameters: list should have at least 1"),
-        (STORE, 'objective = "p50"', ":3: study.objective: input should be 'p99' or"),
+        (STORE, 'objective = "p42"', ":3: study.objective: input should be 'p50', 'p75'"),
         (SLT, "[workload.web]",
          ':5: workload.web: needs kind = "slt" (static files) or "dlt" (pages made on request)'),
         (SLT, "[workload.Web]", ":5: workload.Web: a workload's name has 1 to 20 of a-z"),

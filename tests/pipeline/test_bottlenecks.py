@@ -62,7 +62,7 @@ def counted(trials: Sequence[Trial], counter: str, *, by_clients: bool = False) 
     """Return the sum over trials of a counter of the load balancer, or of the first client."""
     total = 0.0
     for trial in trials:
-        (client, *_) = (n for n, host in trial.metrics.items() if host.judged_ms is not None)
+        (client, *_) = (n for n, host in trial.metrics.items() if host.p99_ms is not None)
         total += trial.counters[client if by_clients else trial.replica].total(counter)
     return total
 

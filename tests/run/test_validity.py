@@ -54,7 +54,7 @@ def overloaded(detail: str) -> Validity:
 
 def judged(**changes: Any) -> Validity:
     values: dict[str, Any] = {"requests": 1000, "achieved_rps": 100.0, "offered_rps": 100.0}
-    values |= {"errors": {}, "metrics": {"lb": QUIET}, "judged_ms": 100.0}
+    values |= {"errors": {}, "metrics": {"lb": QUIET}, "p99_ms": 100.0}
     values |= {"backends": (), "limits": Limits()}
     return judge(**(values | changes))
 
@@ -138,7 +138,7 @@ def judged(**changes: Any) -> Validity:
         ({"metrics": {"lg": LATE, "lb": QUIET}}, disturbed(ITSELF_LATE)),
         ({"metrics": {"lb": QUIET, "lg": LATE}, "achieved_rps": 10.0}, disturbed(ITSELF_LATE)),
         ({"metrics": {"lg": LATE}, "pruned": "stopped"}, disturbed(ITSELF_LATE)),
-        ({"metrics": {"lg": LATE}, "judged_ms": 150.0}, OK),
+        ({"metrics": {"lg": LATE}, "p99_ms": 150.0}, OK),
         ({"metrics": {"lg": LATE}, "limits": Limits(max_lag=0.3)}, OK),
         (
             {"metrics": {"lg": LATE}, "requests": 5, "errors": {"refused": 5}},
@@ -156,7 +156,7 @@ TOO_LATE = replace(QUIET, lag_ms=21.0)
 
 
 @pytest.mark.parametrize(
-    ("metric", "judged_ms", "expected"),
+    ("metric", "p99_ms", "expected"),
     [
         (replace(QUIET, lag_ms=20.0), 100.0, OK),
         (TOO_LATE, 106.0, OK),
@@ -180,9 +180,9 @@ TOO_LATE = replace(QUIET, lag_ms=21.0)
     ],
 )
 def test_a_generator_that_was_late_or_whose_clock_was_set_disturbs(
-    metric: HostMetrics, judged_ms: float, expected: Validity
+    metric: HostMetrics, p99_ms: float, expected: Validity
 ) -> None:
-    assert judged(metrics={"lg": metric, "lb": QUIET}, judged_ms=judged_ms) == expected
+    assert judged(metrics={"lg": metric, "lb": QUIET}, p99_ms=p99_ms) == expected
 
 
 @pytest.mark.parametrize(
