@@ -258,13 +258,15 @@ def test_another_latency_can_be_the_objective(make_study: Make) -> None:
     assert (verdict["judged_by"], tuned["training"]["target"]) == ("P90", "P90")
     ratio = verdict["sides"]["latencies_ms"]["P90"]["ratio"]
     assert (ratio["value"], ratio["low"]) == (verdict["ratio"], verdict["ratio_low"])
-    assert {g["quantity"] for g in verdict["guardrails"]} > {"P50", "P99"}
+    guarded = {g["quantity"] for g in verdict["guardrails"]}
+    assert "P50" in guarded
+    assert "P99" not in guarded  # a trial has 300 requests
     study.run("report", "--output", "report.html")
     assert "default P90 in ms" in (study.folder / "report.html").read_text()
 
     path.write_text(text)
     _, err = study.run("verify", "--more", "2", "--workload", "slt", expected=(1,))
-    assert "judged_by: P90 against P99" in err
+    assert "trials are judged by P90, and the objective of intop.toml is P99" in err
 
 
 @pytest.mark.long
