@@ -144,6 +144,7 @@ def lighttpd(site: Site) -> str:
         hosts = ", ".join(f'("host" => "{b}", "port" => 80)' for b in site.backends)
         body = f"""\
 server.modules = ("mod_proxy")
+server.upload-dirs = ("/var/tmp")  # it holds large answers; TMPDIR may be a folder of ours alone
 proxy.balance = "round-robin"
 proxy.server = ("" => ({hosts}))
 """
