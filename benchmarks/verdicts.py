@@ -236,8 +236,8 @@ class Verdicts(Question[int, Found]):
     def table(self, results: Mapping[str, Found]) -> Iterator[str]:
         yield "| verdict | pairs | ratio | 95 % interval | outcome | seconds |"
         yield "|---:|---:|---:|---|---|---:|"
-        for name, found in results.items():
-            yield row(name.removeprefix("verdict "), found)
+        for name, result in results.items():
+            yield row(name.removeprefix("verdict "), result)
         yield ""
         yield from self._summary(results)[0]
 
@@ -382,10 +382,17 @@ def one_sided(effect: Effect) -> Opened:
     return altered(with_effect)
 
 
-def row(number: str, found: Found) -> str:
-    v = found.verdict
+def row(number: str, result: Found) -> str:
+    v = result.verdict
     interval = f"{v.ratio_low:.2f} to {v.ratio_high:.2f}"
-    cells = [number, v.pairs, f"{v.ratio:.3f}", interval, v.latency_outcome, f"{found.seconds:.0f}"]
+    cells = [
+        number,
+        v.pairs,
+        f"{v.ratio:.3f}",
+        interval,
+        v.latency_outcome,
+        f"{result.seconds:.0f}",
+    ]
     return f"| {' | '.join(map(str, cells))} |"
 
 

@@ -51,11 +51,19 @@ HEADINGS = {
 OF_NO_FEATURE = {
     **{
         name: f"intop.cli.{name}:command"
-        for name in ("completion", "doctor", "init", "models", "progress", "status", "tune")
+        for name in (
+            "completion",
+            "doctor",
+            "init",
+            "models",
+            "progress",
+            "status",
+            "tune",
+            "worker",
+        )
     },
     "lab": "intop.cli.lab:group",
     "store": "intop.cli.store:group",
-    "worker": "intop.cli.worker:command",
 }
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from intop.domain.histogram import Statistic
 from intop.domain.slope import Line, fitted
 from intop.domain.stats import Interval
-from intop.domain.trial import AnyTrial
+from intop.domain.trial import AnyTrial, judged_by
 
 TREND_POINTS = 24
 """Parts of a trend's length, between which its height is computed."""
@@ -98,9 +98,9 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
     hours = measured[-1].hours if measured else 0.0
     untold = Drift(sentinels=len(measured), hours=hours, level=level)
     line = fitted([(s.hours, math.log(s.judged_ms), s.replica) for s in measured], level)
-    judged_by = defaults[0].conditions.judged_by if defaults else "P99"
+    name = judged_by(defaults)
     if line is None:
-        return Sentinels(sentinels=tuple(measured), trend=(), drift=untold, judged_by=judged_by)
+        return Sentinels(sentinels=tuple(measured), trend=(), drift=untold, judged_by=name)
     slopes = (line.slope, line.slope - line.half, line.slope + line.half)
     return Sentinels(
         sentinels=tuple(measured),
@@ -111,7 +111,7 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
             per_hour=slopes,
             share=line.share,
         ),
-        judged_by=judged_by,
+        judged_by=name,
     )
 
 

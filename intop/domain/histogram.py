@@ -27,7 +27,7 @@ BEHIND = 10
 """Requests that are slower than a percentile, at least: with fewer it is the time of a few."""
 
 Statistic = Literal["P50", "P75", "P90", "P95", "P99", "P99.9", "mean latency"]
-"""A latency by which trials are judged. The mean is that of all requests."""
+"""A latency that trials can be judged by: a percentile, or the mean of all requests."""
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 COARSE: tuple[Statistic, ...] = ("P99", "P99.9")
 """Latencies that rest on few requests of a short trial. Searches go by the slowest tenth instead.

@@ -27,7 +27,7 @@ from intop.domain.stats import (
     paired_ratio,
     student_quantile,
 )
-from intop.domain.trial import Trial
+from intop.domain.trial import Trial, judged_by
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 
 LOWEST_MS, LOWEST_RPS = 0.001, 0.001
@@ -56,7 +56,7 @@ def latencies(default: Sequence[Trial], tuned: Sequence[Trial], *, against: str 
         default=_histograms(default),
         tuned=_histograms(tuned),
         against=against,
-        judged_by=default[0].conditions.judged_by if default else "P99",
+        judged_by=judged_by(default),
     )
 
 
@@ -73,13 +73,13 @@ class _Pairs:
 
     @property
     def judged_by(self) -> Statistic:
-        return self.default[0].conditions.judged_by
+        return judged_by(self.default)
 
-    def statistic(self, name: Statistic) -> Interval | None:
-        """Return the ratio of a latency. Those beside the judged one hold at `level` together."""
-        beside = len(beside_judged(self.judged_by))
-        level = self.level if name == self.judged_by else bonferroni(self.level, beside)
-        return replace(self, level=level).ratio(lambda trial: trial.statistic_ms(name))
+    def at(self, name: Statistic) -> "_Pairs":
+        """The pairs at the level of a latency: those beside the judged one hold together."""
+        if name == self.judged_by:
+            return self
+        return replace(self, level=bonferroni(self.level, len(beside_judged(self.judged_by))))
 
     def ratio(self, of: Callable[[Trial], float]) -> Interval | None:
         """Return the ratio of the sides with its interval, None where a value is zero."""
@@ -100,13 +100,8 @@ class _Pairs:
         default, tuned = (reliable_ms(side, PERCENTS[name]) for side in sides)
         # The judged latency rests on rounds, not on a side's requests.
         is_shown = name == self.judged_by or None not in (default, tuned)
-        ratio = self.statistic(name) if is_shown else None
+        ratio = self.at(name).ratio(lambda t: t.statistic_ms(name)) if is_shown else None
         return PairwiseLatency(default=default, tuned=tuned, ratio=ratio)
-
-    def mean_latency(self) -> Pairwise:
-        default, tuned = self.values(lambda trial: trial.statistic_ms("mean latency"))
-        ratio = self.statistic("mean latency")
-        return Pairwise(default=fmean(default), tuned=fmean(tuned), ratio=ratio)
 
 
 def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: float) -> SideBySide:
@@ -132,7 +127,7 @@ def side_by_side(default: Sequence[Trial], tuned: Sequence[Trial], *, level: flo
         error_share=Pairwise(default=error_share(default), tuned=error_share(tuned)),
         balancer_cpu=pairs.means(lambda t: t.balancer.cpu),
         fewest_requests=min(histogram.total for side in histograms for histogram in side),
-        mean_ms=pairs.mean_latency(),
+        mean_ms=pairs.at("mean latency").means(lambda t: t.statistic_ms("mean latency")),
         received_mb_s=pairs.known(lambda t: t.received_mb_s),
         memory_mib=pairs.known(_memory_mib),
         context_switches_per_s=pairs.known(lambda t: t.balancer.context_switches_per_s),
@@ -176,7 +171,7 @@ def judged(
         planned_rounds=rounds,
         looks=1,
         sides=side_by_side(default, tuned, level=each_level),
-        judged_by=default[0].conditions.judged_by,
+        judged_by=judged_by(default),
         guardrails=check_guardrails(default, tuned, margins, level=each_level),
     )
 
@@ -203,12 +198,12 @@ def check_guardrails(
     pairs = _Pairs(default, tuned, level)
     guardrail = partial(_guardrail, pairs)
     fewest = min(histogram.total for side in (default, tuned) for histogram in _histograms(side))
-    is_told = {"P50": True, "P99": fewest >= requests_for(PERCENTS["P99"])}
+    is_p99_told = fewest >= requests_for(PERCENTS["P99"])
     cpu_points = _either(margins.cpu_points, margins.cpu_times, fmean(map(_cpu_percent, default)))
     memory_mib = _either(margins.memory_mib, margins.memory_times, fmean(map(_memory_mib, default)))
 
     def latency(name: Literal["P50", "P99"], margin: float | None) -> Iterator[Guardrail]:
-        if name != pairs.judged_by and is_told[name]:
+        if name != pairs.judged_by and (name == "P50" or is_p99_told):
             yield from guardrail(name, "times", partial(_latency_ms, name), margin)
 
     return (

@@ -1,6 +1,6 @@
 """Trials: configurations that were measured, with everything that was seen."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Literal, TypeVar
 
@@ -371,6 +371,11 @@ class Outline(Attempt):
 
 AnyTrial = Trial | Outline
 T = TypeVar("T", Trial, Outline)
+
+
+def judged_by(trials: Sequence[AnyTrial]) -> Statistic:
+    """Return the latency that trials of one campaign are judged by; P99 for none."""
+    return trials[0].conditions.judged_by if trials else "P99"
 
 
 def latest(attempts: Iterable[T]) -> list[T]:

@@ -8,7 +8,7 @@ from intop.domain.explanation import WANTED_KEYS, Explanation
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
 from intop.sentences import kept_sentence, percent_below, verdict_sentence
-from intop.words import few, percent
+from intop.words import capital, few, percent
 
 
 def explanation(title: str, outcome: Explanation | Verdict) -> Section:
@@ -88,7 +88,7 @@ def _lines(title: str, explanation: Explanation) -> Iterator[str]:
         )
         yield from (f"    {key} = {value}" for key, value in keys.items())
     if explanation.without_curves:
-        yield f"{explanation.without_curves[:1].upper()}{explanation.without_curves[1:]}"
+        yield capital(explanation.without_curves)
 
 
 def sentence(explanation: Explanation) -> str:

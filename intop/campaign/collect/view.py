@@ -7,6 +7,7 @@ from intop.document.model import Section, tabled
 from intop.domain.agreement import Agreement
 from intop.domain.drift import Drift
 from intop.domain.replicates import Collected, Noise
+from intop.domain.trial import judged_by
 from intop.sentences import replica_sentence
 from intop.words import percent_change
 
@@ -30,8 +31,8 @@ def collected(title: str, collected: Collected) -> Section:
     ]
     if collected.replicas is not None:
         sentences += replica_sentences(collected.replicas)
-    judged_by = collected.trials[0].conditions.judged_by if collected.trials else "P99"
-    ends_of = (f"lowest {judged_by}", f"highest {judged_by}")
+    name = judged_by(collected.trials)
+    ends_of = (f"lowest {name}", f"highest {name}")
     heads = (*texts(""), *numbers("trials", *ends_of), *texts("not ok"))
     return tabled(f"{title}: trials", heads, rows, sentences)
 

@@ -49,8 +49,8 @@ def tried_duration(
     """Return the result of usable trials of one duration, for verdicts of so many pairs.
 
     The sd is that within replicas of the cluster, as the sides of a verdict's pair are measured on
-    the same one. Its interval is that of a variance, (n - replicas) s² / chi²: log latency is taken
-    as normally distributed (Snedecor and Cochran, Statistical Methods, 8th ed., 1989).
+    the same one. Its interval is that of a variance, (n - replicas) s² / chi²: it takes log
+    latency as normal (Snedecor and Cochran, Statistical Methods, 8th ed., 1989).
     Raises ValueError where no replica has two trials.
     """
     count = len(trials)

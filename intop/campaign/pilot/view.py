@@ -5,6 +5,7 @@ from intop.document.columns import Column, numbers
 from intop.document.model import Section, tabled
 from intop.domain.concurrency import carried
 from intop.domain.pilot import Pilot, TriedDuration
+from intop.words import capital
 
 
 def pilot(title: str, pilot: Pilot) -> Section:
@@ -28,7 +29,7 @@ def pilot(title: str, pilot: Pilot) -> Section:
             for duration in pilot.tried
         ),
         [
-            f"{sentence(pilot)[0].upper()}{sentence(pilot)[1:]}.",
+            f"{capital(sentence(pilot))}.",
             *_carried(pilot),
             f"What pairs tell is how far a verdict's interval reaches, as a ratio of {name}.",
             "A gain that is measured above it is called one.",
@@ -68,7 +69,7 @@ def _carried(pilot: Pilot) -> list[str]:
     duration_s = pilot.given_s or pilot.duration_s
     rate_rps = pilot.chosen.requests / pilot.chosen.duration_s
     text = carried(rate_rps * duration_s / pilot.connections, duration_s)
-    return [f"{text[0].upper()}{text[1:]}."]
+    return [f"{capital(text)}."]
 
 
 def _pairs(duration: TriedDuration) -> str:

@@ -14,7 +14,7 @@ from intop.domain.configuration import DEFAULT, Configuration
 from intop.domain.multi_arm import Contest, Contestant
 from intop.domain.rounds import Cells, cell, compare, planned_rounds
 from intop.domain.stats import bonferroni
-from intop.domain.trial import Trial
+from intop.domain.trial import Trial, judged_by
 from intop.domain.verdict import Verdict
 from intop.errors import UsageError
 from intop.run.context import Task
@@ -201,7 +201,7 @@ def with_results(
         rounds=planned_rounds([trial.planned for trial in trials]),
         level=level,
         ratio_level=ratio_level,
-        judged_by=trials[0].conditions.judged_by if trials else "P99",
+        judged_by=judged_by(trials),
     )
 
 

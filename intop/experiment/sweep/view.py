@@ -7,7 +7,7 @@ from intop.document.model import Notes, Section, Table
 from intop.domain.histogram import PERCENTS, requests_for
 from intop.domain.sweep import UNITS, ArmAt, Capacity, Knee, Sweep
 from intop.sentences import ALONG, more_or_less, sweep_sentence
-from intop.words import counted, interval, number, percent
+from intop.words import capital, counted, interval, number, percent
 
 
 def sweep_section(title: str, sweep: Sweep) -> Section:
@@ -146,4 +146,4 @@ def _unit(sweep: Sweep) -> str:
 
 def _heading(sweep: Sweep) -> str:
     words = ALONG[sweep.axis] + (", in a closed loop" if sweep.loop == "closed" else "")
-    return words[0].upper() + words[1:]
+    return capital(words)
