@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from benchmarks.packages import label_with_ezr, smac_tuner
 from benchmarks.recorded import Answer, Offer, Onward, Shot, TrainTrees, campaign
 from intop.campaign.collect.stage import Collect
 from intop.campaign.search.stage import GlobalSearch
@@ -33,6 +34,8 @@ MOST = 100
 """Trials of a tuner, at most."""
 ALIKE = 8
 """Optuna's samplers have ten random trials before their first model."""
+POOL = 1_000
+"""The random configurations that FLASH and EZR choose among."""
 MEASURED = ("collect", "refine")
 """The stages that the trials of a race are of."""
 WATCHING = ("baseline", "sentinel")
@@ -290,6 +293,43 @@ def gp(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]
     return _optunas(GPSampler(seed=_seed(seed, shots)), space, shots, count)
 
 
+def flash(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
+    """Return what a regression tree predicts to be the lowest of a random pool."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    measured = space.values([shot.configuration for shot in shots])
+    tree = DecisionTreeRegressor(random_state=seed).fit(measured, [s.p99_ms for s in shots])
+    pool = space.values(at_random(space, shots, POOL, seed))
+    lowest = np.argsort(tree.predict(pool), kind="stable")[:count]
+    return space.configurations(pool[lowest])
+
+
+def ezr(space: Space, shots: Shots, _count: int, seed: int) -> list[Configuration]:
+    """Return the row of a random pool that EZR labels next. It labels one after the other."""
+    first = [shot.configuration for shot in shots[:ALIKE]]
+    pool = different([*first, *at_random(space, (), POOL, seed)])
+    labels = {shot.configuration.digest: math.log(shot.p99_ms) for shot in shots}
+    due = []
+
+    def label(row: int) -> float:
+        if pool[row].digest not in labels:
+            due.append(pool[row])
+            raise NotMeasuredError
+        return labels[pool[row].digest]
+
+    with suppress(NotMeasuredError):
+        label_with_ezr(space.values(pool), label, first=ALIKE, budget=MOST, seed=seed)
+    return due
+
+
+def smac(space: Space, shots: Shots, count: int, seed: int) -> list[Configuration]:
+    places = space.genes(space.values([shot.configuration for shot in shots]))
+    costs = [math.log(shot.p99_ms) for shot in shots]
+    with one_thread(), smac_tuner(places, costs, _seed(seed, shots)) as tuner:
+        asked = [tuner.ask() for _ in range(count)]
+    return space.configurations(space.decode(np.array(asked)))
+
+
 def _optunas(sampler: object, space: Space, shots: Shots, count: int) -> list[Configuration]:
     """What a sampler asks for after these trials: as many at once, each aware of the others.
 
@@ -341,12 +381,14 @@ TUNERS: Mapping[str, Tuner] = {
     "random": Rival(at_random),
     "tpe": Rival(tpe),
     "gp": Rival(gp),
+    "flash": Rival(flash),
+    "ezr": Rival(ezr),
+    "smac": Rival(smac),
     "offline": Campaign(refines=False),
 }
 
 BEGUN: Mapping[str, tuple[str, int | None]] = {
     "p99": ("ours", None),
-    "tpe": ("random", ALIKE),
-    "gp": ("random", ALIKE),
+    **dict.fromkeys(("tpe", "gp", "flash", "ezr", "smac"), ("random", ALIKE)),
 }
 """Whose first trials they share, and how many; None: as many as the schedule begins with."""

@@ -38,19 +38,16 @@ A seed is a run of each tuner on each table. EZR and SMAC have to be installed: 
 import argparse
 import csv
 import math
-import random
-import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from benchmarks.harness import Question, UnusableError
+from benchmarks.packages import label_with_ezr, smac_tuner
 from benchmarks.search import COUNTS, FIRST, Job, Outcome, Table, refined, samples_in
 from intop.campaign.refine.stage import Refine
 from intop.domain.encoding import Matrix
@@ -276,28 +273,14 @@ def flash(table: Table, order: Sequence[int], seed: int) -> Sequence[int]:
 
 def ezr(table: Table, order: Sequence[int], seed: int) -> Sequence[int]:
     """Return rows as EZR labels them."""
-    from ezr import ezr as package
-
-    samples, target = table.samples, table.target
-    names = [f"N{n}" for n in range(len(samples.variables))] + ["Target-"]
-    whole_table = np.column_stack([samples.values, target]).tolist()
-    number_of = {id(row): n for n, row in enumerate(whole_table)}
     rows: list[int] = []
 
-    def label(row: list[float]) -> list[float]:
-        rows.append(number_of[id(row)])
-        return row
+    def label(place: int) -> float:
+        rows.append(order[place])
+        return float(table.target[rows[-1]])
 
-    # It takes its first rows from the end of what it has shuffled.
-    given = [whole_table[n] for n in reversed(order)]
-    settings = {"Any": table.first, "Budget": table.budget}
-    random.seed(seed)
-    with (
-        mock.patch.object(package, "label", label),
-        mock.patch.object(package, "shuffle", return_value=given),
-        mock.patch.multiple(package.the, **settings),
-    ):
-        package.likely(package.Data([names, *whole_table]))
+    values = table.samples.values[list(order)]
+    label_with_ezr(values, label, first=table.first, budget=table.budget, seed=seed)
     return rows
 
 
@@ -333,44 +316,12 @@ def tpe(table: Table, order: Sequence[int], seed: int) -> Sequence[int]:
 
 def smac(table: Table, order: Sequence[int], seed: int) -> Sequence[int]:
     """Return rows as SMAC proposes them."""
-    from ConfigSpace import Configuration, ConfigurationSpace
-    from smac import HyperparameterOptimizationFacade, Scenario
-    from smac.runhistory.dataclasses import TrialInfo, TrialValue
-
-    names = [v.name for v in table.samples.variables]
     rows = list(order[: table.first])
     left = Unmeasured(table, rows)
-    space = ConfigurationSpace(seed=seed, space=dict.fromkeys(names, (0.0, 1.0)))
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        scenario = Scenario(
-            space,
-            deterministic=True,
-            n_trials=10 * table.budget,
-            seed=seed,
-            output_directory=Path(folder),
-        )
-        tuner = HyperparameterOptimizationFacade(
-            scenario,
-            lambda _configuration, seed=0: 0.0,  # noqa: ARG005
-            initial_design=HyperparameterOptimizationFacade.get_initial_design(
-                scenario, n_configs=1
-            ),
-            logging_level=False,
-            overwrite=True,
-        )
-
-        def tell(row: int) -> None:
-            places = dict(zip(names, left.places[row].tolist(), strict=True))
-            info = TrialInfo(Configuration(space, values=places), seed=0)
-            tuner.tell(info, TrialValue(cost=math.log(table.target[row])), save=False)
-
-        for row in rows:
-            tell(row)
+    with smac_tuner(left.places[rows], np.log(table.target[rows]).tolist(), seed) as tuner:
         while len(rows) < table.budget:
-            asked = dict(tuner.ask().config)
-            rows.append(left.take_nearest([asked[name] for name in names]))
-            tell(rows[-1])
+            rows.append(left.take_nearest(tuner.ask()))
+            tuner.tell(left.places[rows[-1]].tolist(), math.log(table.target[rows[-1]]))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Tuners on the lab: active learning against random search, Optuna's TPE and GP, and offline.
+"""Tuners on the lab: active learning beside random search, published tuners, and offline.
 
     python -m benchmarks tuners                 on two replicas of the lab, slt: some 40 minutes
     python -m benchmarks tuners --buffer 40     behind a shorter buffer, where the good is rare
@@ -19,18 +19,21 @@ ours      a campaign of the product with the lab's study: `intop collect` of --f
 p99       the same where the tail of a trial is its P99; only when asked for
 random    uniform on the parameters' own scales
 tpe, gp   Optuna's samplers with their own settings; both take running trials into account
+flash     what a regression tree predicts to be the lowest of POOL random configurations
+ezr       PyPI's ezr on one such pool for each seed; it gets one trial a round, as it labels them
+smac      PyPI's smac: the random forest and expected improvement of its hyper-parameter facade
 offline   a campaign of the product without refining, for each of the checkpoints one of its own:
           `intop collect`, where one trial in five is a replicate
 
 What begins alike is measured once: the --first trials of ours and p99 with the same seed, and the
-first ALIKE of random, tpe and gp, which begin at random. The trials of the default by which ours
-and offline watch for drift are no part of their number, as in a study's budget.
+first ALIKE of all rivals, which begin at random. The trials of the default by which ours and
+offline watch for drift are no part of their number, as in a study's budget.
 
 The winner after n trials is picked as `intop verify` does it: the finalists of all and the default
 meet in interleaved rounds, as many as the lab's study has. Finalists of ours, p99 and offline are
 what `intop train`, `intop search` and `intop verify` make of their first n trials, and their winner
-is the one that `intop verify` picks. Those of random, tpe and gp are as many as the others may have
-and have the lowest trials; of these the lowest geometric mean wins. These trials are no part of
+is the one that `intop verify` picks. Those of the rivals are as many as the others may have, and
+have the lowest trials; of these the lowest geometric mean wins. These trials are no part of
 the n. Then all winners meet the default in further interleaved rounds. The gain is the geometric
 mean of P99 of the default / that of the winner over rounds, and of the seeds' gains.
 
@@ -41,7 +44,7 @@ All is kept in `--store`; an interrupted verification may go on with fewer `--ro
 keeps all trials as a table; the emulator draws its trials from such a one (benchmarks/beds.py), and
 judges winners without any noise.
 
-Optuna's GP needs torch, which nothing else here does: pip install torch (one for CPUs will do).
+Some tuners need a package that nothing else here needs: pip install torch ezr smac.
 """
 
 import argparse
@@ -91,6 +94,8 @@ SEVERAL = ("offline",)
 CLAIMED = ("ours", "offline")
 ASIDE = ("p99",)
 """Who takes part only when asked for."""
+NEEDS = {"gp": "torch", "ezr": "ezr", "smac": "smac"}
+"""Tuners that need a package which nothing else here needs."""
 
 
 @dataclass(frozen=True)
@@ -452,11 +457,15 @@ class Pool(Question[str, None]):
 
 def check(given: argparse.Namespace) -> None:
     """Raise UnusableError for options that don't fit."""
-    if "gp" in given.tuners and importlib.util.find_spec("torch") is None:
-        others = " ".join(name for name in given.tuners if name != "gp")
+    lacking = [
+        name for name in given.tuners if name in NEEDS and not importlib.util.find_spec(NEEDS[name])
+    ]
+    if lacking:
+        packages = " ".join(NEEDS[name] for name in lacking)
+        others = " ".join(name for name in given.tuners if name not in lacking)
         raise UnusableError(
-            "Optuna's GP needs torch, which is not installed here: pip install torch, or do "
-            f"without it: --tuners {others}"
+            f"{', '.join(lacking)}: pip install {packages}, or leave these tuners out: "
+            f"--tuners {others}"
         )
     if not min(EVERYBODYS) <= given.trials <= MOST:
         raise UnusableError(f"--trials must be from {min(EVERYBODYS)} to {MOST}")

@@ -1,9 +1,15 @@
 """Guardrails: quantities that a lower latency must not be paid with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Interval
+
+from intop.domain.stats import geometric_mean
+
+if TYPE_CHECKING:
+    from intop.domain.trial import Trial
 
 Quantity = Literal["P50", "P99", "rate", "error share", "slow requests", "CPU", "memory"]
 Unit = Literal["times", "points", "MiB"]
@@ -43,6 +49,12 @@ class Guardrails:
     """MiB that its memory may grow by more over a trial."""
     memory_times: Times | None = 1.1
     """Memory, as a multiple of the memory in use."""
+
+    def slow_limit_ms(self, default: "Sequence[Trial]") -> float | None:
+        """Return the limit of slow requests by trials of the default; None for no guardrail."""
+        if self.slow_ms is not None or self.slow_times is None or not default:
+            return self.slow_ms
+        return self.slow_times * geometric_mean([t.statistic_ms("P99") for t in default])
 
 
 NO_GUARDRAILS = Guardrails(

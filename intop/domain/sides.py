@@ -253,11 +253,7 @@ def _slow_requests(pairs: _Pairs, margins: Guardrails) -> Iterator[Guardrail]:
     least as wide as two counts of independent requests allow: slow requests are few, and where
     there is none in any trial, the differences tell no scatter at all.
     """
-    limit_ms = margins.slow_ms
-    if limit_ms is None and margins.slow_times is not None:
-        limit_ms = margins.slow_times * geometric_mean(
-            [t.statistic_ms("P99") for t in pairs.default]
-        )
+    limit_ms = margins.slow_limit_ms(pairs.default)
     if limit_ms is None:
         return
     slow = partial(_slow_percent, limit_ms)

@@ -8,10 +8,29 @@ from intop.domain.stats import Interval
 
 
 @dataclass(frozen=True, kw_only=True)
+class SlowChange:
+    """A change that is left out, since trials with it have slow requests."""
+
+    keys: tuple[str, ...]
+    limit_ms: float
+    """Requests that take longer are slow."""
+    slow: int
+    """Trials with the change that have a slow request."""
+    trials: int
+    """Trials with the change."""
+    slow_others: int
+    """Trials without it that have a slow request."""
+    others: int
+    """Trials without it, and without the slow changes before it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrimOrder:
     """The order in which the changes are tried, by name. It stays where models change."""
 
     names: tuple[str, ...]
+    slow: tuple[SlowChange, ...] = ()
+    """The changes that are not tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +60,8 @@ class Trimmed:
     left_out: tuple[MeasuredSet, ...]
     """The changes of the set that stays, each left out of it, or those of the set before it."""
     trials: int
+    slow: tuple[SlowChange, ...] = ()
+    """The changes that were left out before any set was tried."""
     judged_by: Statistic = "P99"
     level: float
     """The confidence of each interval by itself."""

@@ -5,7 +5,6 @@ The host reduces the log to counts: no line leaves it. Of a busy log it reads a 
 
 import math
 import re
-import secrets
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +15,8 @@ from intop.domain.histogram import MAX_US, Histogram
 from intop.domain.nginx.access_logs import AccessLog, parts
 from intop.errors import HostError, UsageError
 from intop.hosts.answers import count, joined, lines
-from intop.hosts.host import Conversation, Host, output, parsed
-from intop.hosts.reader import MARK_BYTES
+from intop.hosts.host import Host, output, parsed
+from intop.hosts.lasting import LastingCommand
 from intop.hosts.scripts import script
 
 REQUIRED = ("request_time", "status")
@@ -32,7 +31,6 @@ _NAMES = {"request_time": "time", "status": "status", CONNECTION: "connection"}
 _SKIP = "{ unreadable += is_read; next }"
 _FAILED = "(499|[5-9][0-9][0-9])"
 _COUNTS = ("unreadable", "connection", "failed", "old")
-ANSWER_LIMIT_S = 30.0
 HALF_A_MILLISECOND_US = 500
 SHORTEST_S = 1.0
 """Seconds between two reads from which on they tell how busy the log is."""
@@ -121,8 +119,7 @@ class LogReader:
         self.connection = 0
         """The highest number of a connection so far."""
         self._latest = 0
-        self._mark = secrets.token_hex(MARK_BYTES)
-        self._shell: Conversation | None = None
+        self._shell = LastingCommand(host, "sh")
         self.read()
 
     def read(self, *, after: int | None = None) -> LoggedRequests:
@@ -148,9 +145,7 @@ class LogReader:
 
     def close(self) -> None:
         """End the shell on the host."""
-        if self._shell is not None:
-            self._shell.close()
-            self._shell = None
+        self._shell.close()
 
     def _output(self, settings: str) -> str:
         """Return what the script prints with these settings. Raises what `read` does.
@@ -159,14 +154,11 @@ class LogReader:
         of lines. Where the shell fails, another command tells why.
         """
         fixed = script("access_log.sh", path=self._log.path, fields=_fields(self._log))
-        request = f"{settings}; read_log; printf 'exit %s\\n%s\\n' $? {self._mark}\n"
+        mark = self._shell.mark
+        request = f"{settings}; read_log; printf 'exit %s\\n%s\\n' $? {mark}\n"
         try:
-            if self._shell is None:
-                # Niced, since nobody's request may wait for it.
-                self._shell = self._host.converse("exec nice -n 19 sh")
-                request = f"read_log() (\n{fixed}) </dev/null\n{request}"
-            answer = self._shell.ask(request, self._mark, ANSWER_LIMIT_S)
-            text, _, code = answer.removesuffix(f"\n{self._mark}\n").rpartition("exit ")
+            answer = self._shell.ask(request, first=f"read_log() (\n{fixed}) </dev/null\n")
+            text, _, code = answer.removesuffix(f"\n{mark}\n").rpartition("exit ")
             if code == "0":
                 return text
         except HostError:

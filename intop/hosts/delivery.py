@@ -4,18 +4,16 @@ The host samples its connections and reduces them to sums (`delivery.sh`). It le
 connection's data after its last sample, and connections that begin and end between two samples.
 """
 
-import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 
-from intop.errors import CommandError, HostError, UnreachableError
+from intop.errors import CommandError, UnreachableError
 from intop.hosts.answers import count, lines
-from intop.hosts.host import Conversation, Host
+from intop.hosts.host import Host
 from intop.hosts.kernel_counters import parse_tables
-from intop.hosts.reader import MARK_BYTES
+from intop.hosts.lasting import LastingCommand
 from intop.hosts.scripts import script
 
-ANSWER_LIMIT_S = 30.0
 MOST_PORTS = 50
 SUMS = ("busy_ms", "bytes_acked")
 """The quantities that the host sums, in its order."""
@@ -32,10 +30,9 @@ class DeliveryReader:
     def __init__(self, host: Host, ports: Sequence[int], *, step_s: float) -> None:
         """Begin on the host. Raises CommandError where it has no bash 5, or shows no sockets."""
         self._host = host
-        self._ports = tuple(dict.fromkeys(ports))[:MOST_PORTS]
-        self._step_s = step_s
-        self._mark = secrets.token_hex(MARK_BYTES)
-        self._conversation: Conversation | None = None
+        chosen = " ".join(map(str, tuple(dict.fromkeys(ports))[:MOST_PORTS]))
+        code = script("delivery.sh", ports=chosen, step=round(step_s * 1e6))
+        self._command = LastingCommand(host, f"bash -c {shlex.quote(code)}")
         # bash 4 has no time of its own, and a host without bash ends the conversation.
         if host.run("""bash -c '[ -n "$EPOCHREALTIME" ]'""").exit_code:
             raise CommandError(
@@ -59,32 +56,19 @@ class DeliveryReader:
 
     def close(self) -> None:
         """End the process on the host."""
-        if self._conversation is not None:
-            self._conversation.close()
-            self._conversation = None
+        self._command.close()
 
     def _ask(self, word: str, *, only_new: bool) -> Totals:
-        request = f"{word};\n"
+        mark = self._command.mark
         try:
-            if self._conversation is None:
-                ports = " ".join(map(str, self._ports))
-                code = script("delivery.sh", ports=ports, step=round(self._step_s * 1e6))
-                # Niced, since nobody's request may wait for it.
-                command = f"exec nice -n 19 bash -c {shlex.quote(code)}"
-                self._conversation = self._host.converse(command)
-                request = f"{self._mark}\n{request}"
-            text = self._conversation.ask(request, self._mark, ANSWER_LIMIT_S)
-            return _totals(text, self._mark, only_new=only_new)
+            text = self._command.ask(f"{word};\n", first=f"{mark}\n")
+            return _totals(text, mark, only_new=only_new)
         except UnreachableError as error:
-            self.close()
             self._host.run("true")  # raises for a host that is really away
             raise CommandError(
                 self._host.address.name,
                 "the sampler of its connections' TCP_INFO has ended there, and starts again",
             ) from error
-        except HostError:
-            self.close()
-            raise
         except (KeyError, ValueError) as error:
             self.close()
             raise CommandError(

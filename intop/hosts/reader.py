@@ -3,7 +3,6 @@
 `reader.sh` is that process; it says what it is asked and what it answers.
 """
 
-import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from urllib.parse import urlsplit
 from intop.domain.counters import HostCounters
 from intop.errors import CommandError, HostError, UnreachableError
 from intop.hosts.answers import decimal, joined, lines
-from intop.hosts.host import Conversation, Host
+from intop.hosts.host import Host
 from intop.hosts.kernel_counters import (
     grown,
     is_level,
@@ -24,6 +23,7 @@ from intop.hosts.kernel_counters import (
     parse_stub_status,
     parse_tables,
 )
+from intop.hosts.lasting import LastingCommand
 from intop.hosts.metrics import Counters, parse_counters
 from intop.hosts.processes import Footprint, parse_footprint
 from intop.hosts.scripts import script
@@ -31,9 +31,6 @@ from intop.hosts.tcp_info import SocketSample, growth, parse_sample
 
 N = TypeVar("N", int, float)
 
-ANSWER_LIMIT_S = 30.0
-MARK_BYTES = 16
-"""The bytes of a mark: twice as many digits, while a program's name has 15 characters at most."""
 MOST_COUNTERS = 20_000
 """The most counters of one reading. A machine of 500 processors has 6,000."""
 
@@ -105,8 +102,8 @@ class Reader:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._mark = secrets.token_hex(MARK_BYTES)
-        self._conversation: Conversation | None = None
+        self._command = LastingCommand(host, f"bash -c {shlex.quote(READER)}")
+        self._mark = self._command.mark
         self._port: int | None = None
         self._heard = ""
         self._samples: list[Sample] = []
@@ -130,9 +127,7 @@ class Reader:
 
         Raises CommandError when they make no sense.
         """
-        if self._conversation is None:
-            return
-        self._heard += self._conversation.heard()
+        self._heard += self._command.heard()
         # With its time a sample is whole, unless a part of the next one has come. Else it waits.
         is_last = self._heard.split("\n")[-3:-2] == [f"{self._mark} time"]
         if is_last and self._heard.endswith("\n"):
@@ -144,9 +139,7 @@ class Reader:
     def close(self) -> None:
         """End the process."""
         self._heard, self._samples = "", []
-        if self._conversation is not None:
-            self._conversation.close()
-            self._conversation = None
+        self._command.close()
 
     @contextmanager
     def _understanding(self) -> Iterator[None]:
@@ -159,21 +152,15 @@ class Reader:
             raise CommandError(name, f"its counters can't be read: {error!r}"[:500]) from error
 
     def _answer(self, wanted: Wanted) -> str:
-        name = self._host.address.name
-        request, is_new = wanted.request, self._conversation is None
+        is_new = not self._command.is_running
         try:
-            if self._conversation is None:
-                # Niced, since what it takes must not be felt in what is measured.
-                command = f"exec nice -n 19 bash -c {shlex.quote(READER)}"
-                self._conversation = self._host.converse(command)
-                request = f"{self._mark}\n{request}"
-            return self._conversation.ask(request, self._mark, ANSWER_LIMIT_S)
+            return self._command.ask(wanted.request, first=f"{self._mark}\n")
         except HostError as error:
             self.close()
             if is_new and isinstance(error, UnreachableError) and "connection" not in error.message:
                 # It did not even start: the next one would not either.
                 raise CommandError(
-                    name,
+                    self._host.address.name,
                     f"its counters can't be read by bash ({error.message}): install bash there",
                 ) from error
             raise

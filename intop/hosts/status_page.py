@@ -10,7 +10,8 @@ from intop.domain.cluster import Cluster
 from intop.errors import CommandError
 from intop.hosts.host import Host
 from intop.hosts.kernel_counters import parse_stub_status
-from intop.hosts.reader import MARK_BYTES, READER, Wanted, status_answer
+from intop.hosts.lasting import MARK_BYTES
+from intop.hosts.reader import READER, Wanted, status_answer
 
 SHOWN = 60
 """Characters of another text that are shown."""

@@ -6,7 +6,6 @@ It may be asked while another process measures.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from intop.config.study import Study
@@ -28,6 +27,7 @@ from intop.domain.refined import Decisions, Refined
 from intop.domain.soak import Soak
 from intop.domain.sweep import Sweeps, winners_sweeps
 from intop.domain.training import Training
+from intop.domain.trial import Conditions
 from intop.domain.workload import Workload
 from intop.run import effort, registry
 from intop.run.effort import Span
@@ -83,11 +83,10 @@ def campaign_status(
     )
 
 
-def _has_duration(store: Store, workload: Workload, subject: Subject) -> bool:
-    """Return whether a campaign's trials are as long as the study's; True before its pilot."""
+def _have_duration(conditions: Iterable[Conditions], workload: Workload) -> bool:
+    """Return whether trials are as long as the study's; True before its pilot."""
     if workload.duration_s is None:
         return True
-    conditions = store.conditions(subject, *PACED).values()
     return all(each.duration_s == workload.counted_s for each in conditions)
 
 
@@ -136,15 +135,20 @@ class _Known:
             return about
         subject = Subject(campaign=campaign or latest, arch=arch, workload=workload.name)
         prospect = Prospect.of(study, workload, subject, store)
-        has_this_duration = partial(_has_duration, store, workload)
+        conditions = tuple(store.conditions(subject, *PACED).values())
         if campaign is None:
+            as_long = _have_duration(conditions, workload)
             return replace(
                 about,
                 prospect=replace(new, training=prospect.training),
-                measured=[(latest.id, prospect.stored)] if has_this_duration(subject) else [],
+                measured=[(latest.id, prospect.stored)] if as_long else [],
             )
         earlier = [replace(subject, campaign=c) for c in store.earlier(campaign)[-1:]]
-        before = [(s.campaign.id, store.places(s)) for s in earlier if has_this_duration(s)]
+        before = [
+            (s.campaign.id, store.places(s))
+            for s in earlier
+            if _have_duration(store.conditions(s, *PACED).values(), workload)
+        ]
         trained = [prospect.training, *(store.get(previous, Training) for previous in earlier)]
         pilot = store.get(subject, Pilot) if workload.duration_s is None else None
         return replace(
@@ -159,10 +163,7 @@ class _Known:
             sweeps=store.get(subject, Sweeps),
             soak=store.get(subject, Soak),
             across=store.get(subject, Across),
-            judged_by=next(
-                (each.judged_by for each in store.conditions(subject, *PACED).values()),
-                workload.judged_by,
-            ),
+            judged_by=conditions[0].judged_by if conditions else workload.judged_by,
             duration_s=pilot.duration_s if pilot else workload.duration_s,
         )
 

@@ -66,10 +66,11 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
     # Those that are searched, without which the others take most of the time.
     monkeypatch.setattr(Train, "families", TREE_MODELS)
     monkeypatch.setattr(tuners, "EVERYBODYS", (16,))
-    monkeypatch.setattr(contenders, "BEGUN", {"p99": ("ours", None), "tpe": ("random", 4)})
+    after_four = dict.fromkeys(("tpe", "flash"), ("random", 4))
+    monkeypatch.setattr(contenders, "BEGUN", {"p99": ("ours", None), **after_four})
     monkeypatch.setattr(tuners, "BEGUN", contenders.BEGUN)
-    # Optuna's GP needs torch, which CI has not.
-    methods = [name for name in contenders.TUNERS if name != "gp"]
+    # CI has none of the packages that only benchmarks need.
+    methods = [name for name in contenders.TUNERS if name not in tuners.NEEDS]
     schedule = Schedule(12, (12, 16))
     arms = tuners.arms_of(methods, [1], 16, schedule)
     assert {Arm("offline", 1, 12), Arm("offline", 1, 16)} < set(arms)
@@ -81,7 +82,8 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
         shots = race.shots(arm, measured)
         assert (arm.trials or 16) == contenders.counted(shots)
         # The trials of the default are the product's.
-        assert (arm.method in ("random", "tpe")) == (contenders.counted(shots) == len(shots))
+        is_rival = isinstance(contenders.TUNERS[arm.method], contenders.Rival)
+        assert is_rival == (contenders.counted(shots) == len(shots))
     # Four a round for each; what begins alike begins once.
     beginners = {Arm("ours", 1), Arm("random", 1), *(a for a in arms if a.method == "offline")}
     assert beginners == set(bed.rounds[0])
@@ -112,7 +114,7 @@ def test_all_tuners_get_their_trials_in_rounds_and_their_winners_are_judged(
 
 def test_a_rival_goes_on_as_it_would_have() -> None:
     shots = [shot(c) for c in contenders.at_random(SPACE, (), 12, 3)]
-    for choose in (contenders.at_random, contenders.tpe):
+    for choose in (contenders.at_random, contenders.tpe, contenders.flash):
         assert choose(SPACE, shots, 2, 1) == choose(SPACE, shots, 2, 1)
         assert choose(SPACE, shots, 2, 1) != choose(SPACE, shots[:8], 2, 1)
 
@@ -187,7 +189,8 @@ def test_the_emulator_draws_the_tables_trials() -> None:
 
 def test_what_is_missing_is_said(monkeypatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert "pip install torch" in ask("tuners", tuners.Tuners, ["--dry"])
+    problem = ask("tuners", tuners.Tuners, ["--dry"])
+    assert "gp, ezr, smac: pip install torch ezr smac, or leave these tuners out" in problem
     options = ["--dry", "--tuners", "ours", "--buffer", "20"]
     output = ask("tuners", tuners.Tuners, options)
     assert "only for --buffer 40, --buffer 30 or none" in output

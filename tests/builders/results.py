@@ -18,7 +18,7 @@ from intop.domain.soak import Limits, Soak, SoakBlock, Trend
 from intop.domain.speedups import ModelSpeedUp, SpeedUps
 from intop.domain.stats import Interval
 from intop.domain.sweep import Arm, ArmAt, Knee, Point, Sweep
-from intop.domain.trimmed import MeasuredSet, Trimmed
+from intop.domain.trimmed import MeasuredSet, SlowChange, Trimmed
 from intop.domain.verdict import Pairwise, PairwiseLatency, SideBySide, Verdict
 
 MODELS = SpeedUps(
@@ -114,7 +114,13 @@ P50 = Guardrail(
 )
 TRIMMED = Trimmed(
     origin="candidate 1",
-    candidate=Configuration({**VERDICT.configuration.values, "net.ipv4.tcp_fin_timeout": "30"}),
+    candidate=Configuration(
+        {
+            **VERDICT.configuration.values,
+            "net.ipv4.tcp_fin_timeout": "30",
+            "net.ipv4.tcp_rto_min_us": "990000",
+        }
+    ),
     configuration=VERDICT.configuration,
     sets=(
         MeasuredSet(
@@ -136,6 +142,16 @@ TRIMMED = Trimmed(
         ),
     ),
     trials=24,
+    slow=(
+        SlowChange(
+            keys=("net.ipv4.tcp_rto_min_us",),
+            limit_ms=620.0,
+            slow=8,
+            trials=33,
+            slow_others=0,
+            others=98,
+        ),
+    ),
     level=0.95,
 )
 CAUSES = Causes(

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from builders.testbeds import FakeTestbed, probe_of
-from builders.trials import ranking, screening
+from builders.trials import ranking, screening, trial
 from intop.campaign.verify.pick import Picked
 from intop.campaign.verify.trim import trimmed
 from intop.domain.configuration import Configuration
+from intop.domain.histogram import Histogram
 from intop.domain.trial import PlannedTrial
-from intop.domain.trimmed import Trimmed, TrimOrder
+from intop.domain.trimmed import SlowChange, Trimmed, TrimOrder
 from intop.errors import UsageError
 from intop.run.context import Task
 
@@ -63,6 +64,35 @@ def test_what_acts_stays_and_is_tried_first(ready: FakeTestbed) -> None:
     assert stored.trials == len(ready.measured) == 15
     trimmed(task, PICKED)
     assert ready.output.getvalue().count("trim: 1 of 4 keys stay") == 1
+
+
+def test_a_change_whose_trials_have_slow_requests_is_not_tried(ready: FakeTestbed) -> None:
+    task = with_budget(ready.task, trim_rounds=3)
+    others = {key: value for key, value in VALUES.items() if key != ACTS}
+    designed = [Configuration(values) for values in (VALUES, others, {})] * 6
+    places = [
+        PlannedTrial(index=n, role="design", configuration=configuration)
+        for n, configuration in enumerate(designed)
+    ]
+    task.store.write_plan(task.subject, "collect", places)
+    slow = Histogram.from_pairs([(2_000, 99), (1_000_000, 1)])
+    trials = [replace(trial(p.configuration, 5_000), planned=p) for p in places]
+    trials = [replace(t, histogram=slow) if ACTS in t.configuration.values else t for t in trials]
+    for each in trials:
+        task.store.add(task.subject, each)
+    result = trimmed(task, replace(PICKED, trials=tuple(trials)))
+    assert ACTS not in result.configuration.values
+    assert result.configuration.values
+    stored = task.store.get(task.subject, Trimmed)
+    assert stored is not None
+    (change,) = stored.slow
+    assert change == SlowChange(
+        keys=(ACTS,), limit_ms=change.limit_ms, slow=6, trials=6, slow_others=0, others=12
+    )
+    assert change.limit_ms == pytest.approx(20.0, rel=0.01)
+    assert not any(ACTS in each.keys for each in stored.sets)
+    line = f"trim: {ACTS} goes: 6 of 6 trials with it have requests above 20 ms, and 0 of 12"
+    assert ready.output.getvalue().count(line) == 1
 
 
 def test_where_all_act_the_candidate_stays_as_it_is(ready: FakeTestbed) -> None:

@@ -219,16 +219,16 @@ def test_any_awk_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progr
 def test_a_shell_stays_and_a_lost_one_is_replaced(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     reader = reader_of(log)
-    shell = reader._shell
+    shell = reader._shell._conversation
     assert isinstance(shell, LocalConversation)
     write(log, line("0.001"))
-    assert (times_ms(reader.read()), reader._shell) == ({1: 1}, shell)
+    assert (times_ms(reader.read()), reader._shell._conversation) == ({1: 1}, shell)
     shell.process.kill()
     write(log, line("0.002"))
-    assert (times_ms(reader.read()), reader._shell) == ({2: 1}, None)
+    assert (times_ms(reader.read()), reader._shell._conversation) == ({2: 1}, None)
     write(log, line("0.003"))
     assert times_ms(reader.read()) == {3: 1}
-    assert isinstance(again := reader._shell, LocalConversation)
+    assert isinstance(again := reader._shell._conversation, LocalConversation)
     reader.close()
     assert again.process.returncode == 0
 

@@ -122,7 +122,7 @@ def test_sockets_that_cannot_be_listed_are_an_error_and_nothing_counts_twice(
 def test_a_lost_process_begins_anew(sockets: Sockets) -> None:
     sockets.set(listed(1, 1000, 50_000))
     with reader() as made:
-        conversation = made._conversation
+        conversation = made._command._conversation
         assert conversation is not None
         conversation.process.kill()  # type: ignore[attr-defined]
         with pytest.raises(CommandError, match="has ended there, and starts again"):
@@ -135,7 +135,7 @@ def test_a_lost_host_is_no_lost_process(sockets: Sockets, monkeypatch: pytest.Mo
         raise UnreachableError("lb", "no route")
 
     with reader() as made:
-        conversation = made._conversation
+        conversation = made._command._conversation
         assert conversation is not None
         conversation.process.kill()  # type: ignore[attr-defined]
         monkeypatch.setattr(LocalHost, "run", lost)
@@ -199,7 +199,7 @@ def test_real_connections_of_a_server() -> None:
 
 def test_the_script_ends_with_its_input(sockets: Sockets) -> None:
     with reader() as made:
-        conversation = made._conversation
+        conversation = made._command._conversation
         assert conversation is not None
     assert conversation.process.returncode == 0  # type: ignore[attr-defined]
     assert re.search("-tinH", sockets.asked.read_text())

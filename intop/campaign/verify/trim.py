@@ -11,7 +11,7 @@ from intop.campaign.pilot.stage import timed
 from intop.campaign.verify.change_rounds import Changes, Effect, NextRounds
 from intop.campaign.verify.pick import Pick, Picked
 from intop.campaign.verify.promised import by_evidence
-from intop.campaign.verify.trim_view import trim_sentence
+from intop.campaign.verify.trim_view import slow_sentence, trim_sentence
 from intop.campaign.verify.trimming import (
     LEVEL,
     MOST_ARMS,
@@ -26,8 +26,9 @@ from intop.campaign.verify.winner import Winner
 from intop.domain.configuration import DEFAULT, mixture
 from intop.domain.stats import Interval
 from intop.domain.trial import Trial
-from intop.domain.trimmed import MeasuredSet, Trimmed, TrimOrder
+from intop.domain.trimmed import MeasuredSet, SlowChange, Trimmed, TrimOrder
 from intop.errors import IntopError, UsageError
+from intop.run.comparability import COMMON
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
@@ -36,13 +37,16 @@ from intop.run.stage import Batch, Expected, SoFar, Stage
 
 PROOF_ARMS = 9
 """The arms of step 4 for four changes of which one goes."""
+BEFORE = ("screen", "collect", "refine", "pick")
+"""The stages whose trials show slow requests."""
 
 
 class Trim(Stage[Trimmed]):
     """Drop what does nothing from the picked candidate, so that few keys are judged and deployed.
 
-    A search gives each parameter some value, and most do nothing. `trimming.trim` says which sets
-    meet in rounds. A set that fails is a result here.
+    A search gives each parameter some value, and most do nothing. First a change goes whose trials
+    have slow requests. `trimming.trim` says which sets of the others meet in rounds. A set that
+    fails is a result here.
     """
 
     name = "trim"
@@ -73,8 +77,9 @@ class Trim(Stage[Trimmed]):
             return so_far.unfinished
         if not so_far.plan:
             # Stored: the order must stay where models are trained again before the end.
-            order = TrimOrder(names=by_evidence(self.task, self.candidate))
-            self.task.store.put(self.task.subject, order)
+            self.task.store.put(self.task.subject, self._new_order())
+        if len(self._order.names) < 2:
+            return None
         following = self._next(so_far.trials)
         if isinstance(following, Trimming):
             return None
@@ -88,7 +93,8 @@ class Trim(Stage[Trimmed]):
         trimming = self._next(trials) if trials else None
         if isinstance(trimming, NextRounds):
             raise IntopError(f"{self.task.title}: the trials of trim in the store are not complete")
-        kept = trimming.kept if trimming else frozenset(self.candidate.names)
+        order = self._order
+        kept = trimming.kept if trimming else frozenset(order.names)
         configuration = mixture(self.picked.configuration, DEFAULT, self._keys(kept))
         trimmed = Trimmed(
             origin=self.picked.origin,
@@ -97,6 +103,7 @@ class Trim(Stage[Trimmed]):
             sets=self._sets(trimming.prefixes.items()) if trimming else (),
             left_out=self._sets(trimming.left_out.items()) if trimming else (),
             trials=len(trials),
+            slow=order.slow,
             judged_by=(trials[0].conditions if trials else self.task.workload).judged_by,
             level=LEVEL,
         )
@@ -104,6 +111,42 @@ class Trim(Stage[Trimmed]):
             say = self.task.context.progress.say
             say(f"{self.task.title}: trim: {trim_sentence(trimmed)}")
         return trimmed
+
+    @property
+    def _order(self) -> TrimOrder:
+        """The order that trim was begun with."""
+        order = self.task.store.get(self.task.subject, TrimOrder)
+        return order or TrimOrder(names=self.candidate.names)
+
+    def _new_order(self) -> TrimOrder:
+        """Return the order by the evidence so far, without slow changes."""
+        slow = self._slow()
+        for change in slow:
+            say = self.task.context.progress.say
+            say(f"{self.task.title}: trim: {slow_sentence(change)}")
+        gone = {change.keys for change in slow}
+        names = by_evidence(self.task, self.candidate)
+        kept = tuple(name for name in names if self.candidate.changes[name] not in gone)
+        return TrimOrder(names=kept, slow=slow)
+
+    def _slow(self) -> tuple[SlowChange, ...]:
+        """Return the candidate's slow changes by the campaign's trials under today's conditions."""
+        if not self.picked.trials:
+            return ()
+        from intop.campaign.verify.slow_changes import slow_changes
+
+        now = self.picked.trials[-1].conditions
+        trials = [
+            trial
+            for stage in BEFORE
+            for trial in self.task.trials(stage)
+            if trial.status == "ok" and not trial.conditions.differences(now, COMMON)
+        ]
+        default = [trial for trial in trials if trial.configuration.is_default]
+        limit_ms = self.task.context.study.guardrails.slow_limit_ms(default)
+        if limit_ms is None:
+            return ()
+        return slow_changes(required_space(self.task), self.candidate, trials, limit_ms)
 
     def _keys(self, changes: Changes) -> list[str]:
         return sorted(key for name in changes for key in self.candidate.changes[name])
@@ -118,9 +161,7 @@ class Trim(Stage[Trimmed]):
 
     def _next(self, trials: Sequence[Trial]) -> NextRounds | Trimming:
         """Return what the search asks for after these trials, or its result."""
-        order = self.task.store.get(self.task.subject, TrimOrder)
-        names = order.names if order else self.candidate.names
-        search = trim(names, self.budget.trim_rounds)
+        search = trim(self._order.names, self.budget.trim_rounds)
         asked = next(search)
         try:
             for _, series in groupby(trials, lambda t: t.planned.series):

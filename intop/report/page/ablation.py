@@ -17,7 +17,7 @@ def ablation(findings: Findings) -> Iterator[Block]:
     """Return the effect of each of the winner's changes."""
     if findings.verdict is None:
         return
-    if findings.trimmed is not None and findings.trimmed.trials:
+    if findings.trimmed is not None and (findings.trimmed.trials or findings.trimmed.slow):
         yield Paragraph(
             f"Before the verdict, changes that do nothing were dropped: "
             f"{trim_sentence(findings.trimmed)}."
