@@ -74,7 +74,7 @@ def looks_with_reserve(
 def pairs_to_decide(ratios: Sequence[float], *, level: float) -> int:
     """Return how many more pairs would show a gain, or exclude one that matters.
 
-    `ratios` are default / tuned latency of the pairs so far. `level` is that of the next look.
+    `ratios` are default / tuned latency of the pairs so far. The next look has this `level`.
     If their scatter and their mean are the true ones, so many are enough in four cases of five. It
     is FEWEST to MOST. Raises StatisticsError for fewer than two ratios.
     """

@@ -19,7 +19,7 @@ def ablation(findings: Findings) -> Iterator[Block]:
         return
     if findings.trimmed is not None and (findings.trimmed.trials or findings.trimmed.slow):
         yield Paragraph(
-            f"Before the verdict, changes that do nothing were dropped: "
+            f"Before the verdict, changes that do nothing or bring slow requests were dropped: "
             f"{trim_sentence(findings.trimmed)}."
         )
         yield from trim_tables(findings.trimmed)
