@@ -13,7 +13,8 @@ false     any other key
 
 The claim: each true key is chosen in nine of ten seeds, and of all that is chosen in all seeds at
 most a tenth is false. `--varied` is how many parameters vary in a configuration (as the product has
-it); it is for comparing designs, with other seeds.
+it); it is for comparing designs, with other seeds. Of earlier code the seeds 101 to 103 are
+measured. Today's has 111 to 120 on static-wan, fixed on 29 November 2026.
 """
 
 import argparse
