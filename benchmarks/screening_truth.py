@@ -1,7 +1,7 @@
 """Does a screening choose the keys that act? Held against the truth tables of benchmarks/truth.
 
     python -m benchmarks screening-truth static-wan --replicas 4
-    python -m benchmarks screening-truth static-wan --seeds 3 --start 11 --varied 200
+    python -m benchmarks screening-truth static-wan --seeds 3 --start 11
 
 SCENARIO is a file of configs/scenarios without its suffix, whose truth is measured.
 Each seed is a campaign of its own, in which the product's screening (`intop screen`) measures at
@@ -12,18 +12,15 @@ unknown   a key with an arm that stood out and was not tested for want of time; 
 false     any other key
 
 The claim: each true key is chosen in nine of ten seeds, and of all that is chosen in all seeds at
-most a tenth is false. `--varied` is how many parameters vary in a configuration (as the product has
-it); it is for comparing designs, with other seeds. Of earlier code the seeds 101 to 103 are
-measured. Today's has 111 to 120 on static-wan, fixed on 29 November 2026.
+most a tenth is false. The seeds 101 to 103 of earlier code are measured. Today's has 111 to 120 on
+static-wan, fixed on 29 November 2026.
 """
 
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from unittest import mock
 
 from benchmarks import truth_table
 from benchmarks.campaign import labs_up
@@ -31,7 +28,6 @@ from benchmarks.harness import UnusableError
 from benchmarks.truth import Cell, OfScenarios
 from intop.campaign.screen import stage
 from intop.domain.ranking import Screening
-from intop.learn.design import VARIED, screening_design
 from intop.run.prospect import designed
 
 TRIALS, SECONDS = 100, 2
@@ -62,7 +58,7 @@ def most_configurations(every: int, replicas: int) -> int:
     return max(n for n in range(1, TRIALS + 1) if designed(n, every, replicas) <= TRIALS)
 
 
-def screened(cell: Cell, seed: int, replicas: int, varied: int) -> Screening:
+def screened(cell: Cell, seed: int, replicas: int) -> Screening:
     """What one seed's screening comes to."""
     (workload,) = cell.study.workloads.values()
     budget = cell.study.budget
@@ -73,12 +69,10 @@ def screened(cell: Cell, seed: int, replicas: int, varied: int) -> Screening:
         workloads={workload.name: replace(workload, duration_s=SECONDS)},
         budget=replace(budget, screen_trials=count, screen_stable=0),
     )
-    words = "screening" if varied == VARIED else f"screening-of-{varied}"
-    task = replace(cell, study=study).task(f"{words}-{seed}")
-    with mock.patch.object(stage, "screening_design", partial(screening_design, varied=varied)):
-        found = stage.screen(task).screening
-    assert found is not None
-    return found
+    task = replace(cell, study=study).task(f"screening-{seed}")
+    screening = stage.screen(task).screening
+    assert screening is not None
+    return screening
 
 
 def detectable(found: Sequence[Screening]) -> str:
@@ -123,7 +117,6 @@ class ScreeningTruth(OfScenarios[list[Screening]]):
     def options(cls, parser: argparse.ArgumentParser) -> None:
         super().options(parser)
         add = parser.add_argument
-        add("--varied", type=int, default=VARIED, help=f"at a time ({VARIED})")
         add("--truth", type=Path, default=Path("benchmarks/truth"), help="a folder")
 
     def cells(self) -> dict[str, Cell]:
@@ -137,7 +130,7 @@ class ScreeningTruth(OfScenarios[list[Screening]]):
     def measure(self, cell: Cell) -> list[Screening]:
         given = self.given
         with labs_up(cell.study):
-            return [screened(cell, s, given.replicas, given.varied) for s in self.seed_range()]
+            return [screened(cell, s, given.replicas) for s in self.seed_range()]
 
     def table(self, results: Mapping[str, list[Screening]]) -> Iterator[str]:
         for name, found in results.items():
