@@ -58,16 +58,14 @@ def latency_differences(verdict: Verdict, *, only_worse: bool = False) -> str:
 
 def _times(ratio: Interval) -> str:
     """Return a ratio, or its inverse where that is above 1: 1.70 times (1.66 to 1.75)."""
-    value, low, high = ratio.value, ratio.low, ratio.high
-    if value < 1:
-        value, low, high = 1 / value, 1 / high, 1 / low
-    return f"{value:.2f} times ({low:.2f} to {high:.2f})"
+    above = ratio.inverse if ratio.value < 1 else ratio
+    return f"{above.value:.2f} times ({above.limits})"
 
 
 def _outcome(verdict: Verdict) -> str:
     """Return the outcome by latency and guardrails."""
     than = f" than with {verdict.against}" if verdict.against else ""
-    within = f"{verdict.level:.0%} interval {verdict.ratio_low:.2f} to {verdict.ratio_high:.2f}"
+    within = f"{verdict.level:.0%} interval {verdict.interval.limits}"
     if verdict.failures:
         return f"worse: trials of the tuned side that failed: {verdict.failures}"
     match verdict.outcome:

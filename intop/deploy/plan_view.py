@@ -159,10 +159,10 @@ def worth(change: Change, origin: Origin, judged_by: str) -> str:
 def _times(ratio: Interval, word: str) -> str:
     """Return such as: 3.46 times higher (1.55 to 7.70)."""
     if ratio.value < 1:
-        ratio = Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
+        ratio = ratio.inverse
         word = {"higher": "lower", "lower": "higher"}[word]
     unclear = ", so it may be nothing" if ratio.low <= 1 <= ratio.high else ""
-    return f"{ratio.value:.2f} times {word} ({ratio.low:.2f} to {ratio.high:.2f}{unclear})"
+    return f"{ratio.value:.2f} times {word} ({ratio.limits}{unclear})"
 
 
 def _counts(host: HostPlan) -> str:

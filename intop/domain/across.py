@@ -55,9 +55,8 @@ class UnderWorkload:
         if (verdict := self.verdict) is None:
             return
         if verdict.ratio < 1 and differs(verdict.interval):
-            ratios = (verdict.ratio, verdict.ratio_high, verdict.ratio_low)
-            times, low, high = (1 / ratio for ratio in ratios)
-            yield f"{verdict.judged_by} is {times:.2f} times higher ({low:.2f} to {high:.2f})"
+            harm = verdict.interval.inverse
+            yield f"{verdict.judged_by} is {harm.value:.2f} times higher ({harm.limits})"
         yield from (guard.summary for guard in verdict.broken)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from intop.domain.histogram import Statistic
 from intop.domain.slope import Line, fitted
-from intop.domain.stats import Interval
+from intop.domain.stats import Interval, ratio_of_logs
 from intop.domain.trial import AnyTrial, judged_by
 
 TREND_POINTS = 24
@@ -107,7 +107,7 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
         trend=tuple(_point(line, hours * n / TREND_POINTS) for n in range(TREND_POINTS + 1)),
         drift=replace(
             untold,
-            change=Interval(*(_exp(slope * hours) for slope in slopes)),
+            change=ratio_of_logs(*(slope * hours for slope in slopes)),
             per_hour=slopes,
             share=line.share,
         ),
@@ -117,10 +117,4 @@ def sentinels(trials: Sequence[AnyTrial], *, level: float) -> Sentinels:
 
 def _point(line: Line, hours: float) -> TrendPoint:
     log, half = line.at(hours)
-    ends = (_exp(log - half), _exp(log + half))
-    return TrendPoint(hours=hours, judged_ms=Interval(math.exp(log), *ends))
-
-
-def _exp(log: float) -> float:
-    """Limit an interval that is beyond any float, as of three sentinels at a high level."""
-    return math.exp(min(log, 700.0))
+    return TrendPoint(hours=hours, judged_ms=ratio_of_logs(log, log - half, log + half))

@@ -233,7 +233,7 @@ class Verdict:
     def gain(self) -> str:
         """A gain in words, such as: P99 is 3.10 times lower (95% interval 2.20 to 4.40)."""
         than = f" than with {self.against}" if self.against else ""
-        interval = f"{self.level:.0%} interval {self.ratio_low:.2f} to {self.ratio_high:.2f}"
+        interval = f"{self.level:.0%} interval {self.interval.limits}"
         return f"{self.judged_by} is {self.ratio:.2f} times lower{than} ({interval})"
 
 

@@ -36,7 +36,7 @@ def contribution(winner: Winner, ablation: Ablation, name: str) -> Contribution:
     """Return what one change of the winner does."""
 
     def ratio(effects: Mapping[str, Effect]) -> Interval | None:
-        return ratio_of(effects[name]) if name in effects else None
+        return effects[name].ratio if name in effects else None
 
     keys = winner.changes[name]
     return Contribution(
@@ -48,14 +48,6 @@ def contribution(winner: Winner, ablation: Ablation, name: str) -> Contribution:
         missed=ratio(ablation.missed),
         dropped=ablation.dropped.get(name, ""),
     )
-
-
-def ratio_of(effect: Effect) -> Interval:
-    """Return a difference of logarithms as a ratio, limited to what a float can say."""
-    low, mean, high = (
-        math.exp(max(-700.0, min(700.0, x))) for x in (effect.low, effect.mean, effect.high)
-    )
-    return Interval(mean, low, high)
 
 
 def kept_by(task: Task, trials: Sequence[Trial], arms: tuple[str, str, str]) -> Kept:

@@ -35,7 +35,7 @@ from intop.explain.ablation import (
     ablate,
 )
 from intop.explain.models import curves
-from intop.explain.outcome import by_evidence, contribution, few_of, kept_by, ratio_of
+from intop.explain.outcome import by_evidence, contribution, few_of, kept_by
 from intop.run.context import Task
 from intop.run.executor import execute
 from intop.run.prospect import Prospect
@@ -146,7 +146,7 @@ class Explain(Stage[Explanation]):
                 contribution(self.winner, ablation, name) for name in by_evidence(ablation)
             ),
             interactions=tuple(
-                Interaction(first=first, second=second, ratio=ratio_of(effect))
+                Interaction(first=first, second=second, ratio=effect.ratio)
                 for (first, second), effect in ablation.interactions.items()
             ),
             same=self.winner.same,

@@ -137,6 +137,15 @@ def test_equal_values_leave_no_room() -> None:
     assert pytest.approx((result.value, result.low, result.high)) == (5, 5, 5)
 
 
+@pytest.mark.parametrize("level", [0.99, 0.9999, 0.9999999])
+def test_two_values_at_a_high_level_have_an_interval_that_a_float_can_hold(level: float) -> None:
+    pairs = paired_ratio([200.0, 900.0], [200.0, 1.0], level=level)
+    for interval in (pairs, unpaired_ratio([200.0, 900.0], [200.0, 1.0], level=level)):
+        assert 0 < interval.low < interval.value < interval.high < math.inf
+        assert interval.inverse.high < math.inf
+        assert interval.limits == "0.00 to over 1,000,000"
+
+
 @pytest.mark.parametrize("values", [[], [1.0]])
 def test_an_interval_needs_two_values(values: list[float]) -> None:
     with pytest.raises(ValueError, match=f"two values or more, got {len(values)}"):

@@ -1,12 +1,11 @@
 """Collected trials as a document: their status, the drift of the default, noise and replicas."""
 
-import math
-
 from intop.document.columns import Value, numbers, texts
 from intop.document.model import Section, tabled
 from intop.domain.agreement import Agreement
 from intop.domain.drift import Drift
 from intop.domain.replicates import Collected, Noise
+from intop.domain.stats import exponential
 from intop.domain.trial import judged_by
 from intop.sentences import replica_sentence
 from intop.words import percent_change
@@ -57,7 +56,7 @@ def noise_sentence(name: str, noise: Noise) -> str:
         return f"noise of {name}: can't be told, nothing was measured twice"
     sd, low, high = (
         # One degree of freedom at a high level has an interval beyond what a float can hold.
-        percent_change(math.exp(min(x, 700.0))).lstrip("+")
+        percent_change(exponential(x)).lstrip("+")
         for x in (noise.sd, noise.low, noise.high)
     )
     return (

@@ -6,7 +6,13 @@ from statistics import fmean
 
 from intop.domain.further import looks_with_reserve
 from intop.domain.pilot import Pilot, TriedDuration
-from intop.domain.stats import centred, chi_square_quantile, geometric_mean, student_quantile
+from intop.domain.stats import (
+    centred,
+    chi_square_quantile,
+    exponential,
+    geometric_mean,
+    student_quantile,
+)
 from intop.domain.trial import Trial
 
 MOST_PAIRS = 1000
@@ -67,7 +73,7 @@ def tried_duration(
 
     def resolution(spread: float) -> float:
         # Two trials have an interval beyond what a float can hold.
-        return math.exp(min(half_width(spread, pairs, level=level, look_count=look_count), 700.0))
+        return exponential(half_width(spread, pairs, level=level, look_count=look_count))
 
     return TriedDuration(
         duration_s=duration_s,

@@ -7,7 +7,7 @@ from statistics import fmean, variance
 
 from intop.domain.causes import LEVEL, Cause, Causes, Moved
 from intop.domain.counters import CounterCatalogue, HostCounters, KernelCounter, general
-from intop.domain.stats import Interval, student_p_value, student_quantile
+from intop.domain.stats import ratio_of_logs, student_p_value, student_quantile
 
 MOVES = 1.25
 """A counter is named where it changes by so many times, by the near limit of its interval."""
@@ -97,7 +97,7 @@ def _moved(
         mechanism=entry.mechanism,
         default=fmean(before),
         tuned=fmean(after),
-        times=Interval(*(math.exp(x) for x in (mean, mean - half, mean + half))),
+        times=ratio_of_logs(mean, mean - half, mean + half),
         p_value=p_value,
     )
 

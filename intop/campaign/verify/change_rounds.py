@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import TypeAlias, TypeVar
 
 from intop.domain.replicates import PRIOR_WEIGHT, RESOLUTION
-from intop.domain.stats import student_quantile
+from intop.domain.stats import Interval, ratio_of_logs, student_quantile
 
 T = TypeVar("T")
 
@@ -40,6 +40,11 @@ class Effect:
     low: float
     high: float
     rounds: int
+
+    @property
+    def ratio(self) -> Interval:
+        """Return it as a ratio of latencies."""
+        return ratio_of_logs(self.mean, self.low, self.high)
 
 
 class Rounds:

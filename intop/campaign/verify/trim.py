@@ -1,6 +1,5 @@
 """trim: the fewest changes of the picked candidate that are worth their place."""
 
-import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -8,7 +7,7 @@ from typing import Self
 
 from intop.campaign.collected import required_space
 from intop.campaign.pilot.stage import timed
-from intop.campaign.verify.change_rounds import Changes, Effect, NextRounds
+from intop.campaign.verify.change_rounds import Changes, NextRounds
 from intop.campaign.verify.pick import Pick, Picked
 from intop.campaign.verify.promised import by_evidence
 from intop.campaign.verify.trim_view import slow_sentence, trim_sentence
@@ -24,7 +23,6 @@ from intop.campaign.verify.trimming import (
 )
 from intop.campaign.verify.winner import Winner
 from intop.domain.configuration import DEFAULT, mixture
-from intop.domain.stats import Interval
 from intop.domain.trial import Trial
 from intop.domain.trimmed import MeasuredSet, SlowChange, Trimmed, TrimOrder
 from intop.errors import IntopError, UsageError
@@ -154,7 +152,7 @@ class Trim(Stage[Trimmed]):
     def _sets(self, losses: Iterable[tuple[Changes, Loss]]) -> tuple[MeasuredSet, ...]:
         return tuple(
             MeasuredSet(
-                keys=tuple(self._keys(changes)), ratio=_ratio(loss.judged), tail=_ratio(loss.tail)
+                keys=tuple(self._keys(changes)), ratio=loss.judged.ratio, tail=loss.tail.ratio
             )
             for changes, loss in losses
         )
@@ -207,10 +205,6 @@ class Trim(Stage[Trimmed]):
         most_arms = first + (MOST_ARMS + 2) + (MOST_ARMS + 3) + PROOF_ROUNDS * PROOF_ARMS
         most = max(likely, most_arms * rounds)
         return Expected(trials=likely, bound="about", most=most)
-
-
-def _ratio(effect: Effect) -> Interval:
-    return Interval(math.exp(effect.mean), math.exp(effect.low), math.exp(effect.high))
 
 
 def trimmed(task: Task, picked: Picked) -> Picked:
