@@ -11,7 +11,7 @@ from intop.domain.soak import Soak
 from intop.domain.stats import Interval
 from intop.domain.sweep import UNITS, Axis, Sweep
 from intop.domain.verdict import LatencyOutcome, Verdict
-from intop.words import counted, duration, interval, number
+from intop.words import counted, duration, interval, number, percent
 
 NOT_SHOWN: LatencyOutcome = "no significant gain"
 ALONG: Mapping[Axis, str] = {
@@ -65,7 +65,7 @@ def _times(ratio: Interval) -> str:
 def _outcome(verdict: Verdict) -> str:
     """Return the outcome by latency and guardrails."""
     than = f" than with {verdict.against}" if verdict.against else ""
-    within = f"{verdict.level:.0%} interval {verdict.interval.limits}"
+    within = f"{percent(verdict.level)} interval {verdict.interval.limits}"
     if verdict.failures:
         return f"worse: trials of the tuned side that failed: {verdict.failures}"
     match verdict.outcome:

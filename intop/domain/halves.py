@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from intop.domain.configuration import Configuration
 from intop.domain.nginx.permitted import split_by_kind
 from intop.domain.stats import Interval, paired_ratio
+from intop.words import percent
 
 KERNEL, NGINX = "kernel alone", "nginx alone"
 """The names of the arms that have one half of the winner each."""
@@ -47,7 +48,7 @@ class Halves:
             says = "together they are not clearly more or less than the product of both"
         return (
             f"the kernel alone {self.kernel}, nginx alone {self.nginx}, both {self.both}; "
-            f"{says}: {self.together} times ({self.rounds} rounds, {self.level:.0%} intervals)"
+            f"{says}: {self.together} times ({self.rounds} rounds, {percent(self.level)} intervals)"
         )
 
 

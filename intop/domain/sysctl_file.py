@@ -9,7 +9,7 @@ from intop.domain.parameter import PARTNERS
 from intop.domain.stats import Interval
 from intop.errors import UsageError
 from intop.version import __version__
-from intop.words import capital
+from intop.words import capital, percent
 
 NAME = "99-zz-intop.conf"
 """The name of our file. It comes after 99-sysctl.conf, so that a `sysctl --system` doesn't overrule
@@ -98,7 +98,7 @@ def measured(deployment: Deployment, change: Change) -> Iterator[str]:
     if known:
         words = "; ".join(f"{name} {ratio}" for name, ratio in known)
         verdict = deployment.verdict
-        name, level = capital(verdict.judged_by), f"{verdict.level:.0%} intervals"
+        name, level = capital(verdict.judged_by), f"{percent(verdict.level)} intervals"
         yield f"{name} without it / with it, {level}, above 1 it helps: {words}."
     else:
         yield f"What it contributes is not measured{_how(change)}."

@@ -12,6 +12,7 @@ from intop.domain.halves import Halves
 from intop.domain.histogram import PERCENTS, Statistic, requests_for
 from intop.domain.speedups import SpeedUps
 from intop.domain.stats import Interval
+from intop.words import percent
 
 LatencyOutcome = Literal["gain", "worse", "no significant gain"]
 Outcome = Literal[
@@ -231,9 +232,9 @@ class Verdict:
 
     @property
     def gain(self) -> str:
-        """A gain in words, such as: P99 is 3.10 times lower (95% interval 2.20 to 4.40)."""
+        """A gain in words, such as: P99 is 3.10 times lower (95 % interval 2.20 to 4.40)."""
         than = f" than with {self.against}" if self.against else ""
-        interval = f"{self.level:.0%} interval {self.interval.limits}"
+        interval = f"{percent(self.level)} interval {self.interval.limits}"
         return f"{self.judged_by} is {self.ratio:.2f} times lower{than} ({interval})"
 
 

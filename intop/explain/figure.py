@@ -19,6 +19,7 @@ from intop.document.axes import (
 )
 from intop.document.drawing import BLUE, GREY, INK, ORANGE, Drawing, NoDataError, drawn
 from intop.domain.explanation import Dependence, Explanation, Point
+from intop.words import percent
 
 ROW, NARROW_ROW = 0.34, 0.5
 """The height of a change's row, in inches."""
@@ -58,7 +59,7 @@ def contributions(about: str, explanation: Explanation) -> Drawing:
         name_rows(axes, names)
         faint_grid(axes, "x")
         judged_by, level = explanation.verdict.judged_by, explanation.level
-        axes.set_xlabel(f"ratio of {judged_by}, above 1 it helps, with {level:.0%} intervals")
+        axes.set_xlabel(f"ratio of {judged_by}, above 1 it helps, with {percent(level)} intervals")
         legend_below(figure, axes)
 
     return drawn(

@@ -62,9 +62,9 @@ def _stacked(ratio: Interval | None) -> Value:
 
 def _lines(title: str, explanation: Explanation) -> Iterator[str]:
     yield (
-        f"Ratios of {explanation.verdict.judged_by} with {explanation.level:.0%} intervals, each "
-        "for itself; above 1 the change helps. Alone: default / default with it. Left out: winner "
-        "without it / winner. Missed: smallest set without it / smallest set."
+        f"Ratios of {explanation.verdict.judged_by} with {percent(explanation.level)} intervals, "
+        "each for itself; above 1 the change helps. Alone: default / default with it. Left out: "
+        "winner without it / winner. Missed: smallest set without it / smallest set."
     )
     for why in dict.fromkeys(c.dropped for c in explanation.contributions if c.dropped):
         yield f"Dropped, since {why}: {_names(explanation, why)}."

@@ -15,6 +15,7 @@ from intop.document.axes import (
 from intop.document.drawing import BLUE, GREY, ORANGE, Drawing, drawn
 from intop.domain.stats import Interval
 from intop.report.history_result import History
+from intop.words import percent
 
 HISTORY_HEIGHT = 3.4
 MOST_TICKS = 10
@@ -52,7 +53,7 @@ def history(about: str, history: History) -> Drawing:
         )
         axes.set_xlim(-0.5, len(history.moments) - 0.5)
         axes.set_xlabel("campaign")
-        axes.set_ylabel(f"{history.judged_by} in ms, {history.level:.0%} intervals")
+        axes.set_ylabel(f"{history.judged_by} in ms, {percent(history.level)} intervals")
         faint_grid(axes, "y")
         legend_below(figure, axes)
 

@@ -130,56 +130,56 @@ P90 = "; P90 is 2.00 times (1.50 to 2.50) lower"
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, "gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40)"),
+        ({}, "gain: P99 is 3.10 times lower (95 % interval 2.20 to 4.40)"),
         (
             {"ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
-            f"undecided, more pairs would tell (ratio 1.10, 95% interval 0.90 to 1.30){P90}",
+            f"undecided, more pairs would tell (ratio 1.10, 95 % interval 0.90 to 1.30){P90}",
         ),
         (
             {"ratio": 1.2, "ratio_low": 1.0, "ratio_high": 1.4, "further": IN_FOUR_MINUTES},
             (
-                f"undecided, more pairs would tell (ratio 1.20, 95% interval 1.00 to 1.40){P90}; "
+                f"undecided, more pairs would tell (ratio 1.20, 95 % interval 1.00 to 1.40){P90}; "
                 "some 10 more pairs, 4 minutes: intop verify --more 10"
             ),
         ),
         (
             {"ratio": 1.2, "ratio_low": 1.1, "ratio_high": 1.4, "further": IN_FOUR_MINUTES},
-            "gain: P99 is 1.20 times lower (95% interval 1.10 to 1.40)",
+            "gain: P99 is 1.20 times lower (95 % interval 1.10 to 1.40)",
         ),
         (
             {"ratio": 1.1, "ratio_low": 1.0, "ratio_high": 1.19},
-            (f"no gain of P99 larger than 1.19 times (ratio 1.10, 95% interval 1.00 to 1.19){P90}"),
+            f"no gain of P99 larger than 1.19 times (ratio 1.10, 95 % interval 1.00 to 1.19){P90}",
         ),
         (
             {"ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75, "level": 0.9},
-            "worse: P99 is 2.00 times higher (ratio's 90% interval 0.25 to 0.75)",
+            "worse: P99 is 2.00 times higher (ratio's 90 % interval 0.25 to 0.75)",
         ),
         (
             {"against": "ubuntu-18.04"},
-            "gain: P99 is 3.10 times lower than with ubuntu-18.04 (95% interval 2.20 to 4.40)",
+            "gain: P99 is 3.10 times lower than with ubuntu-18.04 (95 % interval 2.20 to 4.40)",
         ),
         (
             {"against": "ubuntu-18.04", "ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
             (
-                "undecided over ubuntu-18.04, more pairs would tell (ratio 1.10, 95% interval 0.90 "
-                f"to 1.30){P90}"
+                "undecided over ubuntu-18.04, more pairs would tell (ratio 1.10, 95 % interval "
+                f"0.90 to 1.30){P90}"
             ),
         ),
         (
             {"against": "ubuntu-18.04", "ratio": 1.0, "ratio_low": 0.9, "ratio_high": 1.11},
             (
-                "no gain over ubuntu-18.04 larger than 1.11 times (ratio 1.00, 95% interval 0.90 "
+                "no gain over ubuntu-18.04 larger than 1.11 times (ratio 1.00, 95 % interval 0.90 "
                 f"to 1.11){P90}"
             ),
         ),
         (
             {"against": "mine", "ratio": 0.5, "ratio_low": 0.25, "ratio_high": 0.75},
-            "worse: P99 is 2.00 times higher than with mine (ratio's 95% interval 0.25 to 0.75)",
+            "worse: P99 is 2.00 times higher than with mine (ratio's 95 % interval 0.25 to 0.75)",
         ),
         (
             {"guardrails": DOUBTED.guardrails},
             (
-                "gain, but CPU may be higher by up to 8 points: P99 is 3.10 times lower (95% "
+                "gain, but CPU may be higher by up to 8 points: P99 is 3.10 times lower (95 % "
                 "interval 2.20 to 4.40)"
             ),
         ),
@@ -187,13 +187,13 @@ P90 = "; P90 is 2.00 times (1.50 to 2.50) lower"
             {"guardrails": COSTLY.guardrails},
             (
                 "no gain: it costs CPU: CPU is higher by 12 points (9 to 15; accepted: 5), though "
-                "P99 is 3.10 times lower (95% interval 2.20 to 4.40)"
+                "P99 is 3.10 times lower (95 % interval 2.20 to 4.40)"
             ),
         ),
         (
             {"guardrails": (BROKEN_CPU,), "ratio": 1.1, "ratio_low": 0.9, "ratio_high": 1.3},
             (
-                "no significant gain of P99 (ratio 1.10, 95% interval 0.90 to 1.30); "
+                "no significant gain of P99 (ratio 1.10, 95 % interval 0.90 to 1.30); "
                 f"besides, CPU is higher by 12 points (9 to 15; accepted: 5){P90}"
             ),
         ),
@@ -216,7 +216,7 @@ def with_ratios(**ratios: Interval) -> Verdict:
 def test_a_gain_says_which_other_latency_is_certainly_higher() -> None:
     paid = with_ratios(P50=Interval(1.7, 1.66, 1.75), P75=Interval(0.5, 0.4, 0.625))
     assert verdict_sentence(paid) == (
-        "gain: P99 is 3.10 times lower (95% interval 2.20 to 4.40); P75 is 2.00 times (1.60 to "
+        "gain: P99 is 3.10 times lower (95 % interval 2.20 to 4.40); P75 is 2.00 times (1.60 to "
         "2.50) higher"
     )
 
@@ -224,11 +224,11 @@ def test_a_gain_says_which_other_latency_is_certainly_higher() -> None:
 def test_without_anything_certain_the_defaults_stay() -> None:
     nothing = replace(with_ratios(P50=Interval(1.1, 0.9, 1.3)), ratio=1.1, ratio_low=0.9)
     assert verdict_sentence(replace(nothing, ratio_high=1.19)) == (
-        "no gain larger than 1.19 times: keep the defaults (ratio 1.10, 95% interval 0.90 to 1.19)"
+        "no gain larger than 1.19 times: keep the defaults (ratio 1.10, 95 % interval 0.90 to 1.19)"
     )
     costly = replace(nothing, ratio_high=1.3, guardrails=(BROKEN_CPU,))
     assert verdict_sentence(costly) == (
-        "no significant gain: keep the defaults (ratio 1.10, 95% interval 0.90 to 1.30); "
+        "no significant gain: keep the defaults (ratio 1.10, 95 % interval 0.90 to 1.30); "
         "besides, CPU is higher by 12 points (9 to 15; accepted: 5)"
     )
 

@@ -255,11 +255,11 @@ def test_no_trials_have_no_latencies(capsys: pytest.CaptureFixture[str]) -> None
 def test_noise_is_told_in_percent() -> None:
     result = Noise(configurations=5, freedom=8, level=0.9, sd=0.2, low=0.1, high=0.7)
     assert collect.noise_sentence("the default", result) == (
-        "noise of the default: a trial scatters by 22 % (90% interval 11 to 101 %, degrees "
+        "noise of the default: a trial scatters by 22 % (90 % interval 11 to 101 %, degrees "
         "of freedom: 8)"
     )
     wild = collect.noise_sentence("configurations", replace(result, high=900))
-    assert "by 22 % (90% interval 11 to 1e+306 %" in wild
+    assert "by 22 % (90 % interval 11 to 1e+306 %" in wild
     assert "can't be told" in collect.noise_sentence("configurations", QUIET)
 
 
@@ -280,21 +280,21 @@ def moved(low: float, ratio: float, high: float, hours: float = 0.2) -> Drift:
         (
             moved(0.95, 1.03, 1.12),
             (
-                "drift of the default: +3 % over 12 min (95% interval -5 to +12 %), "
+                "drift of the default: +3 % over 12 min (95 % interval -5 to +12 %), "
                 "not separated from zero"
             ),
         ),
         (
             moved(1.04, 1.1, 1.16, hours=26),
             (
-                "drift of the default: +10 % over 26 h (95% interval +4 to +16 %), "
+                "drift of the default: +10 % over 26 h (95 % interval +4 to +16 %), "
                 "separated from zero: 61% of its scatter"
             ),
         ),
         (
             moved(0.5, 0.6, 5e9, hours=0.01),
             (
-                "drift of the default: -40 % over 36 s (95% interval -50 to +5e+11 %), "
+                "drift of the default: -40 % over 36 s (95 % interval -50 to +5e+11 %), "
                 "not separated from zero"
             ),
         ),

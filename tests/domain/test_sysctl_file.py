@@ -35,8 +35,8 @@ def test_it_sets_the_values_and_tells_where_they_are_from() -> None:
     for words in (
         f"at {AT}.",
         "x86 slt, winner of study lab, campaign 1 of 2026-11-21",
-        "in 8 interleaved pairs of trials: P99 is 3.10 times lower (95% interval 2.20 to 4.40)",
-        "95% intervals, above 1 it helps: alone 2.90 (2.00 to 4.20); in the winner 3.00 (2.10 to",
+        "in 8 interleaved pairs of trials: P99 is 3.10 times lower (95 % interval 2.20 to 4.40)",
+        "95 % intervals, above 1 it helps: alone 2.90 (2.00 to 4.20); in the winner 3.00 (2.10 to",
         "Risk: medium. size of receive buffers. Default: 4096 131072 6291456 net.ipv4.tcp_rmem",
         "is not measured (intop explain does that). Risk: low.",
         "remove this file, and set",

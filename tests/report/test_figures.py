@@ -208,7 +208,7 @@ def test_every_family_has_a_panel_with_all_its_rows() -> None:
     (path,) = intervals.iter(f"{SVG}path")
     assert path.get("d", "").count("M") == 4
     assert {"DNN: MAPE 12 %", "SVR: MAPE 12 %", "measured P99 in ms"} <= set(picture.words)
-    assert {"90% interval", "mean error of a perfect model (7 %)"} <= set(picture.words)
+    assert {"90 % interval", "mean error of a perfect model (7 %)"} <= set(picture.words)
     assert picture.groups("ceiling-DNN")
     assert not [word for word in picture.words if "RFR" in word]
 

@@ -16,7 +16,7 @@ from intop.document.axes import (
 from intop.document.drawing import BLUE, GREY, ORANGE, Drawing, NoDataError, drawn
 from intop.domain.drift import Sentinels, sentinels
 from intop.domain.replicates import Collected
-from intop.words import inert
+from intop.words import inert, percent
 
 DRIFT_HEIGHT = 3.0
 
@@ -115,7 +115,7 @@ def _trend(axes: Axes, sentinels: Sentinels, scale: float) -> None:
         [point.judged_ms.value for point in sentinels.trend],
         color=ORANGE,
         linewidth=1.8,
-        label=f"trend with {sentinels.drift.level:.0%} interval",
+        label=f"trend with {percent(sentinels.drift.level)} interval",
         gid="trend",
     )
 

@@ -8,7 +8,7 @@ from intop.domain.replicates import Collected, Noise
 from intop.domain.stats import exponential
 from intop.domain.trial import judged_by
 from intop.sentences import replica_sentence
-from intop.words import percent_change
+from intop.words import percent, percent_change
 
 
 def collected(title: str, collected: Collected) -> Section:
@@ -60,7 +60,7 @@ def noise_sentence(name: str, noise: Noise) -> str:
         for x in (noise.sd, noise.low, noise.high)
     )
     return (
-        f"noise of {name}: a trial scatters by {sd} % ({noise.level:.0%} interval {low} to "
+        f"noise of {name}: a trial scatters by {sd} % ({percent(noise.level)} interval {low} to "
         f"{high} %, degrees of freedom: {noise.freedom})"
     )
 
@@ -78,7 +78,7 @@ def drift_sentence(drift: Drift) -> str:
     low, high = percent_change(drift.change.low), percent_change(drift.change.high)
     sentence = (
         f"drift of the default: {percent_change(drift.change.value)} % over {_span(drift.hours)} "
-        f"({drift.level:.0%} interval {low} to {high} %)"
+        f"({percent(drift.level)} interval {low} to {high} %)"
     )
     if not drift.is_separated:
         return f"{sentence}, not separated from zero"

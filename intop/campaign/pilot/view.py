@@ -5,7 +5,7 @@ from intop.document.columns import Column, numbers
 from intop.document.model import Section, tabled
 from intop.domain.concurrency import carried
 from intop.domain.pilot import Pilot, TriedDuration
-from intop.words import capital
+from intop.words import capital, percent
 
 
 def pilot(title: str, pilot: Pilot) -> Section:
@@ -13,7 +13,7 @@ def pilot(title: str, pilot: Pilot) -> Section:
     name = pilot.judged_by
     names = (f"{pilot.pairs} pairs tell", f"pairs for {pilot.wanted:g}", "time")
     return tabled(
-        f"{title}: pilot (the default, {pilot.level:.0%} intervals)",
+        f"{title}: pilot (the default, {percent(pilot.level)} intervals)",
         (*numbers("trials of", "requests", name, f"sd of log {name}", *names), Column("", "text")),
         (
             (

@@ -12,7 +12,7 @@ from intop.domain.ranking import (
     RankPair,
     Screening,
 )
-from intop.words import counted, few
+from intop.words import counted, few, percent
 
 MOST_OPEN = 8
 """Open parameters that are shown nevertheless: the likeliest ones."""
@@ -136,7 +136,7 @@ def power_sentences(screening: Screening) -> list[str]:
         lines.append(
             f"Frozen at their defaults: {counted(frozen, 'parameter')}. By the data, each changes "
             f"{screening.responses[0]} by less than {screening.matters:g} times "
-            f"({screening.level:.0%} confidence for each)."
+            f"({percent(screening.level)} confidence for each)."
         )
     if still := len(screening.keys("open")):
         lines.append(

@@ -21,7 +21,7 @@ from intop.document.drawing import (
     drawn,
 )
 from intop.domain.training import Ceiling, Components, HeldOut, ModelError, Training
-from intop.words import inert
+from intop.words import inert, percent
 
 COLUMNS, NARROW_COLUMNS = 3, 2
 PANEL, NARROW_PANEL = 2.2, 1.9
@@ -111,7 +111,7 @@ def _panel(
         color=GREY,
         alpha=0.6,
         linewidth=0.6,
-        label=f"{error.level:.0%} interval",
+        label=f"{percent(error.level)} interval",
         gid=f"intervals-{error.family}",
     )
     axes.plot(

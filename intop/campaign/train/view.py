@@ -10,7 +10,7 @@ from intop.domain.artefact import Manifest
 from intop.domain.table import Inventory
 from intop.domain.table import Table as ForeignTable
 from intop.domain.training import NEAR_CEILING, Components, Objective, Training, judged_by
-from intop.words import counted, few, percent_change
+from intop.words import counted, few, percent, percent_change
 
 CEILING = "noise ceiling"
 """The row of a perfect model."""
@@ -59,7 +59,7 @@ def judgement(training: Training) -> Iterator[str]:
     if levels := sorted({e.level for e in training.errors}):
         yield (
             f"Coverage: how many lie in the interval of their prediction, which is to hold "
-            f"{few([f'{level:.0%}' for level in levels])}. Regret: by how much the one predicted "
+            f"{few([percent(level) for level in levels])}. Regret: by how much the one predicted "
             f"lowest was measured higher than the lowest."
         )
     if training.best:

@@ -21,7 +21,7 @@ from intop.domain.across import Across
 from intop.domain.comparison import Compared, Side
 from intop.domain.stats import Interval
 from intop.domain.verdict import Verdict
-from intop.words import shared
+from intop.words import percent, shared
 
 ROW, NARROW_ROW = 0.34, 0.44
 """The height of a row, in inches."""
@@ -72,7 +72,7 @@ def speedup(about: str, verdicts: Mapping[str, Verdict]) -> Drawing:
     return _drawn_in_rows(
         "speed-up",
         f"by how much tuning lowered {latency}",
-        f"{latency} of {reference} / tuned, with {level:.0%} intervals",
+        f"{latency} of {reference} / tuned, with {percent(level)} intervals",
         [(row.name, str(row.ratio)) for row in rows],
         paint,
         about=about,
@@ -119,7 +119,7 @@ def architectures(about: str, compared: Compared) -> Drawing:
     return _drawn_in_rows(
         "p99",
         f"{judged_by} by side and workload",
-        f"{judged_by} in ms, with {level:.0%} intervals",
+        f"{judged_by} in ms, with {percent(level)} intervals",
         [(_title(workload, side), _means(side)) for workload, side in rows],
         paint,
         about=about,

@@ -34,13 +34,13 @@ def verdict(title: str, verdict: Verdict) -> Section:
         lines.append(
             f"clear after {verdict.rounds} of {verdict.planned_rounds} rounds, so the rest was not "
             f"measured; the intervals of all {verdict.looks} looks hold together at "
-            f"{verdict.level:.0%}"
+            f"{percent(verdict.level)}"
         )
     if verdict.earlier:
         looks = ", ".join(f"{look.ratio} after {look.pairs} pairs" for look in verdict.earlier)
         lines.append(
             f"ratios at earlier looks: {looks}; the intervals of all looks hold together at "
-            f"{verdict.level:.0%}"
+            f"{percent(verdict.level)}"
         )
     lines += [f"{key} = {value}" for key, value in verdict.configuration.values.items()]
     written = Notes(tuple(f"  {line}" for line in lines))
@@ -87,7 +87,7 @@ def models_sentence(speed_ups: SpeedUps) -> str:
         else f"no mean over {models}, since they have less than two rounds in common"
     )
     return (
-        f"Speed-up of the models' own winners ({speed_ups.level:.0%} intervals): {mean}, "
+        f"Speed-up of the models' own winners ({percent(speed_ups.level)} intervals): {mean}, "
         f"best {best.model} {best.ratio}."
     )
 
@@ -133,7 +133,7 @@ def side_table(verdict: Verdict) -> Table:
         columns=(
             Column("quantity", "text"),
             *numbers(verdict.reference, "tuned"),
-            Column(f"ratio ({verdict.level:.0%} interval)", "span"),
+            Column(f"ratio ({percent(verdict.level)} interval)", "span"),
         ),
         rows=tuple(
             (name, _scaled(both.default, scale), _scaled(both.tuned, scale), both.ratio)

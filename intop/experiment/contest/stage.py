@@ -22,7 +22,7 @@ from intop.run.experiment import Experiment, go_on_together
 from intop.run.prospect import Prospect
 from intop.run.stage import Expected
 from intop.run.testbed import Testbed
-from intop.words import counted, few
+from intop.words import counted, few, percent
 
 R = TypeVar("R")
 
@@ -211,18 +211,18 @@ def with_results(
 def contest_section(title: str, contest: Contest) -> Section:
     """Return all contestants as a table, with what of each baseline the host can't have."""
     together = (
-        f" The intervals of the ratios hold all together at {_percent(contest.level)} "
+        f" The intervals of the ratios hold all together at {percent(contest.level)} "
         f"(Bonferroni); those of {contest.judged_by} each for itself."
     )
     are_several = sum(c.ratio is not None for c in contest.contestants) > 1
-    ratio_level = _percent(contest.ratio_level)
+    ratio_level = percent(contest.ratio_level)
     return tabled(
         f"{title}: contest, {contest.rounds} interleaved rounds",
         (
             Column("contestant", "text"),
             *numbers(
                 "keys changed",
-                f"{contest.judged_by} ({_percent(contest.level)} interval)",
+                f"{contest.judged_by} ({percent(contest.level)} interval)",
                 f"{contest.judged_by} of {contest.reference} / its own ({ratio_level} interval)",
             ),
             Column("outcome", "text"),
@@ -263,8 +263,3 @@ def _keys(contestant: Contestant) -> str:
 def _latency(contestant: Contestant) -> str:
     ms = contestant.judged_ms
     return "-" if ms is None else f"{ms.value:.1f} ms ({ms.low:.1f} to {ms.high:.1f})"
-
-
-def _percent(level: float) -> str:
-    """Return such as 95%, 98.75%."""
-    return f"{100 * level:.4g}%"

@@ -28,7 +28,7 @@ def test_it_has_a_summary_and_the_values() -> None:
     assert result.sections() == ["main", "sysctl"]
     assert dict(result["sysctl"]) == DEPLOYMENT.values
     assert dict(result["main"]) == {
-        "summary": "intop, x86 slt: P99 is 3.10 times lower (95% interval 2.20 to 4.40)"
+        "summary": "intop, x86 slt: P99 is 3.10 times lower (95 % interval 2.20 to 4.40)"
     }
     assert "alone 2.90 (2.00 to 4.20)" in text
 
