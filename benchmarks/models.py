@@ -28,10 +28,11 @@ from intop.domain.encoding import Variable
 from intop.learn import accuracy
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import Effort, best_of, continued
+from intop.learn.hyperparameters import best_of, continued
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
+from intop.learn.tuning_effort import Effort
 
 SEED = 20
 """Of the splits that nobody published."""

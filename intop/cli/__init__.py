@@ -24,7 +24,7 @@ from intop.version import __version__
 LONGEST_SUMMARY = 60
 """Characters of a command's summary at most, so that a terminal of 80 columns has all of it."""
 
-OBJECTS_BEFORE_COLLECTING = 100_000
+OBJECTS_BEFORE_COLLECTING = 250_000
 """New objects after which Python looks for those that nobody needs, in place of its own 700."""
 
 HEADINGS = {

@@ -9,8 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import INNER_FOLDS, UNPRUNED_TRIES, Effort
-from intop.learn.surrogate import FEWEST_REPEATS, INTERVAL_FOLDS
+from intop.learn.tuning_effort import (
+    FEWEST_REPEATS,
+    INNER_FOLDS,
+    INTERVAL_FOLDS,
+    UNPRUNED_TRIES,
+    Effort,
+)
 from intop.words import duration
 
 PROCESSORS = 2

@@ -11,12 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
-from intop.domain.encoding import Matrix, Variable
+from intop.deferred import Deferred
+from intop.domain.encoding import Variable
 
 if TYPE_CHECKING:
+    import numpy as np
     from optuna import Trial
+
+    from intop.domain.encoding import Matrix
+else:
+    np = Deferred("numpy")
 
 Value = float | int | str | bool
 Hyperparameters = dict[str, Value]
@@ -84,7 +88,7 @@ class Family:
     """Rows that it learns from at most, where its time grows faster than n·log n."""
     growth: str = ""
     """The quantity that its time grows with then, such as: their cube."""
-    members: Callable[[Any, Matrix], Matrix] | None = None
+    members: "Callable[[Any, Matrix], Matrix] | None" = None
     """Predictions (members, n) of a fitted regressor for features (n, f), whose mean is its own.
 
     They spare the checks of scikit-learn, which cost more than a population of trees.
@@ -162,7 +166,7 @@ def _forest(arguments: dict[str, Any], seed: int) -> Any:
     return RandomForestRegressor(**arguments, n_jobs=1, random_state=seed)
 
 
-def _trees(forest: Any, features: Matrix) -> Matrix:
+def _trees(forest: Any, features: "Matrix") -> "Matrix":
     """Return the prediction of each tree (trees, n)."""
     narrow = np.ascontiguousarray(features, dtype=np.float32)
     return np.array([tree.tree_.predict(narrow)[:, 0] for tree in forest.estimators_])
@@ -272,19 +276,19 @@ def _xgboost(arguments: dict[str, Any], seed: int) -> Any:
     return XGBRegressor(**arguments, random_state=seed, n_jobs=1, verbosity=0)
 
 
-def _catboost_members(model: Any, features: Matrix) -> Matrix:
+def _catboost_members(model: Any, features: "Matrix") -> "Matrix":
     return _single(model.predict(features, thread_count=1))
 
 
-def _lightgbm_members(model: Any, features: Matrix) -> Matrix:
+def _lightgbm_members(model: Any, features: "Matrix") -> "Matrix":
     return _single(model.booster_.predict(features, num_threads=1, validate_features=False))
 
 
-def _xgboost_members(model: Any, features: Matrix) -> Matrix:
+def _xgboost_members(model: Any, features: "Matrix") -> "Matrix":
     return _single(model.get_booster().inplace_predict(features))
 
 
-def _single(predicted: Any) -> Matrix:
+def _single(predicted: Any) -> "Matrix":
     """Return predictions (1, n): trees that correct each other are one member."""
     return np.asarray(predicted, dtype=np.float64).reshape(1, -1)
 

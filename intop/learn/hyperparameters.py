@@ -5,7 +5,6 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,54 +13,17 @@ from intop.domain.training import FittedFamily, Try
 from intop.learn.families import FAMILIES, Family, Hyperparameters
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Fold, Samples, Vector, split
-from intop.learn.surrogate import INTERVAL_REPEATS, fit, predicted
+from intop.learn.surrogate import fit, predicted
+from intop.learn.tuning_effort import INNER_FOLDS, MOST_SEARCHED, UNPRUNED_TRIES, Effort
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
-INNER_FOLDS = 5
-"""The folds of a choice among tries. With three, the choice among few tries on 40 rows was noise,
-and often worse than no search."""
 FEWEST_ROWS = 4
 """The fewest configurations of a search: fewer leave training parts of one or two."""
-MOST_SEARCHED = 2_000
-"""Rows that hyper-parameters are searched on, drawn at random: of 50,000 a search takes hours."""
 FEW_FEATURES: Hyperparameters = {"kept_percent": 25}
 """The second try, beside the defaults: most parameters act on little."""
-UNPRUNED_TRIES = 5
-"""Tries that go through all folds, before the median of them is worth a comparison."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Effort:
-    """The effort of tuning and judging models."""
-
-    folds: int = 5
-    """Folds of the rows for the error; the search has its own."""
-    trials: int
-    """Tries of each search at most."""
-    seed: int
-    repeats: int = 1
-    """The number of divisions of the rows into folds."""
-    timeout_s: float | None = None
-    """Time of each search at most."""
-    level: float = 0.95
-    """The level of intervals."""
-    interval_repeats: int = INTERVAL_REPEATS
-    """The number of divisions into folds for intervals, as for `surrogate`."""
-    time_s: float | None = None
-    """Seconds of a whole training that all of this is cut to (`allotment`)."""
-    enough: float = 0.0
-    """The `score` that ends a search, since what is left is noise."""
-
-    def is_spent(self, tries: Sequence[Try]) -> bool:
-        """Whether a search ends after these tries."""
-        if len(tries) >= self.trials:
-            return True
-        if any(not t.pruned and t.errors[-1] <= self.enough for t in tries):
-            return True
-        return self.timeout_s is not None and sum(t.seconds for t in tries) >= self.timeout_s
 
 
 def score(measured: Vector, guesses: Vector) -> float:

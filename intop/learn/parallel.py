@@ -1,5 +1,6 @@
 """Parallelism of the models: tasks of joblib, here or on Dask, with one thread for each."""
 
+import os
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -9,10 +10,11 @@ Result = TypeVar("Result")
 
 
 def processes() -> int:
-    """Return how many processors this process may use."""
-    from joblib import cpu_count
+    """Return how many processors this process may run on.
 
-    return int(cpu_count())
+    joblib knows a container's share of them, too, but light commands do without joblib.
+    """
+    return len(os.sched_getaffinity(0))
 
 
 def each(
@@ -32,8 +34,8 @@ def each(
     from joblib import Parallel, delayed
 
     with _place(dask):
-        count = jobs or processes() if dask is None else -1
-        run = Parallel(n_jobs=count, batch_size=1, return_as="generator_unordered")
+        count = jobs if dask is None else None
+        run = Parallel(n_jobs=count or -1, batch_size=1, return_as="generator_unordered")
         results = run(delayed(work)(*task) for task in tasks)
         try:
             for result in results:  # noqa: UP028  `yield from` would close them with a warning

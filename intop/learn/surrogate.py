@@ -15,11 +15,13 @@ from intop.domain.training import FittedFamily
 from intop.learn.families import FAMILIES, Hyperparameters
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Rows, Samples, Vector, split
+from intop.learn.tuning_effort import (
+    FEWEST_REPEATS,
+    INTERVAL_FOLDS,
+    INTERVAL_REPEATS,
+    MANY_ROWS,
+)
 
-INTERVAL_FOLDS, INTERVAL_REPEATS = 5, 4
-MANY_ROWS, FEWEST_REPEATS = 2_000, 2
-"""Rows from which on fewer repeats do, and these repeats. Of more rows each has company, and fits
-are dear: two models tell a spread, too."""
 MOST_MISSES = 1000
 """Rows whose errors are kept for intervals. Of more, evenly spaced ones say as much."""
 LARGEST_BLOCK = 1_000_000

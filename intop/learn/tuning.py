@@ -27,10 +27,11 @@ from intop.learn import accuracy
 from intop.learn.allotment import allotted, cut_line
 from intop.learn.code_fingerprint import code_fingerprint
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import FEWEST_ROWS, MOST_SEARCHED, Effort, best_of, continued
+from intop.learn.hyperparameters import FEWEST_ROWS, best_of, continued
 from intop.learn.parallel import each, one_thread
 from intop.learn.samples import Fold, Samples, Vector, everything, split
 from intop.learn.surrogate import surrogate
+from intop.learn.tuning_effort import MOST_SEARCHED, Effort
 
 _Place = tuple[str, int]
 """A search: its family and the number of its fold."""

@@ -72,7 +72,7 @@ def training(rows: int, budget: Budget, processes: int, trials_s: float | None =
     """
     from intop.learn.allotment import PROCESSORS, allotted, reckoned_s
     from intop.learn.families import FAMILIES
-    from intop.learn.hyperparameters import MOST_SEARCHED, Effort
+    from intop.learn.tuning_effort import MOST_SEARCHED, Effort
 
     time_s = budget.tuning_share * trials_s if budget.tuning_share and trials_s else None
     whole = Effort(

@@ -13,7 +13,7 @@ from intop.document.progress import LineProgress
 from intop.domain.table import Table
 from intop.errors import UsageError
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import Effort
+from intop.learn.tuning_effort import Effort
 
 
 @pytest.fixture

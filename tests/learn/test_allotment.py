@@ -6,7 +6,7 @@ import pytest
 
 from intop.learn.allotment import allotted, cut_line, reckoned_s
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import Effort
+from intop.learn.tuning_effort import Effort
 
 ALL = tuple(FAMILIES)
 WHOLE = Effort(folds=4, repeats=2, trials=20, timeout_s=60.0, seed=1)

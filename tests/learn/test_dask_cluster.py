@@ -14,9 +14,9 @@ from builders.trials import table
 from intop.domain.training import FittedFamily, ModelError
 from intop.errors import IntopError, UsageError
 from intop.learn.dask_cluster import check
-from intop.learn.hyperparameters import Effort
 from intop.learn.parallel import each
 from intop.learn.tuning import train_all
+from intop.learn.tuning_effort import Effort
 from kit.dask_cluster import DaskCluster, dask_cluster, slept_in
 from kit.studies import wait_for
 

@@ -6,10 +6,10 @@ import pytest
 from builders.trials import table
 from intop.domain.encoding import Variable
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import MOST_SEARCHED, Effort
 from intop.learn.samples import Samples
 from intop.learn.surrogate import fit, predicted
 from intop.learn.tuning import limits
+from intop.learn.tuning_effort import MOST_SEARCHED, Effort
 
 OPTIONS = 7
 

@@ -11,13 +11,14 @@ from builders.trials import table
 from intop.domain.encoding import Matrix
 from intop.domain.space import Space
 from intop.domain.training import FinishedSearch, FittedFamily, ModelError, SearchRecord, Try
-from intop.learn import hyperparameters, tuning
+from intop.learn import hyperparameters, tuning, tuning_effort
 from intop.learn.accuracy import r_squared
 from intop.learn.design import latin_hypercube
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import Effort, best_of, continued, score
+from intop.learn.hyperparameters import best_of, continued, score
 from intop.learn.samples import Samples
 from intop.learn.tuning import train_all
+from intop.learn.tuning_effort import Effort
 
 
 @pytest.fixture
@@ -195,11 +196,11 @@ def test_what_is_worse_than_most_is_given_up(
     fits: list[object] = []
     fit = hyperparameters.fit
     monkeypatch.setattr(hyperparameters, "fit", lambda *args: fits.append(args) or fit(*args))
-    searched("SVR", samples, hyperparameters.UNPRUNED_TRIES)
+    searched("SVR", samples, tuning_effort.UNPRUNED_TRIES)
     whole = len(fits)
-    assert whole == hyperparameters.UNPRUNED_TRIES * hyperparameters.INNER_FOLDS
+    assert whole == tuning_effort.UNPRUNED_TRIES * tuning_effort.INNER_FOLDS
     searched("SVR", samples, 20)
-    assert whole < len(fits) - whole < 20 * hyperparameters.INNER_FOLDS
+    assert whole < len(fits) - whole < 20 * tuning_effort.INNER_FOLDS
 
 
 def test_a_model_that_ran_away_has_the_worst_score() -> None:
@@ -306,7 +307,7 @@ def test_a_training_killed_anywhere_goes_on_and_comes_to_the_same(
     # 2 families, of which each is searched in 2 folds and on all rows.
     assert (resumed.ends, resumed.tries) == (6, 18)
     # Nothing that was stored is fitted again; fewer than UNPRUNED_TRIES tries are never pruned.
-    assert len(tried) == (18 - before) * hyperparameters.INNER_FOLDS
+    assert len(tried) == (18 - before) * tuning_effort.INNER_FOLDS
     assert begun == [(6, ended)]
     assert len(done) == 6 - ended
     # What has ended altogether is there at once.

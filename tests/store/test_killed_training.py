@@ -12,8 +12,8 @@ import numpy as np
 from builders.trials import table
 from intop.domain.training import FittedFamily, ModelError, SearchRecords
 from intop.learn import tuning
-from intop.learn.hyperparameters import Effort
 from intop.learn.samples import Samples
+from intop.learn.tuning_effort import Effort
 from intop.store import Subject, opened
 from intop.store.schema import search_table
 from kit.studies import wait_for

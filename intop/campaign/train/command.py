@@ -28,7 +28,7 @@ from intop.errors import UsageError
 if TYPE_CHECKING:
     from intop.domain.table import Recipe, Table
     from intop.domain.training import Training
-    from intop.learn.hyperparameters import Effort
+    from intop.learn.tuning_effort import Effort
 
 TRIALS, FOLDS, SEED = 20, 5, 1
 
@@ -229,7 +229,7 @@ def _foreign(
     data: Path, target: str, changes: Mapping[str, int], roles: Mapping[str, tuple[str, ...]]
 ) -> _Job:
     from intop.config.table import Roles, read_table
-    from intop.learn.hyperparameters import Effort
+    from intop.learn.tuning_effort import Effort
 
     table = read_table(data, Roles(target=target, **roles))
     effort = Effort(**({"trials": TRIALS, "folds": FOLDS, "seed": SEED} | dict(changes)))
@@ -247,7 +247,7 @@ def _exported(
     """Return a job for each architecture and workload of an export. Raises UsageError."""
     from intop.config.exported import read_exports, read_recipes
     from intop.domain.table import schema_of
-    from intop.learn.hyperparameters import Effort
+    from intop.learn.tuning_effort import Effort
 
     recipes = read_recipes(data)
     if not recipes or any(roles.values()):

@@ -9,9 +9,9 @@ from intop.domain.training import Training
 from intop.errors import UsageError
 from intop.learn.ceiling import ceiling
 from intop.learn.families import FAMILIES
-from intop.learn.hyperparameters import Effort
 from intop.learn.samples import Samples
 from intop.learn.tuning import fewest_rows, limits, train_all
+from intop.learn.tuning_effort import Effort
 
 MOST_FEATURES = 1_000
 """Features of one configuration. With ten times as many, a try in one fold took a minute."""

@@ -11,8 +11,8 @@ from intop.domain.trial import Trial
 from intop.run.context import Task
 
 if TYPE_CHECKING:
-    from intop.learn.hyperparameters import Effort
     from intop.learn.samples import Samples
+    from intop.learn.tuning_effort import Effort
 
 TAUGHT = ("screen", "collect", "refine")
 """The stages whose trials models may learn from."""
@@ -27,7 +27,7 @@ def noise_ceiling(task: Task, samples: "Samples", trials: Sequence[Trial]) -> Ce
 
 def limited_effort(task: Task, best: Ceiling | None) -> "Effort":
     """Return the effort of a task's training, where a perfect model has the accuracy `best`."""
-    from intop.learn.hyperparameters import Effort
+    from intop.learn.tuning_effort import Effort
 
     budget = task.context.study.budget
     return Effort(
