@@ -14,12 +14,15 @@ FIRST_LOOK = 7
 and it is then that they seem clear. Simulated (95 %, lumpy P99): with a look after 5 of 10 rounds,
 91 % of the intervals held the truth, after 7 rounds 96 %, and 94 % without an early look."""
 
-MOST_SHOWN = 1_000_000
-"""A limit beyond it says no more than that, as of an interval of two pairs."""
-
 SPENDING_POWER = 3
 """The power of time by which the error rate is spent. Early looks get little, so the last one loses
 hardly any."""
+
+MOST_LOG = 700.0
+"""The largest logarithm of what a float can hold, rounded down."""
+
+MOST_SHOWN = 1_000_000
+"""The largest limit of a ratio that is shown. An interval of two pairs may be beyond it."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,6 @@ class Interval:
     def __str__(self) -> str:
         """Return such as 3.46 (1.55 to 7.70)."""
         return f"{self.value:.2f} ({self.limits})"
-
-
-MOST_LOG = 700.0
-"""The largest logarithm of what a float can hold, rounded down."""
 
 
 def exponential(log: float) -> float:

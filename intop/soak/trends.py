@@ -17,7 +17,7 @@ from intop.domain.soak import (
     SoakBlock,
     Trend,
 )
-from intop.domain.stats import Interval
+from intop.domain.stats import MOST_LOG, Interval
 from intop.domain.trial import Trial
 
 
@@ -152,7 +152,7 @@ def _trend(quantity: Quantity, points: Sequence[Point], level: float) -> Trend:
 
 def _percent(log: float) -> float:
     """Return growth in percent. An interval of few batches may be beyond any float."""
-    return 100 * math.expm1(min(log, 700.0))
+    return 100 * math.expm1(min(log, MOST_LOG))
 
 
 def _warm(blocks: Sequence[SoakBlock], warm_up_s: float) -> list[tuple[SoakBlock, str]]:

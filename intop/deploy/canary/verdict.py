@@ -7,7 +7,7 @@ from statistics import fmean
 
 from intop.domain.anytime import is_above, lower_bound, upper_bound
 from intop.domain.canary import Better, Outcome, SideRatio, Unit
-from intop.domain.stats import geometric_interval
+from intop.domain.stats import exponential, geometric_interval
 
 Numbers = tuple[float, float]
 """A quantity in the default's block and in the canary's."""
@@ -106,8 +106,8 @@ def _side(measured: Measured, rates: _Rates, level: float, *, is_judge: bool) ->
         default=default,
         canary=canary,
         ratio=math.exp(fmean(logs)),
-        low=math.exp(low) if math.isfinite(low) else None,
-        high=math.exp(high) if math.isfinite(high) else None,
+        low=exponential(low) if math.isfinite(low) else None,
+        high=exponential(high) if math.isfinite(high) else None,
         fixed_low=None if fixed is None else fixed.low,
         fixed_high=None if fixed is None else fixed.high,
         better=measured.better,
