@@ -6,7 +6,7 @@ half of what is left of the reserve. So the intervals of all looks hold together
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
@@ -87,3 +87,21 @@ def pairs_to_decide(ratios: Sequence[float], *, level: float) -> int:
         return errors * scatter / math.sqrt(pairs) <= distance
 
     return next((more for more in range(FEWEST, MOST) if is_enough(len(logs) + more)), MOST)
+
+
+def pairs_to_settle(
+    distances: Iterable[float], pairs: int, *, level: float, next_level: float
+) -> int:
+    """Return how many more pairs would show whether each guardrail in doubt is kept or broken.
+
+    `distances` are the guardrails' `distance` by the intervals of so many `pairs`, at `level`. The
+    next look has `next_level`. If effects and scatter are the true ones, an interval then ends at
+    its margin: an even chance. The result is FEWEST to MOST.
+    """
+
+    def half_width(count: int, level: float) -> float:
+        return student_quantile(level, count - 1) / math.sqrt(count)
+
+    narrow = min(distances) * half_width(pairs, level)
+    further = range(FEWEST, MOST)
+    return next((n for n in further if half_width(pairs + n, next_level) <= narrow), MOST)

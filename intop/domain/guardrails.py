@@ -113,6 +113,15 @@ class Guardrail:
         return "kept" if is_few else "unclear"
 
     @property
+    def distance(self) -> float:
+        """The distance of the effect from the margin, in half widths of its interval.
+
+        ZeroDivisionError: the interval has no width.
+        """
+        least, most = self._harms
+        return abs(self._harm(self.margin) - self._harm(self.effect)) / ((most - least) / 2)
+
+    @property
     def summary(self) -> str:
         """The result in words.
 

@@ -407,6 +407,23 @@ def test_further_pairs_end_with_the_budget(testbed: FakeTestbed) -> None:
     assert verdict.further is not None
 
 
+@pytest.mark.parametrize(
+    ("busy", "pairs"),
+    [
+        ((0.23, 0.26, 0.33), 21),  # some 2 points more CPU, with a scatter of 4.4
+        ((0.23, 0.30, 0.37), 10),  # 5 points, the margin itself
+    ],
+)
+def test_a_guardrail_takes_further_pairs_only_where_they_may_settle_it(
+    testbed: FakeTestbed, busy: tuple[float, ...], pairs: int
+) -> None:
+    searched(testbed)
+    with_cpu(testbed, *busy)
+    testbed.latency = lambda p: 5_000 if p.configuration.is_default else 1_000
+    verdict = verify.verify(with_budget(testbed, judge_more=12))
+    assert (verdict.is_gain, verdict.pairs) == (True, pairs)
+
+
 def test_a_clear_verdict_takes_no_further_pairs(testbed: FakeTestbed) -> None:
     searched(testbed)
     assert verify.verify(with_budget(testbed, judge_more=20)).pairs <= 10

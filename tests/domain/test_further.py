@@ -14,8 +14,9 @@ from intop.domain.further import (
     further_level,
     looks_with_reserve,
     pairs_to_decide,
+    pairs_to_settle,
 )
-from intop.domain.stats import geometric_interval, looks
+from intop.domain.stats import geometric_interval, looks, student_quantile
 
 LEVEL = 0.95
 MOST_LOOKS = 6
@@ -103,3 +104,21 @@ def test_a_gain_in_sight_takes_fewer_pairs_than_one_that_is_half_of_what_matters
         [value * math.exp(s) for s in (0.2, -0.2, 0.1, -0.1)] for value in (1.5, MATTERS**0.5)
     )
     assert pairs_to_decide(far, level=0.99) < pairs_to_decide(near, level=0.99)
+
+
+def half_width(pairs: int, level: float) -> float:
+    """The half of an interval's width at a scatter of 1."""
+    return student_quantile(level, pairs - 1) / math.sqrt(pairs)
+
+
+@pytest.mark.parametrize("distance", [0.9, 0.7, 0.5])
+def test_a_guardrail_gets_the_fewest_pairs_that_bring_its_interval_to_the_margin(
+    distance: float,
+) -> None:
+    pairs = pairs_to_settle([distance, 0.95], 8, level=0.96, next_level=0.995)
+    narrow = distance * half_width(8, 0.96)
+    assert half_width(8 + pairs, 0.995) <= narrow < half_width(7 + pairs, 0.995)
+
+
+def test_a_guardrail_at_its_margin_gets_the_most_pairs() -> None:
+    assert pairs_to_settle([0.0], 8, level=0.96, next_level=0.995) == MOST

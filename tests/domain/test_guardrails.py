@@ -41,6 +41,20 @@ def test_an_effect_that_is_always_the_same_has_a_state_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("guardrail", "distance"),
+    [
+        (replace(CPU, effect=3.0, low=-1.0, high=7.0, margin=5.0), 0.5),
+        (replace(CPU, effect=6.0, low=2.0, high=10.0, margin=5.0), 0.25),
+        (replace(RATE, effect=0.98, low=0.96, high=1.0, margin=0.99), 0.5),
+    ],
+)
+def test_the_distance_from_the_margin_is_in_half_widths(
+    guardrail: Guardrail, distance: float
+) -> None:
+    assert pytest.approx(distance) == guardrail.distance
+
+
+@pytest.mark.parametrize(
     ("guardrail", "message"),
     [
         (UNCLEAR_CPU, "CPU may be higher by up to 8 points"),

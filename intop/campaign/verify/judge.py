@@ -23,6 +23,7 @@ from intop.domain.further import (
     further_level,
     looks_with_reserve,
     pairs_to_decide,
+    pairs_to_settle,
 )
 from intop.domain.halves import KERNEL, NGINX, Halves, halves, halves_of
 from intop.domain.nginx.permitted import split_by_kind
@@ -110,6 +111,10 @@ class Judgement:
         default, tuned = self._pairs(trials)
         return [a.judged_ms / b.judged_ms for a, b in zip(default, tuned, strict=True)]
 
+    def level(self, trials: Sequence[Trial]) -> float:
+        """Return the level of the look that these trials belong to."""
+        return _level(self._scheduled(), planned_rounds([t.planned for t in trials]))
+
     def further_rounds(self, rounds: int) -> list[PlannedTrial]:
         """Return the places of further rounds, with the arms and the load of the first ones."""
         plan = self.task.store.plan(self.task.subject, self.stage)
@@ -183,10 +188,10 @@ class Judgement:
         """Return them by the rounds that have all four arms; None where these are not measured."""
         if not {KERNEL, NGINX} <= self.beside.keys():
             return None
-        level = _level(self._scheduled(), planned_rounds([t.planned for t in trials]))
         judged_ms = judged_by_round(trials)
         names = (self.against, KERNEL, NGINX, self.origin)
-        return halves(*paired(*(judged_ms.get(name, {}) for name in names)), level=level)
+        sides = paired(*(judged_ms.get(name, {}) for name in names))
+        return halves(*sides, level=self.level(trials))
 
     def _plan(self, testbed: Testbed) -> list[PlannedTrial]:
         arms = {
@@ -274,15 +279,19 @@ class Judge(Stage[Verdict]):
         return Batch(further) if is_new else None
 
     def _automatic(self, trials: Sequence[Trial]) -> list[PlannedTrial]:
-        """Return the further rounds that the budget has where the verdict is not clear."""
+        """Return the further rounds that the budget has where the verdict is not clear.
+
+        A guardrail that all of them would hardly settle gets none.
+        """
         plan = self.task.store.plan(self.task.subject, self.name)
         budget = self.task.context.study.budget
         spent = planned_rounds(plan) - planned_rounds(of_series(plan, 1))
         left = budget.judge_more - spent
-        if (
-            left < FEWEST
-            or (further := self._further_of(self._judgement.verdict(trials), trials)) is None
-        ):
+        if left < FEWEST:
+            return []
+        verdict = self._judgement.verdict(trials)
+        further = self._further_of(verdict, trials)
+        if further is None or (verdict.is_gain and further.pairs > left):
             return []
         return self._judgement.further_rounds(min(further.pairs, left))
 
@@ -296,17 +305,20 @@ class Judge(Stage[Verdict]):
         )
 
     def _further_of(self, verdict: Verdict, trials: Sequence[Trial]) -> Further | None:
-        """Return the further pairs that would decide a verdict; None where it is decided.
-
-        A guardrail in doubt gets as many again.
-        """
+        """Return the further pairs that would decide a verdict; None where it is decided."""
         if verdict.is_clear or verdict.outcome == "no significant gain":
             return None
-        pairs = verdict.pairs
+        plan = self.task.store.plan(self.task.subject, self.name)
+        level = further_level(verdict.level, latest_series(plan)[0])
         if verdict.outcome == "undecided":
-            plan = self.task.store.plan(self.task.subject, self.name)
-            level = further_level(verdict.level, latest_series(plan)[0])
             pairs = pairs_to_decide(self._judgement.ratios(trials), level=level)
+        else:
+            pairs = pairs_to_settle(
+                [guardrail.distance for guardrail in verdict.unclear],
+                verdict.pairs,
+                level=self._judgement.level(trials),
+                next_level=level,
+            )
         places = self.task.store.places(self.task.subject)
         pace = pace_s(place for place in places if place.stage == self.name)
         arms = len({trial.planned.arm for trial in trials})
