@@ -32,6 +32,9 @@ STEEPNESS = 32
 model is worse, its errors are mostly those of the other, and more. So a mean gains nothing."""
 GUARD = 5
 """The errors of a process and of trees, together, beyond which one of them is in a wrong mode."""
+APART = 1.0
+"""The least distance of two modes, in standard deviations of the target. Where errors are small,
+trees alone are farther from the truth at the edges than GUARD times both errors."""
 
 
 # -- before every regressor ----------------------------------------------------------------------
@@ -186,7 +189,7 @@ class Blend(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     the mean absolute error on rows that are left out, which both have without being fitted again.
     Where the target has modes, a process may be sure of the wrong one. So where extremely
     randomised trees (Geurts, Ernst and Wehenkel, Machine Learning 63, 2006, 3-42) are farther from
-    it than GUARD times both errors, the median of all three counts.
+    it than GUARD times both errors, and than APART, the median of all three counts.
     """
 
     def __init__(self, trees: int = 150, min_samples_leaf: int = 2, seed: int = 0) -> None:
@@ -195,7 +198,7 @@ class Blend(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.seed = seed
 
     def fit(self, features: Matrix, target: Vector) -> Self:
-        """Fit to features (n, f) and a target (n,)."""
+        """Fit to features (n, f) and a target (n,) of about unit variance."""
         self.n_features_in_ = features.shape[1]
         process = GaussianProcess(self.seed).fit(features, target)
         forest = RandomForestRegressor(
@@ -218,7 +221,7 @@ class Blend(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.guard_ = ExtraTreesRegressor(
             n_estimators=self.trees, n_jobs=1, random_state=self.seed
         ).fit(features, target)
-        self.reach_ = GUARD * float(np.sum(errors))
+        self.reach_ = max(GUARD * float(np.sum(errors)), APART)
         return self
 
     def predict(self, features: Matrix) -> Vector:

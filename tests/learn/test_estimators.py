@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from builders.trials import table
 from intop.domain.encoding import Matrix
-from intop.learn.estimators import STRETCHES, Blend, PartOfRows, pipeline, relevance
+from intop.learn.estimators import APART, STRETCHES, Blend, PartOfRows, pipeline, relevance
 from intop.learn.families import DNN
 from intop.learn.parallel import one_thread
 from intop.learn.samples import Samples, Vector
@@ -154,6 +154,13 @@ def test_where_a_process_is_far_from_the_trees_the_median_of_three_is_predicted(
     median = np.median([process, forest, model.guard_.predict(features)], axis=0)
     assert median == pytest.approx(model.predict(features))
     assert not np.allclose(usual, median)
+
+
+def test_where_nothing_is_missed_trees_have_to_be_a_standard_deviation_away() -> None:
+    rng = np.random.default_rng(5)
+    features = rng.integers(0, 2, (60, 1)).astype(np.float64)
+    model = Blend(trees=30).fit(features, 2 * features[:, 0] - 1)
+    assert model.reach_ == APART
 
 
 def test_a_constant_is_predicted_as_it_is() -> None:
