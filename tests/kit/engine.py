@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from intop.domain.histogram import Histogram
+from intop.domain.workload import Clients
 from intop.hosts.load.tools import FIND_TOOL, command, parse_output, parse_tools, planned_run_s
 from intop.hosts.load.types import Load, LoadResult, LoadTool
 from kit.commands import ran
@@ -22,6 +23,16 @@ def load(server: CrookedServer, path: str = "/ok", **changes: Any) -> Load:
     values: dict[str, Any] = {"script": "dlt", "url": server.url, "dynamic_path": path}
     values |= {"rate_rps": 200, "connections": 16, "threads": 2, "duration_s": 1, "seed": 7}
     return Load(**(values | changes))
+
+
+def http2_load(url: str, path: str = "/ok", *, each: int = 10, **changes: Any) -> Load:
+    """50 requests in half a second, on 2 connections that carry `each` of them at once."""
+    behaviour = {key: changes.pop(key) for key in {*changes} & Clients.__dataclass_fields__.keys()
+                 if key != "connections"}  # fmt: skip
+    clients = Clients(http="2", streams_per_connection=each, **behaviour)
+    values: dict[str, Any] = {"script": "dlt", "url": url, "dynamic_path": path}
+    values |= {"rate_rps": 100, "connections": 2, "threads": 2, "duration_s": 0.5, "seed": 7}
+    return Load(**(values | {"clients": clients} | changes))
 
 
 def started(its_load: Load, directory: Path, *more: str) -> subprocess.Popen[str]:
