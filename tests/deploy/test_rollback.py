@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -162,7 +163,9 @@ def test_what_somebody_else_has_set_is_left_alone_without_force(
     wait_for(lapsed, "the lease lapses")
     done = tries[-1]
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "NOT as before, 2 keys put back" in done.stdout
+    # Both other keys, or none: a sign of life that was under way when the controller died arms the
+    # watchdog anew, which may put them back before the rollback does.
+    assert re.search("NOT as before, [20] keys put back", done.stdout), done.stdout
     message = f"{FIN} was changed by somebody else: intop left 11, it is 12 now"
     (line,) = [line for line in done.stdout.splitlines() if message in line]
     assert message in balancer.intop("status").stdout

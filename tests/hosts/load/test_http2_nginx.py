@@ -108,7 +108,7 @@ def test_requests_share_a_connection(nginx: Nginx, directory: Path) -> None:
     result = run(replace(its_load, duration_s=1), directory)
     assert (result.requests, result.errors) == (50, {})
     assert len({line[0] for line in nginx.logged("/slow")}) == 1
-    assert result.achieved_rps == pytest.approx(40, abs=8)  # those of the last 200 ms come late
+    assert result.achieved_rps == pytest.approx(40, abs=8)  # answers of the last 200 ms are late
     assert 200 <= result.histogram.percentile_ms(1) <= result.histogram.percentile_ms(50) < 300
     alone = run(replace(its_load, duration_s=1, clients=Clients(http="2")), directory)
     assert alone.achieved_rps < 10
